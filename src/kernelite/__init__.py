@@ -1,0 +1,1 @@
+"""kernelite: fast prediction with RBF kernel machines."""

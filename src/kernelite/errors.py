@@ -1,0 +1,65 @@
+"""The errors that a user's input can cause. Each message is one sentence that names the cure.
+
+All derive from `ValueError`, so code written against scikit-learn's habits keeps working; the
+command line turns any `KerneliteError` into one line on stderr and exit code 1.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = [
+    "FileFormatError",
+    "InputError",
+    "KerneliteError",
+    "MissingExtraError",
+    "OutsideValidityError",
+    "UnsupportedModelError",
+]
+
+
+class KerneliteError(ValueError):
+    """Base of every error that kernelite raises for bad input."""
+
+
+class InputError(KerneliteError):
+    """An argument is wrong: the message names it, what was expected and what came."""
+
+
+class UnsupportedModelError(KerneliteError):
+    """A model that cannot be served: the message names what was found and what is accepted."""
+
+
+class OutsideValidityError(KerneliteError):
+    """Rows lie outside the paper's validity bound and the caller asked for an error."""
+
+
+class MissingExtraError(KerneliteError, ImportError):
+    """An optional library is absent: the message names the extra that installs it."""
+
+
+class FileFormatError(KerneliteError):
+    """A file that does not parse: the message names file, line (when there is one) and token.
+
+    Examples
+    --------
+    >>> str(FileFormatError("m.model", "`gamma` is missing", line=3))
+    'm.model:3: `gamma` is missing'
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], problem: str, *, line: int | None = None
+    ) -> None:
+        self.path = os.fspath(path)
+        self.problem = problem
+        self.line = line
+        where = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{where}: {problem}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Worker processes send errors back pickled; the default would lose the keyword.
+        return _rebuild_format_error, (self.path, self.problem, self.line)
+
+
+def _rebuild_format_error(path: str, problem: str, line: int | None) -> FileFormatError:
+    return FileFormatError(path, problem, line=line)
