@@ -1,0 +1,188 @@
+"""The one intermediate representation: a kernel machine as a sum over centers.
+
+    f(z) = sum_i A_i k(x_i, z) + b                                   k outputs at once
+    k(x, z) = exp(-gamma |x - z|^2)        or        (gamma x.z + coef0)^2
+
+Every source becomes a `KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+
+__all__ = ["KernelExpansion", "kernel_values"]
+
+TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
+
+
+@dataclass(frozen=True, eq=False)
+class KernelExpansion:
+    """A fitted kernel machine: centers, coefficients, intercept and kernel.
+
+    Any model that obeys the representer theorem can be given this way.
+
+    Parameters
+    ----------
+    centers : array-like or sparse matrix of shape (n, d)
+        The support vectors x_i.
+    coefficients : array-like of shape (n, k) or (n,)
+        A_i, one column an output.
+    intercept : array-like of shape (k,) or a number
+        b.
+    gamma : float
+        The kernel's width, positive and finite.
+    kernel : {"rbf", "poly2"}
+        exp(-gamma |x - z|^2), or (gamma x.z + coef0)^2.
+    coef0 : float
+        Only for "poly2".
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
+    >>> bump.scores([[0.0, 0.0], [9.0, 9.0]])
+    array([[2.5],
+           [0.5]])
+    """
+
+    centers: Rows
+    coefficients: FloatArray
+    intercept: FloatArray
+    gamma: float
+    kernel: Literal["rbf", "poly2"] = "rbf"
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        centers = check_rows(self.centers, name="centers")
+        coefficients = _column_per_output(self.coefficients, centers.shape[0])
+        intercept = _finite("intercept", self.intercept).reshape(-1)
+        if intercept.shape[0] != coefficients.shape[1]:
+            raise InputError(
+                f"`intercept` has {intercept.shape[0]} values, but `coefficients` has "
+                f"{coefficients.shape[1]} outputs."
+            )
+        if self.kernel not in ("rbf", "poly2"):
+            raise InputError(f"`kernel` must be 'rbf' or 'poly2', got {self.kernel!r}.")
+        gamma = float(self.gamma)
+        if not (np.isfinite(gamma) and gamma > 0):
+            raise InputError(f"`gamma` must be positive and finite, got {self.gamma!r}.")
+        if not np.isfinite(self.coef0):
+            raise InputError(f"`coef0` must be finite, got {self.coef0!r}.")
+        for field, value in (
+            ("centers", centers),
+            ("coefficients", coefficients),
+            ("intercept", intercept),
+            ("gamma", gamma),
+            ("coef0", float(self.coef0)),
+        ):
+            object.__setattr__(self, field, value)
+
+    @property
+    def n_centers(self) -> int:
+        """n, the number of support vectors."""
+        return int(self.centers.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """d, the width of a row."""
+        return int(self.centers.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """k, the number of scores a row gets."""
+        return int(self.coefficients.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the exact model needs."""
+        centers = self.centers
+        own = centers.data.nbytes + centers.indices.nbytes if is_sparse(centers) else centers.nbytes
+        return int(own + self.coefficients.nbytes + self.intercept.nbytes)
+
+    def dense_centers(self) -> FloatArray:
+        """The centers as a dense array of shape (n, d)."""
+        return dense_block(self.centers, slice(None))
+
+    def scores(self, X: Any, /) -> FloatArray:
+        """Evaluate f exactly (in double precision), tile by tile.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+        """
+        rows = check_rows(X, n_features=self.n_features)
+        out = np.empty((rows.shape[0], self.n_outputs))
+        tile = max(16, TILE_ELEMENTS // max(self.n_centers, 1))
+        for block in row_blocks(rows.shape[0], tile):
+            part = rows[block]
+            out[block] = kernel_values(self, part) @ self.coefficients + self.intercept
+        return out
+
+
+def kernel_values(expansion: KernelExpansion, rows: Rows) -> FloatArray:
+    """k(x_i, z) for every row and center: shape (m, n). The caller keeps m small."""
+    if expansion.kernel == "poly2":
+        products = _products(rows, expansion.centers)
+        products *= expansion.gamma
+        products += expansion.coef0
+        return np.square(products, out=products)
+    distances = squared_distances(rows, expansion.centers)
+    distances *= -expansion.gamma
+    return np.exp(distances, out=distances)
+
+
+def squared_distances(rows: Rows, centers: Rows) -> FloatArray:
+    """|x_i - z|^2 of shape (m, n) by |x|^2 + |z|^2 - 2 x.z.
+
+    The expansion cancels when the data sit far from the origin, so dense inputs are shifted to the
+    centers' mean first: a distance does not change, the norms become small.
+    """
+    if not is_sparse(rows) and not is_sparse(centers) and centers.shape[0]:
+        point = centers.mean(axis=0)
+        rows, centers = rows - point, centers - point
+    out = _products(rows, centers)
+    out *= -2.0
+    out += _squared_norms(rows)[:, None]
+    out += _squared_norms(centers)[None, :]
+    return np.maximum(out, 0.0, out=out)
+
+
+def _products(rows: Rows, centers: Rows) -> FloatArray:
+    products = rows @ centers.T
+    return products.toarray() if is_sparse(products) else np.asarray(products)
+
+
+def _squared_norms(rows: Rows) -> FloatArray:
+    if is_sparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _column_per_output(coefficients: Any, n_centers: int) -> FloatArray:
+    array = _finite("coefficients", coefficients)
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if array.ndim != 2 or array.shape[0] != n_centers:
+        raise InputError(
+            f"`coefficients` must have shape ({n_centers}, k), one row a center, got {array.shape}."
+        )
+    return np.ascontiguousarray(array)
+
+
+def _finite(name: str, value: Any) -> FloatArray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` must hold numbers ({error}).") from None
+    if not np.isfinite(array).all():
+        raise InputError(f"`{name}` contains NaN or infinity.")
+    return array

@@ -1,0 +1,270 @@
+"""Heads turn the scores of an expansion into what its library would answer.
+
+In: scores of shape (m, k), and bounds on their errors. Out: labels, values, decision values,
+probabilities, and which rows' labels are decided whatever the errors within the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.inputs import FloatArray
+from kernelite.votes import count_votes, ovr_scores, winner_decided, winner_decided_by_sums
+
+__all__ = ["ClassifierHead", "Head", "OutlierHead", "RegressorHead"]
+
+BoolArray = NDArray[np.bool_]
+
+
+@runtime_checkable
+class Head(Protocol):
+    """What every head can do. `scores` and `bounds` have shape (m, k)."""
+
+    @property
+    def kind(self) -> Literal["classifier", "regressor", "outlier", "transform"]:
+        """What the source was."""
+        ...
+
+    @property
+    def n_scores(self) -> int:
+        """k, the columns this head expects."""
+        ...
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Labels or values, as the source's `predict` gives them."""
+        ...
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Decision values in the source's shape and sign."""
+        ...
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose `predict` is the same for all true scores within `bounds` of `scores`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierHead:
+    """One-vs-one classification: K classes, a score a pair (0,1), (0,2), ..., (K-2,K-1).
+
+    Parameters
+    ----------
+    classes : array of shape (K,)
+        Labels, in the order in which ties are broken: LIBSVM's `label` line, or sorted.
+    first_positive : bool
+        Whether a positive score votes for the first class of its pair (LIBSVM, and scikit-learn
+        with three classes or more) or for the second (scikit-learn with two).
+    shape : {"ovo", "ovr"}
+        What `decision` returns for three classes or more.
+    break_ties : bool
+        Ties by the summed scores, as scikit-learn's `break_ties` with shape "ovr".
+    platt_a, platt_b : array of shape (k,), optional
+        Platt's sigmoid a pair, for scores of which a positive one votes for the first class.
+    labels_by_probability : bool
+        Predict the most probable class instead of the one with most votes (svm-predict `-b 1`).
+
+    Examples
+    --------
+    >>> head = ClassifierHead(np.array(["no", "yes"]), first_positive=False)
+    >>> head.predict(np.array([[-0.5], [0.0], [2.0]]))
+    array(['no', 'yes', 'yes'], dtype='<U3')
+    """
+
+    classes: NDArray[Any]
+    first_positive: bool = True
+    shape: Literal["ovo", "ovr"] = "ovo"
+    break_ties: bool = False
+    platt_a: FloatArray | None = None
+    platt_b: FloatArray | None = None
+    labels_by_probability: bool = False
+
+    kind: Literal["classifier"] = "classifier"
+
+    def __post_init__(self) -> None:
+        classes = np.asarray(self.classes)
+        if classes.ndim != 1 or classes.size == 0:
+            raise InputError(f"`classes` must be a list of labels, got shape {classes.shape}.")
+        if len(np.unique(classes)) != len(classes):
+            raise InputError("`classes` contains a label twice.")
+        if self.shape not in ("ovo", "ovr"):
+            raise InputError(f"`shape` must be 'ovo' or 'ovr', got {self.shape!r}.")
+        object.__setattr__(self, "classes", classes)
+        if (self.platt_a is None) != (self.platt_b is None):
+            raise InputError("`platt_a` and `platt_b` go together; one of them is missing.")
+        for name in ("platt_a", "platt_b"):
+            value = getattr(self, name)
+            if value is not None:
+                array = np.asarray(value, dtype=np.float64)
+                if array.shape != (self.n_scores,) or not np.isfinite(array).all():
+                    raise InputError(
+                        f"`{name}` must hold {self.n_scores} finite numbers, one a pair of classes."
+                    )
+                object.__setattr__(self, name, array)
+        if self.labels_by_probability and self.platt_a is None:
+            raise InputError("labels by probability need `platt_a` and `platt_b`.")
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """K (K - 1) / 2 pairs."""
+        return self.n_classes * (self.n_classes - 1) // 2
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Labels of shape (m,)."""
+        return self.classes[self.winners(scores)]
+
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Index into `classes` of each row's label."""
+        if self.labels_by_probability:
+            return np.argmax(self.probabilities(scores), axis=1)
+        if self.n_classes == 2:
+            # LIBSVM gives a score of zero to the second class.
+            first = scores[:, 0] > 0 if self.first_positive else scores[:, 0] < 0
+            return np.where(first, 0, 1)
+        if self.break_ties:
+            return np.argmax(ovr_scores(self._for_first(scores), self.n_classes), axis=1)
+        return np.argmax(count_votes(self._for_first(scores) > 0, self.n_classes), axis=1)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Shape (m,) for two classes, (m, k) for "ovo", (m, K) for "ovr"."""
+        if self.n_classes == 2:
+            return scores[:, 0]
+        if self.shape == "ovr":
+            return ovr_scores(self._for_first(scores), self.n_classes)
+        return scores
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose winner cannot change within the bounds (votes, not every pair)."""
+        if self.labels_by_probability:
+            return self._decided_by_probability(scores, bounds)
+        if self.n_classes == 2:
+            return np.abs(scores[:, 0]) > bounds[:, 0]
+        towards_first = self._for_first(scores)
+        if self.break_ties:
+            return winner_decided_by_sums(towards_first, bounds, self.n_classes)
+        return winner_decided(towards_first, bounds, self.n_classes)
+
+    def pairs_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows in which every pair's sign is decided."""
+        return np.asarray((np.abs(scores) > bounds).all(axis=1))
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Class probabilities of shape (m, K), as the source couples them."""
+        from kernelite.probability import class_probabilities
+
+        if self.platt_a is None or self.platt_b is None:
+            raise InputError("this model was trained without probabilities.")
+        return class_probabilities(
+            self._for_first(scores), self.platt_a, self.platt_b, self.n_classes
+        )
+
+    def _for_first(self, scores: FloatArray) -> FloatArray:
+        return scores if self.first_positive else -scores
+
+    def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        # Two classes: the probability is monotone in the score, so its two ends tell. More
+        # classes: the coupling is an iteration with a stopping rule; such rows are exact.
+        if self.n_classes != 2:
+            return np.zeros(len(scores), dtype=np.bool_)
+        low = np.argmax(self.probabilities(scores - bounds), axis=1)
+        high = np.argmax(self.probabilities(scores + bounds), axis=1)
+        return np.asarray(low == high)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorHead:
+    """Regression: the score is the value.
+
+    Parameters
+    ----------
+    n_scores : int
+        Outputs; `predict` returns shape (m,) for one, (m, k) for more.
+    noise_scale : float, optional
+        LIBSVM's sigma of the Laplace noise model (`probA` of a regressor).
+
+    Examples
+    --------
+    >>> RegressorHead().predict(np.array([[1.5], [2.5]]))
+    array([1.5, 2.5])
+    """
+
+    n_scores: int = 1
+    noise_scale: float | None = None
+
+    kind: Literal["regressor"] = "regressor"
+
+    def predict(self, scores: FloatArray) -> FloatArray:
+        """Values of shape (m,) or (m, k)."""
+        return scores[:, 0] if self.n_scores == 1 else scores
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """The values themselves."""
+        return self.predict(scores)
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """No row: a value is within a tolerance or it is not; there is no label to decide."""
+        return np.zeros(len(scores), dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierHead:
+    """One-class SVM: +1 for a positive score, -1 for zero or less, as in LIBSVM.
+
+    Parameters
+    ----------
+    offset : float
+        What scikit-learn calls `offset_`: `score_samples` is the score plus this.
+    zero_is_inlier : bool
+        How a score of exactly zero is labelled.
+    density_marks : array of shape (10,), optional
+        LIBSVM's marks of the one-class probability.
+
+    Examples
+    --------
+    >>> OutlierHead().predict(np.array([[0.25], [-0.25]]))
+    array([ 1, -1])
+    """
+
+    offset: float = 0.0
+    zero_is_inlier: bool = False
+    density_marks: FloatArray | None = None
+
+    kind: Literal["outlier"] = "outlier"
+    n_scores: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        if self.density_marks is not None:
+            marks = np.asarray(self.density_marks, dtype=np.float64)
+            if marks.shape != (10,) or not np.isfinite(marks).all():
+                raise InputError("`density_marks` must hold ten finite numbers.")
+            object.__setattr__(self, "density_marks", marks)
+
+    def predict(self, scores: FloatArray) -> NDArray[np.intp]:
+        """+1 or -1, shape (m,)."""
+        column = scores[:, 0]
+        return np.where(column >= 0 if self.zero_is_inlier else column > 0, 1, -1)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Shape (m,)."""
+        return scores[:, 0]
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose sign cannot change within the bounds."""
+        return np.asarray(np.abs(scores[:, 0]) > bounds[:, 0])
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """(inlier, outlier) of shape (m, 2), in LIBSVM's ten steps."""
+        from kernelite.probability import density_probabilities
+
+        if self.density_marks is None:
+            raise InputError("this one-class model was trained without probabilities.")
+        return density_probabilities(scores[:, 0], self.density_marks)

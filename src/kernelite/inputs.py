@@ -1,0 +1,158 @@
+"""From what users pass as rows to what the engines run on.
+
+In: arrays, sparse matrices, data frames. Out: a C-contiguous float64 array or a canonical CSR array
+of the expected width, never the caller's own memory modified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["FloatArray", "Rows", "check_rows", "dense_block", "is_sparse", "row_blocks"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Rows: TypeAlias = "FloatArray | csr_array"
+
+
+def is_sparse(X: object) -> bool:
+    """Whether `X` is a SciPy sparse matrix or array (SciPy itself need not be loaded)."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def check_rows(
+    X: Any,
+    /,
+    *,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    name: str = "X",
+) -> Rows:
+    """Return `X` as rows of float64, checked: two dimensions, the expected width, all finite.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n, d)
+    n_features : int, optional
+        The width that `X` must have.
+    feature_names : sequence of str, optional
+        The column names a data frame must carry, in this order.
+    name : str
+        How the messages call the argument.
+
+    Returns
+    -------
+    ndarray of shape (n, d), C-contiguous, or csr_array with sorted, unique indices
+
+    Examples
+    --------
+    >>> check_rows([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    _check_names(X, feature_names, name)
+    if is_sparse(X):
+        rows = _canonical_csr(X, name)
+        values = rows.data
+    else:
+        rows = values = _dense(X, name)
+    if n_features is not None and rows.shape[1] != n_features:
+        raise InputError(
+            f"`{name}` has {rows.shape[1]} features, but this model was compiled for {n_features}."
+        )
+    # One pass without a temporary: a sum is finite unless an entry is not, or it overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(values.sum())
+    if suspicious and not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values.ravel()))[0]
+        if is_sparse(rows):
+            row = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
+        else:
+            row = int(bad) // rows.shape[1]
+        raise InputError(
+            f"`{name}` contains NaN or infinity (first in row {row}); "
+            "impute or drop such rows before predicting."
+        )
+    return rows
+
+
+def row_blocks(n_rows: int, block: int) -> Iterator[slice]:
+    """Slices that cover `n_rows` in blocks."""
+    for start in range(0, n_rows, block):
+        yield slice(start, min(start + block, n_rows))
+
+
+def dense_block(rows: Rows, block: slice | NDArray[np.intp]) -> FloatArray:
+    """Rows `block` as a dense array; a view when the rows are dense and `block` is a slice."""
+    part = rows[block]
+    return part.toarray() if is_sparse(part) else part
+
+
+def _dense(X: Any, name: str) -> FloatArray:
+    try:
+        array = np.asarray(X)
+    except ValueError as error:  # ragged nested lists
+        raise InputError(f"`{name}` must be a rectangular table of numbers: {error}") from None
+    if array.ndim != 2:
+        hint = f"; one row is `{name}.reshape(1, -1)`" if array.ndim == 1 else ""
+        raise InputError(f"`{name}` must have two dimensions, got shape {array.shape}{hint}.")
+    if array.dtype.kind not in "fiub":
+        if array.dtype.kind == "c":
+            raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."
+            ) from None
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _canonical_csr(X: Any, name: str) -> csr_array:
+    from scipy.sparse import csr_array
+
+    if X.ndim != 2:
+        raise InputError(f"`{name}` must have two dimensions, got shape {X.shape}.")
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"`{name}` must hold real numbers, got dtype {X.dtype}.")
+    converted = csr_array(X, dtype=np.float64)
+    if not converted.has_canonical_format:
+        # `csr_array(X)` may share memory with X; canonicalising works in place.
+        converted = converted.copy()
+        converted.sum_duplicates()
+    return converted
+
+
+def _check_names(X: Any, feature_names: Sequence[str] | None, name: str) -> None:
+    columns = getattr(X, "columns", None)
+    if feature_names is None or columns is None:
+        return
+    got = [str(column) for column in columns]
+    expected = list(feature_names)
+    if got == expected:
+        return
+    missing = [column for column in expected if column not in set(got)]
+    unseen = [column for column in got if column not in set(expected)]
+    if missing:
+        problem = f"lacks the columns {_shortened(missing)}"
+    elif unseen:
+        problem = f"has columns unseen at fit time: {_shortened(unseen)}"
+    else:
+        problem = "has the model's columns in another order"
+    raise InputError(
+        f"`{name}` {problem}; the feature names should match those that were passed during fit, "
+        "in that order."
+    )
+
+
+def _shortened(names: list[str], most: int = 5) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
