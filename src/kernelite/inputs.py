@@ -7,7 +7,7 @@ of the expected width, never the caller's own memory modified.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = "FloatArray | csr_array"
 
 
-def is_sparse(X: object) -> bool:
+def is_sparse(X: object) -> TypeGuard[Any]:
     """Whether `X` is a SciPy sparse matrix or array (SciPy itself need not be loaded)."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
