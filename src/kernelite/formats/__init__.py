@@ -1,0 +1,1 @@
+"""File formats: data (LIBSVM text, delimited text, .npy, .npz) and models."""
