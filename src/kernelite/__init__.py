@@ -1,1 +1,61 @@
-"""kernelite: fast prediction with RBF kernel machines."""
+"""kernelite: fast prediction with RBF kernel machines.
+
+Public names are loaded on first use, so that `import kernelite` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from kernelite.compiler import compile
+    from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
+    from kernelite.expansion import KernelExpansion
+    from kernelite.formats.store import load
+    from kernelite.gamma import gamma_max
+    from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
+    from kernelite.model import CompiledModel
+
+_HOMES = {
+    "ClassifierHead": "kernelite.head",
+    "CompiledClassifier": "kernelite.estimators",
+    "CompiledModel": "kernelite.model",
+    "CompiledOutlierDetector": "kernelite.estimators",
+    "CompiledRegressor": "kernelite.estimators",
+    "KernelExpansion": "kernelite.expansion",
+    "OutlierHead": "kernelite.head",
+    "RegressorHead": "kernelite.head",
+    "compile": "kernelite.compiler",
+    "gamma_max": "kernelite.gamma",
+    "load": "kernelite.formats.store",
+}
+
+__all__ = [
+    "ClassifierHead",
+    "CompiledClassifier",
+    "CompiledModel",
+    "CompiledOutlierDetector",
+    "CompiledRegressor",
+    "KernelExpansion",
+    "OutlierHead",
+    "RegressorHead",
+    "__version__",
+    "compile",
+    "gamma_max",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kernelite' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Forms that replace an expansion, and what is proven about their error."""

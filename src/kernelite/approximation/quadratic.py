@@ -1,0 +1,169 @@
+"""The paper's form: a second-order series about a point p, with u = z - p and s_i = x_i - p.
+
+    f(z) = exp(-gamma |u|^2) g(u) + b,   g(u) = sum_i w_i exp(2 gamma s_i.u) ~ c + v.u + u'Mu
+    w_i = A_i exp(-gamma |s_i|^2),  c = sum w_i,  v = 2 gamma S'w,  M = 2 gamma^2 S' diag(w) S
+
+A degree-2 polynomial kernel has this form exactly, about the origin and without the exponentials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, dense_block, row_blocks
+
+__all__ = ["QuadraticForm", "quadratic_form"]
+
+BLOCK_ELEMENTS = 1 << 21  # numbers of one block of centers: 16 MB
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """f^(z) = E (c + v.u + u'Mu) + b with u = z - p; E = exp(-gamma |u|^2), or 1 for "poly2".
+
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        p, the expansion point.
+    constant : ndarray of shape (k,)
+        c.
+    linear : ndarray of shape (d, k)
+        v, a column an output.
+    quadratic : ndarray of shape (k, d, d)
+        M, symmetric.
+    intercept : ndarray of shape (k,)
+        b.
+    gamma : float
+    max_sq_norm : float
+        |s_max|^2, the largest squared distance of a center from p.
+    kernel : {"rbf", "poly2"}
+    """
+
+    point: FloatArray
+    constant: FloatArray
+    linear: FloatArray
+    quadratic: FloatArray
+    intercept: FloatArray
+    gamma: float
+    max_sq_norm: float
+    kernel: Literal["rbf", "poly2"] = "rbf"
+
+    def __post_init__(self) -> None:
+        d, k = len(self.point), len(self.constant)
+        for name, shape in (
+            ("point", (d,)),
+            ("constant", (k,)),
+            ("linear", (d, k)),
+            ("quadratic", (k, d, d)),
+            ("intercept", (k,)),
+        ):
+            array = getattr(self, name)
+            if array.shape != shape:
+                raise InputError(f"`{name}` of a form must have shape {shape}, got {array.shape}.")
+            if not np.isfinite(array).all():
+                raise InputError(f"`{name}` of a form contains NaN or infinity.")
+        if not (np.isfinite(self.gamma) and self.gamma > 0):
+            raise InputError(f"`gamma` of a form must be positive, got {self.gamma!r}.")
+        if not self.max_sq_norm >= 0:
+            raise InputError(f"`max_sq_norm` must not be negative, got {self.max_sq_norm!r}.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.point)
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return len(self.constant)
+
+    @property
+    def gamma_max(self) -> float:
+        """The paper's bound on gamma after training: 1 / (4 |s_max|^2)."""
+        return float(np.inf) if self.max_sq_norm == 0 else 0.25 / self.max_sq_norm
+
+    def valid(self, sq_norms: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Rows for which every term of the series is within 3.05%: |s_max|^2 |u|^2 < 1/(16 g^2).
+
+        Parameters
+        ----------
+        sq_norms : ndarray of shape (m,)
+            |u|^2.
+        """
+        if self.kernel == "poly2":
+            return np.ones(len(sq_norms), dtype=np.bool_)
+        with np.errstate(over="ignore"):
+            return sq_norms * self.max_sq_norm * self.gamma**2 < 1.0 / 16.0
+
+
+def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:
+    """Build the form of `expansion` about `point`, centers in blocks.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    point : ndarray of shape (d,)
+        For "poly2" it must be the origin.
+
+    Examples
+    --------
+    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
+    >>> form = quadratic_form(one, np.array([1.0]))
+    >>> form.constant, form.linear, form.quadratic
+    (array([1.]), array([[0.]]), array([[[0.]]]))
+    """
+    d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
+    polynomial = expansion.kernel == "poly2"
+    if polynomial and point.any():
+        raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
+    c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
+    largest = 0.0
+    for block in row_blocks(expansion.n_centers, max(1, BLOCK_ELEMENTS // max(d, 1))):
+        S = dense_block(expansion.centers, block) - point
+        with np.errstate(over="ignore", under="ignore"):
+            sq_norms = np.einsum("ij,ij->i", S, S)
+            A = expansion.coefficients[block]
+            w = A if polynomial else A * np.exp(-gamma * sq_norms)[:, None]
+        largest = max(largest, float(sq_norms.max(initial=0.0)))
+        c += w.sum(axis=0)
+        v += S.T @ w
+        for output in range(k):
+            _add_weighted_gram(M[output], S, w[:, output])
+    if polynomial:
+        c, v, M = expansion.coef0**2 * c, 2 * expansion.coef0 * gamma * v, gamma**2 * M
+    else:
+        v, M = 2 * gamma * v, 2 * gamma**2 * M
+    if not (np.isfinite(v).all() and np.isfinite(M).all()):
+        raise UnsupportedModelError(
+            "the quadratic form of this model overflows: its support vectors are too far from the "
+            "expansion point; scale the features before training."
+        )
+    return QuadraticForm(
+        point=np.array(point, dtype=np.float64),
+        constant=c,
+        linear=v,
+        quadratic=M,
+        intercept=expansion.intercept.copy(),
+        gamma=gamma,
+        max_sq_norm=largest,
+        kernel=expansion.kernel,
+    )
+
+
+def _add_weighted_gram(out: FloatArray, S: FloatArray, w: FloatArray) -> None:
+    """out += S' diag(w) S, over the rows whose weight is not zero.
+
+    One-vs-one columns are mostly zeros, so skipping them saves most of the work.
+    """
+    used = np.flatnonzero(w)
+    if len(used) < len(w):
+        S, w = S[used], w[used]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = S.T @ (S * w[:, None])
+    # BLAS does not promise symmetry to the last bit; the form does.
+    out += 0.5 * (gram + gram.T)

@@ -1,0 +1,1 @@
+"""How forms and expansions are evaluated: prepare once, run on many rows."""
