@@ -25,7 +25,7 @@ GUARANTEES = ("none", "exact")
 MAX_BYTES = 256 * 2**20
 
 
-def compile(  # noqa: A001 - the verb users look for; the builtin is not needed here
+def compile(
     model: Any,
     X: Any = None,
     /,
