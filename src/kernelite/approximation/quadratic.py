@@ -9,10 +9,10 @@ A degree-2 polynomial kernel has this form exactly, about the origin and without
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from kernelite.approximation.series import SeriesForm
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
@@ -22,83 +22,21 @@ __all__ = ["QuadraticForm", "quadratic_form"]
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of centers: 16 MB
 
 
-@dataclass(frozen=True, eq=False)
-class QuadraticForm:
-    """f^(z) = E (c + v.u + u'Mu) + b with u = z - p; E = exp(-gamma |u|^2), or 1 for "poly2".
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuadraticForm(SeriesForm):
+    """f^(z) = E (c + v.u + u'Mu) + b.
 
     Parameters
     ----------
-    point : ndarray of shape (d,)
-        p, the expansion point.
-    constant : ndarray of shape (k,)
-        c.
-    linear : ndarray of shape (d, k)
-        v, a column an output.
     quadratic : ndarray of shape (k, d, d)
         M, symmetric.
-    intercept : ndarray of shape (k,)
-        b.
-    gamma : float
-    max_sq_norm : float
-        |s_max|^2, the largest squared distance of a center from p.
-    kernel : {"rbf", "poly2"}
     """
 
-    point: FloatArray
-    constant: FloatArray
-    linear: FloatArray
     quadratic: FloatArray
-    intercept: FloatArray
-    gamma: float
-    max_sq_norm: float
-    kernel: Literal["rbf", "poly2"] = "rbf"
 
     def __post_init__(self) -> None:
-        d, k = len(self.point), len(self.constant)
-        for name, shape in (
-            ("point", (d,)),
-            ("constant", (k,)),
-            ("linear", (d, k)),
-            ("quadratic", (k, d, d)),
-            ("intercept", (k,)),
-        ):
-            array = getattr(self, name)
-            if array.shape != shape:
-                raise InputError(f"`{name}` of a form must have shape {shape}, got {array.shape}.")
-            if not np.isfinite(array).all():
-                raise InputError(f"`{name}` of a form contains NaN or infinity.")
-        if not (np.isfinite(self.gamma) and self.gamma > 0):
-            raise InputError(f"`gamma` of a form must be positive, got {self.gamma!r}.")
-        if not self.max_sq_norm >= 0:
-            raise InputError(f"`max_sq_norm` must not be negative, got {self.max_sq_norm!r}.")
-
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return len(self.point)
-
-    @property
-    def n_outputs(self) -> int:
-        """k."""
-        return len(self.constant)
-
-    @property
-    def gamma_max(self) -> float:
-        """The paper's bound on gamma after training: 1 / (4 |s_max|^2)."""
-        return float(np.inf) if self.max_sq_norm == 0 else 0.25 / self.max_sq_norm
-
-    def valid(self, sq_norms: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Rows for which every term of the series is within 3.05%: |s_max|^2 |u|^2 < 1/(16 g^2).
-
-        Parameters
-        ----------
-        sq_norms : ndarray of shape (m,)
-            |u|^2.
-        """
-        if self.kernel == "poly2":
-            return np.ones(len(sq_norms), dtype=np.bool_)
-        with np.errstate(over="ignore"):
-            return sq_norms * self.max_sq_norm * self.gamma**2 < 1.0 / 16.0
+        super().__post_init__()
+        self._check_arrays(quadratic=(self.n_outputs, self.n_features, self.n_features))
 
 
 def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:
