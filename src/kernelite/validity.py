@@ -13,7 +13,19 @@ OnInvalid: TypeAlias = Literal["warn", "raise", "ignore"]
 
 
 class OutsideValidityWarning(UserWarning):
-    """Some rows of a call lie outside the validity bound, so their scores may be off."""
+    """Some rows of a call lie outside the validity bound, so their scores may be off.
+
+    Parameters
+    ----------
+    message : str
+    outside, total : int
+        Rows outside the bound, and rows of the call; kept, for callers that sum over calls.
+    """
+
+    def __init__(self, message: str, outside: int = 0, total: int = 0) -> None:
+        super().__init__(message)
+        self.outside = outside
+        self.total = total
 
 
 def check_on_invalid(value: str) -> None:
@@ -34,4 +46,4 @@ def report_invalid(outside: int, total: int, policy: OnInvalid) -> None:
     )
     if policy == "raise":
         raise OutsideValidityError(message)
-    warnings.warn(message, OutsideValidityWarning, stacklevel=4)
+    warnings.warn(OutsideValidityWarning(message, outside, total), stacklevel=4)
