@@ -25,7 +25,7 @@ TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
 class KernelExpansion:
     """A fitted kernel machine: centers, coefficients, intercept and kernel.
 
-    Any model that obeys the representer theorem can be given this way.
+    Any model that obeys the representer theorem can be given this way. The arrays are copied.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class KernelExpansion:
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        centers = check_rows(self.centers, name="centers")
+        centers = check_rows(self.centers, name="centers").copy()
         coefficients = _column_per_output(self.coefficients, centers.shape[0])
         intercept = _finite("intercept", self.intercept).reshape(-1)
         if intercept.shape[0] != coefficients.shape[1]:
@@ -122,41 +122,64 @@ class KernelExpansion:
         rows = check_rows(X, n_features=self.n_features)
         out = np.empty((rows.shape[0], self.n_outputs))
         tile = max(16, TILE_ELEMENTS // max(self.n_centers, 1))
+        kernel = _Kernel(self)
         for block in row_blocks(rows.shape[0], tile):
-            part = rows[block]
-            out[block] = kernel_values(self, part) @ self.coefficients + self.intercept
+            out[block] = kernel(rows[block]) @ self.coefficients + self.intercept
         return out
 
 
 def kernel_values(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     """k(x_i, z) for every row and center: shape (m, n). The caller keeps m small."""
-    if expansion.kernel == "poly2":
-        products = _products(rows, expansion.centers)
-        products *= expansion.gamma
-        products += expansion.coef0
-        return np.square(products, out=products)
-    distances = squared_distances(rows, expansion.centers)
-    distances *= -expansion.gamma
-    return np.exp(distances, out=distances)
+    return _Kernel(expansion)(rows)
 
 
-def squared_distances(rows: Rows, centers: Rows) -> FloatArray:
-    """|x_i - z|^2 of shape (m, n) by |x|^2 + |z|^2 - 2 x.z.
+class _Kernel:
+    """k(x_i, z), with what depends on the centers alone computed once.
 
-    The expansion cancels when the data sit far from the origin, so dense inputs are shifted to the
-    centers' mean first: a distance does not change, the norms become small.
+    Squared distances are |x|^2 + |z|^2 - 2 x.z, which cancels when the data sit far from the
+    origin; so dense centers and rows are shifted to the centers' mean first. A distance does not
+    change by that, and the norms become small.
     """
-    if not is_sparse(rows) and not is_sparse(centers) and centers.shape[0]:
-        point = centers.mean(axis=0)
-        rows, centers = rows - point, centers - point
-    out = _products(rows, centers)
-    out *= -2.0
-    out += _squared_norms(rows)[:, None]
-    out += _squared_norms(centers)[None, :]
-    return np.maximum(out, 0.0, out=out)
+
+    def __init__(self, expansion: KernelExpansion) -> None:
+        self.expansion = expansion
+        self.centers = expansion.centers
+        self.point: FloatArray | None = None
+        if expansion.kernel == "rbf":
+            if not is_sparse(self.centers) and expansion.n_centers:
+                self.point = self.centers.mean(axis=0)
+                self.shifted = self.centers - self.point
+                self.shifted_norms = _squared_norms(self.shifted)
+            self.norms = _squared_norms(self.centers)
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        gamma = self.expansion.gamma
+        if self.expansion.kernel == "poly2":
+            products = _products(rows, self.centers)
+            products *= gamma
+            products += self.expansion.coef0
+            return np.square(products, out=products)
+        distances = self.squared_distances(rows)
+        distances *= -gamma
+        return np.exp(distances, out=distances)
+
+    def squared_distances(self, rows: Rows) -> FloatArray:
+        """|x_i - z|^2 of shape (m, n)."""
+        if self.point is None or is_sparse(rows):
+            centers, norms = self.centers, self.norms
+        else:
+            rows, centers, norms = rows - self.point, self.shifted, self.shifted_norms
+        out = _products(rows, centers)
+        out *= -2.0
+        out += _squared_norms(rows)[:, None]
+        out += norms[None, :]
+        return np.maximum(out, 0.0, out=out)
 
 
 def _products(rows: Rows, centers: Rows) -> FloatArray:
+    if is_sparse(rows) and is_sparse(centers) and centers.shape[1] > centers.nnz:
+        # A sparse product takes memory for each column; the width may be 2^31.
+        rows, centers = _common_columns(rows, centers)
     products = rows @ centers.T
     return products.toarray() if is_sparse(products) else np.asarray(products)
 
@@ -165,6 +188,21 @@ def _squared_norms(rows: Rows) -> FloatArray:
     if is_sparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
     return np.einsum("ij,ij->i", rows, rows)
+
+
+def _common_columns(rows: Any, centers: Any) -> tuple[Any, Any]:
+    """Both CSR matrices cut down to the columns in which some center is not zero."""
+    from scipy.sparse import csr_array
+
+    columns, places = np.unique(centers.indices, return_inverse=True)
+    nearest = np.searchsorted(columns, rows.indices)
+    kept = np.append(columns, -1)[nearest] == rows.indices
+    starts = np.append(0, np.cumsum(kept))[rows.indptr]
+    width = len(columns)
+    return (
+        csr_array((rows.data[kept], nearest[kept], starts), shape=(rows.shape[0], width)),
+        csr_array((centers.data, places, centers.indptr), shape=(centers.shape[0], width)),
+    )
 
 
 def _column_per_output(coefficients: Any, n_centers: int) -> FloatArray:
