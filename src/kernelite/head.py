@@ -67,6 +67,9 @@ class ClassifierHead:
         Platt's sigmoid a pair, for scores of which a positive one votes for the first class.
     labels_by_probability : bool
         Predict the most probable class instead of the one with most votes (svm-predict `-b 1`).
+    couple_two_classes : bool
+        With two classes, couple the probabilities iteratively too, as scikit-learn does; LIBSVM
+        takes the sigmoid itself. The two differ in the third digit.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class ClassifierHead:
     platt_a: FloatArray | None = None
     platt_b: FloatArray | None = None
     labels_by_probability: bool = False
+    couple_two_classes: bool = False
 
     kind: Literal["classifier"] = "classifier"
 
@@ -164,20 +168,31 @@ class ClassifierHead:
         if self.platt_a is None or self.platt_b is None:
             raise InputError("this model was trained without probabilities.")
         return class_probabilities(
-            self._for_first(scores), self.platt_a, self.platt_b, self.n_classes
+            self._for_first(scores),
+            self.platt_a,
+            self.platt_b,
+            self.n_classes,
+            couple_two_classes=self.couple_two_classes,
         )
 
     def _for_first(self, scores: FloatArray) -> FloatArray:
         return scores if self.first_positive else -scores
 
     def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        # Two classes: the probability is monotone in the score, so its two ends tell. More
-        # classes: the coupling is an iteration with a stopping rule; such rows are exact.
-        if self.n_classes != 2:
+        # Two classes: the probability is monotone in the score, so its two ends tell (rounded
+        # outwards). Where there is coupling, it is an iteration with a stopping rule; such rows
+        # are exact.
+        if self.n_classes != 2 or self.couple_two_classes:
             return np.zeros(len(scores), dtype=np.bool_)
-        low = np.argmax(self.probabilities(scores - bounds), axis=1)
-        high = np.argmax(self.probabilities(scores + bounds), axis=1)
+        ends = np.nextafter(scores - bounds, -np.inf), np.nextafter(scores + bounds, np.inf)
+        low, high = (np.argmax(self.probabilities(_finite(end)), axis=1) for end in ends)
         return np.asarray(low == high)
+
+
+def _finite(scores: FloatArray) -> FloatArray:
+    """Infinite ends of an interval, brought back to where 0 * score is still 0."""
+    largest = np.finfo(np.float64).max
+    return np.clip(scores, -largest, largest)
 
 
 @dataclass(frozen=True, eq=False)
