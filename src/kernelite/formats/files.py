@@ -92,6 +92,8 @@ class Lines(Iterator[tuple[int, str]]):
         The file's name.
     compression : "gzip", "bzip2" or None
         What was found.
+    ended : bool
+        Whether the line read last had its line end; False only at the end of a file.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class Lines(Iterator[tuple[int, str]]):
         self.report = raise_first(path) if report is None else report
         self._max = max_line_bytes
         self._number = 0
+        self.ended = True
         self._ahead: list[tuple[int, str]] = []
         self._raw = open_binary(path)
         try:
@@ -130,6 +133,7 @@ class Lines(Iterator[tuple[int, str]]):
             return self._ahead.pop()
         while raw := self._readline(self._max + 2):  # two more for the line's end
             self._number += 1
+            self.ended = raw.endswith(b"\n")
             text = self._text(raw)
             if text is not None:
                 return self._number, text

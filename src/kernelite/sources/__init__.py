@@ -1,0 +1,97 @@
+"""Sources: a fitted model of any known kind comes in, a `Source` goes out.
+
+One file a family. Readers are found by the names of a model's classes, so no library is imported
+before one of its models arrives.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import Head, RegressorHead
+from kernelite.sources.source import Source, describe
+
+__all__ = ["READERS", "Source", "read"]
+
+READERS: dict[str, str] = {
+    "sklearn.SVC": "kernelite.sources.sklearn_svm:read_svm",
+    "sklearn.NuSVC": "kernelite.sources.sklearn_svm:read_svm",
+    "sklearn.SVR": "kernelite.sources.sklearn_svm:read_svm",
+    "sklearn.NuSVR": "kernelite.sources.sklearn_svm:read_svm",
+    "sklearn.OneClassSVM": "kernelite.sources.sklearn_svm:read_svm",
+}
+"""Top-level package and class name -> "module:function" of the reader.
+
+A reader takes the model and the class name that matched, and returns a `Source`.
+"""
+
+
+def read(model: Any, /) -> Source:
+    """Read a fitted model of any known kind.
+
+    Parameters
+    ----------
+    model : path, estimator, KernelExpansion, (KernelExpansion, Head) or Source
+        The path of a LIBSVM model file; a fitted scikit-learn SVC, NuSVC, SVR, NuSVR or
+        OneClassSVM (or an instance of a subclass); or arrays as a `KernelExpansion`, whose scores
+        are taken as values unless a head comes with it.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model is of no known kind, unfitted, or has another kernel.
+    FileFormatError
+        If the file does not parse.
+
+    Examples
+    --------
+    >>> read(KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)).description
+    'KernelExpansion, 1 support vector, gamma 1'
+    """
+    if isinstance(model, Source):
+        return model
+    if isinstance(model, str | os.PathLike):
+        from kernelite.sources.libsvm import read_libsvm
+
+        return read_libsvm(model)
+    if isinstance(model, KernelExpansion):
+        return _from_arrays(model, RegressorHead(model.n_outputs))
+    if isinstance(model, tuple):
+        return _from_pair(model)
+    for ancestor in type(model).__mro__:
+        name = f"{ancestor.__module__.partition('.')[0]}.{ancestor.__name__}"
+        if name in READERS:
+            module, _, function = READERS[name].partition(":")
+            source: Source = getattr(import_module(module), function)(model, ancestor.__name__)
+            return source
+    raise UnsupportedModelError(f"{_found(model)} is not a model that can be read; {_accepted()}.")
+
+
+def _from_arrays(expansion: KernelExpansion, head: Head) -> Source:
+    return Source(expansion, head, describe("KernelExpansion", expansion), "arrays", head.kind)
+
+
+def _from_pair(pair: tuple[Any, ...]) -> Source:
+    if len(pair) == 2 and isinstance(pair[0], KernelExpansion) and isinstance(pair[1], Head):
+        return _from_arrays(*pair)
+    found = ", ".join(type(part).__name__ for part in pair)
+    raise InputError(f"a tuple as model must be (KernelExpansion, Head), got ({found}).")
+
+
+def _found(model: object) -> str:
+    if isinstance(model, type):
+        return f"the class `{model.__name__}` (not an instance)"
+    return f"`{type(model).__module__}.{type(model).__qualname__}`"
+
+
+def _accepted() -> str:
+    names = ", ".join(name.partition(".")[2] for name in READERS)
+    return f"accepted are fitted scikit-learn {names}, paths of LIBSVM models, and KernelExpansion"

@@ -1,0 +1,128 @@
+"""scikit-learn's LIBSVM estimators: SVC, NuSVC, SVR, NuSVR and OneClassSVM.
+
+In: a fitted estimator, dense or sparse. Out: a `Source` with copies of its arrays. scikit-learn
+itself is not imported; signs are those of its public `decision_function`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.inputs import FloatArray, is_sparse
+from kernelite.sources.one_vs_one import pairwise_coefficients
+from kernelite.sources.source import Source, describe
+
+__all__ = ["read_svm"]
+
+
+def read_svm(model: Any, type_name: str, /) -> Source:
+    """Read a fitted scikit-learn SVM.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with kernel "rbf", or "poly" of degree 2.
+    type_name : {"SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"}
+        Which of them it is; the class itself may be a subclass.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it is unfitted, or its kernel another one.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> source = read_svm(SVR(gamma=0.5, C=2.0).fit([[0.0], [1.0], [2.0]], [0, 1, 4]), "SVR")
+    >>> source.description
+    'scikit-learn SVR, 3 support vectors, gamma 0.5'
+    """
+    kernel = _kernel(model, type_name)
+    classifier = type_name in ("SVC", "NuSVC")
+    coefficients = _dense(model.dual_coef_).T
+    if classifier and len(model.classes_) > 2:
+        coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
+    expansion = KernelExpansion(
+        _vectors(model),
+        coefficients.reshape(-1, len(model.intercept_)),
+        model.intercept_,
+        gamma=float(model._gamma),  # what "scale" or "auto" came to
+        kernel=kernel,
+        coef0=float(model.coef0) if kernel == "poly2" else 0.0,
+    )
+    return Source(
+        expansion,
+        _head(model, type_name),
+        describe(f"scikit-learn {type_name}", expansion),
+        "scikit-learn",
+        type_name,
+        _feature_names(model),
+    )
+
+
+def _kernel(model: Any, type_name: str) -> Literal["rbf", "poly2"]:
+    if not hasattr(model, "support_vectors_"):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    if model.kernel == "rbf":
+        return "rbf"
+    if model.kernel == "poly" and model.degree == 2:
+        return "poly2"
+    if model.kernel == "poly":
+        found = f"kernel 'poly' of degree {model.degree}"
+    elif callable(model.kernel):
+        found = "a callable as kernel"
+    else:
+        found = f"kernel {model.kernel!r}"
+    raise UnsupportedModelError(
+        f"this {type_name} has {found}; accepted are kernel 'rbf', and 'poly' of degree 2."
+    )
+
+
+def _vectors(model: Any) -> Any:
+    vectors = model.support_vectors_
+    if vectors.shape[0] == 0:  # a flat SVR; scikit-learn may then leave the width out
+        return np.zeros((0, int(model.n_features_in_)))
+    return vectors
+
+
+def _head(model: Any, type_name: str) -> Head:
+    if type_name == "OneClassSVM":
+        return OutlierHead(offset=float(np.ravel(model.offset_)[0]))
+    if type_name in ("SVR", "NuSVR"):
+        return RegressorHead()
+    if model.break_ties and model.decision_function_shape == "ovo":
+        raise UnsupportedModelError(
+            f"this {type_name} has break_ties=True with decision_function_shape='ovo', for which "
+            "scikit-learn itself does not predict; set one of them otherwise."
+        )
+    binary = len(model.classes_) == 2
+    # The attributes probA_ and probB_ warn, and are to go; these are what predict_proba reads.
+    a, b = getattr(model, "_probA", None), getattr(model, "_probB", None)
+    fitted = a is not None and b is not None and len(a) > 0
+    return ClassifierHead(
+        np.array(model.classes_),
+        first_positive=not binary,
+        shape=model.decision_function_shape,
+        break_ties=bool(model.break_ties),
+        platt_a=np.array(a) if fitted else None,
+        platt_b=np.array(b) if fitted else None,
+        couple_two_classes=True,
+    )
+
+
+def _feature_names(model: Any) -> tuple[str, ...] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def _dense(array: Any) -> FloatArray:
+    return np.asarray(array.toarray() if is_sparse(array) else array, dtype=np.float64)
