@@ -69,6 +69,16 @@ class CompiledModel:
     def __post_init__(self) -> None:
         if self.form is None and self.expansion is None:
             raise InputError("a compiled model needs a form or the exact expansion; both are None.")
+        expected = self.n_features_in_, self.head.n_scores
+        for name, part in (("form", self.form), ("expansion", self.expansion)):
+            if part is not None and (part.n_features, part.n_outputs) != expected:
+                raise InputError(
+                    f"the {name} has {part.n_features} features and {part.n_outputs} outputs, but "
+                    f"the model has {expected[0]} and its head wants {expected[1]}."
+                )
+        names = self.origin.feature_names
+        if names is not None and len(names) != expected[0]:
+            raise InputError(f"{len(names)} feature names for {expected[0]} features.")
 
     # What the source was -------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ A degree-2 polynomial kernel has this form exactly, about the origin and without
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.approximation.series import SeriesForm
 from kernelite.errors import InputError, UnsupportedModelError
@@ -37,6 +39,26 @@ class QuadraticForm(SeriesForm):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_arrays(quadratic=(self.n_outputs, self.n_features, self.n_features))
+
+    def __pack__(self) -> dict[str, Any]:
+        """Fields for a file, with one triangle of M: shape (k, d (d + 1) / 2), row by row."""
+        M = self.quadratic
+        if not np.array_equal(M, M.transpose(0, 2, 1)):
+            raise InputError("`quadratic` of a form must be symmetric.")
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stored["quadratic"]
+        return stored | {"triangle": M[:, _upper(self.n_features)]}
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> QuadraticForm:
+        """Back from `__pack__`."""
+        triangle, d = stored.pop("triangle"), len(stored["point"])
+        if triangle.ndim != 2 or triangle.shape[1] != d * (d + 1) // 2:
+            raise InputError(f"`triangle` does not fit {d} features, got shape {triangle.shape}.")
+        M = np.empty((len(triangle), d, d))
+        M[:, _upper(d)] = triangle
+        M.transpose(0, 2, 1)[:, _upper(d)] = triangle
+        return cls(quadratic=M, **stored)
 
 
 def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:
@@ -91,6 +113,11 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         max_sq_norm=largest,
         kernel=expansion.kernel,
     )
+
+
+def _upper(d: int) -> NDArray[np.bool_]:
+    """Where the upper triangle is; shape (d, d)."""
+    return np.triu(np.ones((d, d), dtype=np.bool_))
 
 
 def _add_weighted_gram(out: FloatArray, S: FloatArray, w: FloatArray) -> None:

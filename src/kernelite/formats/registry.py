@@ -1,0 +1,108 @@
+"""Classes that a model file may name, and the checks of their fields.
+
+To make a new class storable, add a line to `CLASSES`; its fields must be annotated with what
+`kernelite.formats.packing` can hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from kernelite.errors import InputError
+from kernelite.formats.hints import conforms, field_hints
+
+__all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class"]
+
+CLASSES = {
+    "Candidate": "kernelite.plan",
+    "ClassifierHead": "kernelite.head",
+    "CompiledModel": "kernelite.model",
+    "KernelExpansion": "kernelite.expansion",
+    "Origin": "kernelite.model",
+    "OutlierHead": "kernelite.head",
+    "Plan": "kernelite.plan",
+    "QuadraticForm": "kernelite.approximation.quadratic",
+    "RegressorHead": "kernelite.head",
+}
+"""Name and module; imported when a file or a model first needs it."""
+
+
+def named_class(name: object, where: str = "model") -> type[Any]:
+    """The class of that name, if files may hold it.
+
+    Parameters
+    ----------
+    name : object
+        Anything, since files say it.
+    where : str
+        What is of that class, for the message.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    InputError
+        For every other name.
+
+    Examples
+    --------
+    >>> named_class("Plan")
+    <class 'kernelite.plan.Plan'>
+    >>> named_class("os.system")
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `model` is of the unknown class 'os.system', known are ...
+    """
+    if not isinstance(name, str) or name not in CLASSES:
+        known = ", ".join(CLASSES)
+        raise InputError(f"`{where}` is of the unknown class {_short(name)}, known are {known}.")
+    cls: type[Any] = getattr(importlib.import_module(CLASSES[name]), name)
+    return cls
+
+
+def field_values(instance: Any) -> dict[str, Any]:
+    """The fields that its constructor takes, by name."""
+    return {name: getattr(instance, name) for name in _names(type(instance))}
+
+
+def check_names(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
+    """Refuse values that are not exactly the fields of `cls`."""
+    expected = _names(cls)
+    for name in expected:
+        if name not in values:
+            raise InputError(f"`{where}` lacks the field `{name}` of a {cls.__name__}.")
+    for name in values:
+        if name not in expected:
+            raise InputError(f"`{where}` has the field {_short(name)}, unknown to {cls.__name__}.")
+
+
+def check_types(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
+    """Refuse values that are not of the types that the fields of `cls` are annotated with."""
+    hints = _hints(cls.__name__)
+    for name, value in values.items():
+        if not conforms(value, hints[name]):
+            got = f"an array of {value.dtype}" if hasattr(value, "dtype") else _short(value)
+            raise InputError(f"`{name}` of `{where}` ({cls.__name__}) cannot be {got}.")
+
+
+def _names(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls) if field.init)
+
+
+@functools.cache
+def _hints(name: str) -> dict[str, Any]:
+    # Annotations may name what their module imports for the type checker only.
+    from scipy.sparse import csr_array
+
+    known = {other: named_class(other) for other in CLASSES}
+    return field_hints(known[name], {"csr_array": csr_array} | known)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

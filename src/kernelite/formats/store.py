@@ -1,0 +1,261 @@
+"""The `.kernelite` store: a compiled model as one safetensors file, never pickle.
+
+The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
+value is JSON: {"format": "kernelite", "version": 1, "model": {...}}. What stands under "model", and
+the names of the tensors: `kernelite.formats.packing`. The same model always gives the same bytes.
+
+To bump the format, when a stored class changes its fields or the tree its shape: raise `VERSION`,
+and add to `UPGRADES` a function from the old version's (tree, tensors) to the new version's. Files
+of older versions are upgraded step by step on load; files of newer ones are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
+from kernelite.formats.files import atomic_write, open_binary
+from kernelite.formats.model_kind import model_kind
+from kernelite.formats.packing import Tensors, Tree, pack, unpack
+from kernelite.model import CompiledModel
+
+__all__ = ["VERSION", "dumps", "load", "loads", "save"]
+
+VERSION = 1
+UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {}
+
+KEY = "kernelite"
+DTYPES = {
+    "BOOL": "?",
+    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+    **{f"I{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
+    **{f"U{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
+}
+SHOWN = 400  # characters of a message; names in it come from the file
+
+
+def save(model: CompiledModel, path: str | os.PathLike[str], /) -> None:
+    """Write a model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    path : path-like
+        By custom it ends in `.kernelite`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fast = kernelite.compile(SVC(gamma=0.01).fit(X, y), X, guarantee="none")
+    >>> with TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "iris.kernelite")
+    ...     save(fast, name)
+    ...     load(name).predict(X[:3])
+    array([0, 0, 0])
+    """
+    data = dumps(model)
+    with atomic_write(path, "wb") as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike[str], /) -> CompiledModel:
+    """Read a compiled model from a `.kernelite` file.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    CompiledModel
+
+    Raises
+    ------
+    FileFormatError
+        If it is none, or damaged.
+    UnsupportedModelError
+        If it is a model that has not been compiled.
+
+    Examples
+    --------
+    >>> load("no/such.kernelite")
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: no/such.kernelite: there is no such file
+    """
+    kind = model_kind(path)
+    if kind == "libsvm":
+        raise UnsupportedModelError(
+            f"{os.fspath(path)}: this is a LIBSVM model, which has to be compiled first: "
+            "`kernelite compile` does so, or kernelite.compile(path)."
+        )
+    with open_binary(path) as file:
+        data = file.read()
+    return loads(data, name=path)
+
+
+def dumps(model: CompiledModel, /) -> bytes:
+    """A model as the bytes of a `.kernelite` file, the same bytes every time.
+
+    Parameters
+    ----------
+    model : CompiledModel
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InputError
+        If it holds something that files cannot.
+
+    Examples
+    --------
+    >>> from kernelite.expansion import KernelExpansion
+    >>> import kernelite
+    >>> bump = KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> model = kernelite.compile(bump, guarantee="exact")
+    >>> loads(dumps(model)).predict([[0.0]])
+    array([2.5])
+    """
+    from safetensors.numpy import save as serialize
+
+    if not isinstance(model, CompiledModel):
+        raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
+    tree, tensors = pack(model)
+    document = {"format": KEY, "version": VERSION, "model": tree}
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    return serialize(tensors, metadata={KEY: text})
+
+
+def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> CompiledModel:
+    """Build a model from the bytes of a `.kernelite` file.
+
+    Parameters
+    ----------
+    data : bytes
+    name : path-like
+        What errors call it.
+
+    Returns
+    -------
+    CompiledModel
+
+    Raises
+    ------
+    FileFormatError
+        If anything about them is wrong, in one sentence.
+
+    Examples
+    --------
+    >>> loads(b"junk")
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: bytes: this is not a kernelite model, or ...
+    """
+
+    def refuse(problem: str) -> NoReturn:
+        shown = "".join(c if c.isprintable() else "?" for c in problem[:SHOWN])
+        raise FileFormatError(name, shown.rstrip("."))
+
+    try:
+        tensors, header = _container(data)
+        tree, tensors = _current(_document(header), tensors)
+        model = unpack(tree, tensors)
+    except KerneliteError as error:
+        refuse(str(error))
+    except RecursionError:
+        refuse("its metadata are nested too deeply")
+    if not isinstance(model, CompiledModel):
+        refuse("it holds something other than a compiled model")
+    return model
+
+
+def _container(data: bytes) -> tuple[Tensors, dict[str, Any]]:
+    """The tensors and the header of a safetensors file; its offsets are checked by the library."""
+    import safetensors
+
+    library: Any = safetensors  # it has no annotations
+    try:
+        parts = library.deserialize(data)
+    except library.SafetensorError as error:
+        reason = str(error).removeprefix("Error while deserializing: ")
+        raise InputError(f"this is not a kernelite model, or it is damaged ({reason})") from None
+    tensors = {key: _array(part, key) for key, part in parts}
+    length = int.from_bytes(data[:8], "little")
+    return tensors, json.loads(data[8 : 8 + length])
+
+
+def _array(part: dict[str, Any], key: str) -> NDArray[Any]:
+    dtype = DTYPES.get(part["dtype"])
+    if dtype is None:
+        raise InputError(f"the tensor `{key}` has the unknown type {part['dtype']}")
+    if dtype == "?" and np.frombuffer(part["data"], np.uint8).max(initial=0) > 1:
+        raise InputError(f"the tensor `{key}` has a truth value that is neither 0 nor 1")
+    try:
+        array = np.frombuffer(part["data"], dtype=dtype).reshape(part["shape"])
+    except ValueError as error:  # an empty tensor of impossible dimensions
+        raise InputError(f"the tensor `{key}` has an unusable shape ({error})") from None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _document(header: dict[str, Any]) -> dict[str, Any]:
+    """The JSON under our key of the metadata, with format and version checked."""
+    text = (header.get("__metadata__") or {}).get(KEY)
+    if text is None:
+        raise InputError("this is a safetensors file, but not a kernelite model")
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
+    except KerneliteError:
+        raise
+    except ValueError as error:
+        raise InputError(f"its metadata are not JSON ({error})") from None
+    if not isinstance(document, dict) or document.get("format") != KEY:
+        raise InputError("its metadata do not say that it is a kernelite model")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise InputError("its metadata give no format version")
+    if version > VERSION:
+        raise InputError(
+            f"it was written by a newer kernelite (format version {version}, this one reads up to "
+            f"{VERSION}); install a newer kernelite"
+        )
+    if set(document) != {"format", "version", "model"}:
+        raise InputError("its metadata must have the keys format, version and model")
+    return document
+
+
+def _current(document: dict[str, Any], tensors: Tensors) -> tuple[Tree, Tensors]:
+    tree: Tree = document["model"]
+    for version in range(document["version"], VERSION):
+        tree, tensors = UPGRADES[version](tree, tensors)
+    return tree, tensors
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        raise InputError("its metadata have a key twice")
+    return built
+
+
+def _no_constant(token: str) -> NoReturn:
+    raise InputError(f"its metadata contain {token}, which is not JSON")
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    if number in (float("inf"), float("-inf")):
+        raise InputError("its metadata contain a number that is too large for a double")
+    return number
