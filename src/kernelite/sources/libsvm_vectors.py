@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.formats.defects import Defect
+from kernelite.formats.defects import Defect, Report
 from kernelite.formats.files import Lines
 from kernelite.formats.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 from kernelite.inputs import FloatArray
@@ -91,8 +91,9 @@ def read_vectors(lines: Lines, n_coefficients: int | None, total: int | None) ->
         Of the lines without defects.
     """
     shape = _line_shape(n_coefficients)
-    parts = [_empty(n_coefficients or 0)]
-    for batch in _batches(_counted(lines, total)):
+    parts = [_convert([], n_coefficients or 0)]
+    late: list[Defect] = []  # those of the whole, told after those of earlier lines
+    for batch in _batches(_counted(lines, total, late.append)):
         texts = [
             text if shape.fullmatch(text) else _careful(lines, number, text, n_coefficients)
             for number, text in batch
@@ -102,9 +103,14 @@ def read_vectors(lines: Lines, n_coefficients: int | None, total: int | None) ->
         part = _convert(texts, n_coefficients)
         if not _sound(part):
             # Rare, so the batch may be read once more, line by line.
-            texts = [_careful(lines, number, text, n_coefficients) for number, text in batch]
+            texts = [
+                _careful(lines, number, text, n_coefficients) if text else ""
+                for (number, _), text in zip(batch, texts)
+            ]
             part = _convert(texts, n_coefficients)
         parts.append(part)
+    for defect in late:
+        lines.report(defect)
     return _joined(parts)
 
 
@@ -117,7 +123,7 @@ def _line_shape(n_coefficients: int | None) -> re.Pattern[str]:
     return re.compile(rf"[ \t]*+{coefficients}(?:[ \t]++[0-9]{{1,10}}+:{DECIMAL})*+[ \t]*+")
 
 
-def _counted(lines: Lines, total: int | None) -> Iterator[tuple[int, str]]:
+def _counted(lines: Lines, total: int | None, report: Report) -> Iterator[tuple[int, str]]:
     """The lines of vectors: as many as promised, the last one whole, none empty among them."""
     count, number, blank, last = 0, None, None, ""
     for number, text in lines:
@@ -125,11 +131,10 @@ def _counted(lines: Lines, total: int | None) -> Iterator[tuple[int, str]]:
             blank = blank or number
             continue
         if blank is not None:
-            lines.report(Defect(blank, None, "an empty line, expected a support vector"))
+            report(Defect(blank, None, "an empty line, expected a support vector"))
             blank = None
         if count == total:
-            problem = f"more support vectors than `total_sv` promises ({total})"
-            lines.report(Defect(number, None, problem))
+            report(Defect(number, None, f"more support vectors than `total_sv` promises ({total})"))
             return
         count += 1
         last = text
@@ -137,10 +142,10 @@ def _counted(lines: Lines, total: int | None) -> Iterator[tuple[int, str]]:
     if count and not lines.ended:
         token = last.split()[-1]
         problem = f"the file ends at {quote(token)} within a line, so it was cut short"
-        lines.report(Defect(number, token, f"{problem}; if it is complete, end it with a newline"))
+        report(Defect(number, token, f"{problem}; if it is complete, end it with a newline"))
     if total is not None and count < total:
         problem = f"the file ends after {count} support vectors, but `total_sv` promises {total}"
-        lines.report(Defect(number, None, problem))
+        report(Defect(number, None, problem))
 
 
 def _batches(lines: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
@@ -183,10 +188,6 @@ def _sound(part: Vectors) -> bool:
     return bool(rising.all() and part.columns.min() >= 0 and part.columns.max() < MAX_INDEX)
 
 
-def _empty(n_coefficients: int) -> Vectors:
-    return _convert([], n_coefficients)
-
-
 def _joined(parts: list[Vectors]) -> Vectors:
     offsets = np.cumsum([0, *(part.values.size for part in parts)])
     starts = [part.starts[1:] + offset for part, offset in zip(parts, offsets)]
@@ -226,7 +227,7 @@ def _parse_line(text: str, n_coefficients: int | None) -> tuple[list[float], dic
     last = 0
     for token in tokens[n_coefficients:]:
         index, colon, value = token.partition(":")
-        if not colon:
+        if not (index and colon and value):
             raise BadNumber(f"{quote(token)} is not an `index:value` pair")
         at = parse_int(index, "index", low=1, high=MAX_INDEX)
         if at <= last:

@@ -1,0 +1,141 @@
+"""Exact scores and heads against scikit-learn's own answers, on the whole table of models."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.head import ClassifierHead, OutlierHead
+from kernelite.sources import read
+from tests.models import CLASSIFIERS, MODELS, fitted
+
+RELATIVE = 1e-9
+
+
+def largest_gap(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference, relative to the largest value."""
+    assert ours.shape == theirs.shape
+    return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-300))
+
+
+def test_the_table_is_large_enough():
+    assert len(MODELS) >= 20
+    assert {type(recipe.estimator).__name__ for recipe in MODELS.values()} == {
+        *("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_labels_and_values_are_scikit_learns(name):
+    model, X = fitted(name)
+    source = read(model)
+    ours = source.head.predict(source.expansion.scores(X))
+    theirs = model.predict(X)
+    assert ours.dtype == theirs.dtype
+    if source.head.kind == "regressor":
+        assert largest_gap(ours, theirs) < RELATIVE
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "svr" not in n])
+def test_decision_values_are_scikit_learns(name):
+    model, X = fitted(name)
+    source = read(model)
+    ours = source.head.decision(source.expansion.scores(X))
+    assert largest_gap(ours, model.decision_function(X)) < RELATIVE
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if "probability" in n])
+def test_probabilities_are_scikit_learns(name):
+    model, X = fitted(name)
+    source = read(model)
+    assert isinstance(source.head, ClassifierHead)
+    ours = source.head.probabilities(source.expansion.scores(X))
+    np.testing.assert_allclose(ours, model.predict_proba(X), rtol=0, atol=RELATIVE)
+
+
+def test_score_samples_of_a_one_class_model():
+    model, X = fitted("oneclass cancer")
+    source = read(model)
+    assert isinstance(source.head, OutlierHead)
+    ours = source.expansion.scores(X)[:, 0] + source.head.offset
+    assert largest_gap(ours, model.score_samples(X)) < RELATIVE
+
+
+@pytest.mark.parametrize("name", ["svc iris ovr", "svc words sparse", "svr diabetes"])
+def test_the_arrays_are_copies(name):
+    model, X = fitted(name)
+    expansion = read(model).expansion
+    before = expansion.scores(X)
+    vectors = model.support_vectors_
+    values = vectors.data if hasattr(vectors, "tocsr") else vectors
+    kept = values.copy()
+    try:
+        values += 1.0
+        np.testing.assert_array_equal(expansion.scores(X), before)
+    finally:
+        values[...] = kept
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_reading_changes_nothing_and_warns_of_nothing(name):
+    model, X = fitted(name)
+    before = model.decision_function(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(model)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_feature_names_are_kept():
+    assert read(fitted("svc iris strings, frame")[0]).feature_names == tuple(
+        f"feature {i}" for i in range(4)
+    )
+    assert read(fitted("svc iris ovr")[0]).feature_names is None
+
+
+def test_descriptions():
+    source = read(fitted("svc binary gamma number")[0])
+    n = source.expansion.n_centers
+    assert source.description == f"scikit-learn SVC, {n} support vectors, gamma 0.02"
+    assert (source.family, source.type_name) == ("scikit-learn", "SVC")
+    assert not source.width_is_open
+
+
+def test_a_subclass_is_read_as_what_it_extends():
+    class Mine(SVC):
+        pass
+
+    X, y = MODELS["svc iris ovr"].data()
+    assert read(Mine().fit(X, y)).type_name == "SVC"
+
+
+X3, Y3 = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: SVC(), "SVC is not fitted; call `fit` first"),
+        (lambda: OneClassSVM(), "OneClassSVM is not fitted"),
+        (lambda: SVC(kernel="linear").fit(X3, Y3), "SVC has kernel 'linear'"),
+        (lambda: SVR(kernel="sigmoid").fit(X3, Y3), "SVR has kernel 'sigmoid'"),
+        (lambda: SVC(kernel="poly").fit(X3, Y3), "kernel 'poly' of degree 3"),
+        (lambda: SVC(kernel="precomputed").fit(np.eye(4), Y3), "kernel 'precomputed'"),
+        (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(np.eye(4), Y3), "a callable as kernel"),
+        (lambda: LinearSVC().fit(X3, Y3), "LinearSVC` is not a model that can be read"),
+        (
+            lambda: SVC(break_ties=True, decision_function_shape="ovo").fit(X3, Y3),
+            "break_ties=True with decision_function_shape='ovo'",
+        ),
+    ],
+)
+def test_refusals_name_what_was_found(make, found):
+    with pytest.raises(UnsupportedModelError) as caught:
+        read(make())
+    assert found in str(caught.value)
