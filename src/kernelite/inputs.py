@@ -104,16 +104,19 @@ def _dense(X: Any, name: str) -> FloatArray:
     if array.ndim != 2:
         hint = f"; one row is `{name}.reshape(1, -1)`" if array.ndim == 1 else ""
         raise InputError(f"`{name}` must have two dimensions, got shape {array.shape}{hint}.")
-    if array.dtype.kind not in "fiub":
-        if array.dtype.kind == "c":
-            raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."
-            ) from None
-    return np.ascontiguousarray(array, dtype=np.float64)
+    if np.ma.is_masked(X):
+        raise InputError(f"`{name}` has masked entries; fill them or drop such rows.")
+    if array.dtype.kind == "c":
+        raise InputError(f"`{name}` must hold real numbers. Complex data not supported.")
+    if array.dtype.kind not in "fiubOUS":  # dates and records would pass for numbers
+        raise InputError(f"`{name}` must hold numbers, got dtype {array.dtype}.")
+    try:
+        with np.errstate(over="ignore"):  # infinity is reported as such
+            return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."
+        ) from None
 
 
 def _canonical_csr(X: Any, name: str) -> csr_array:
@@ -123,7 +126,8 @@ def _canonical_csr(X: Any, name: str) -> csr_array:
         raise InputError(f"`{name}` must have two dimensions, got shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise InputError(f"`{name}` must hold real numbers, got dtype {X.dtype}.")
-    converted = csr_array(X, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        converted = csr_array(X, dtype=np.float64)
     if not converted.has_canonical_format:
         # `csr_array(X)` may share memory with X; canonicalising works in place.
         converted = converted.copy()
