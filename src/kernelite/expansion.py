@@ -68,17 +68,17 @@ class KernelExpansion:
             )
         if self.kernel not in ("rbf", "poly2"):
             raise InputError(f"`kernel` must be 'rbf' or 'poly2', got {self.kernel!r}.")
-        gamma = float(self.gamma)
+        gamma, coef0 = _number("gamma", self.gamma), _number("coef0", self.coef0)
         if not (np.isfinite(gamma) and gamma > 0):
             raise InputError(f"`gamma` must be positive and finite, got {self.gamma!r}.")
-        if not np.isfinite(self.coef0):
+        if not np.isfinite(coef0):
             raise InputError(f"`coef0` must be finite, got {self.coef0!r}.")
         for field, value in (
             ("centers", centers),
             ("coefficients", coefficients),
             ("intercept", intercept),
             ("gamma", gamma),
-            ("coef0", float(self.coef0)),
+            ("coef0", coef0),
         ):
             object.__setattr__(self, field, value)
 
@@ -214,6 +214,13 @@ def _column_per_output(coefficients: Any, n_centers: int) -> FloatArray:
             f"`coefficients` must have shape ({n_centers}, k), one row a center, got {array.shape}."
         )
     return np.ascontiguousarray(array)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"`{name}` must be a number, got {value!r}.") from None
 
 
 def _finite(name: str, value: Any) -> FloatArray:
