@@ -8,12 +8,12 @@ same parser.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kernelite.errors import FileFormatError
 
-__all__ = ["Defect", "Report", "raise_first"]
+__all__ = ["Defect", "Report", "raise_first", "report_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Defect:
     token: str | None
     problem: str
 
+
+_MOST_DEFECTS = 100
 
 Report = Callable[[Defect], None]
 
@@ -67,3 +69,33 @@ def raise_first(path: str | os.PathLike[str]) -> Report:
         raise FileFormatError(path, defect.problem, line=defect.line)
 
     return report
+
+
+def report_row(line: int, problems: Iterable[tuple[str, str]], report: Report) -> None:
+    """Report the defects of one row, at most 100 of them: a row with more is no data at all.
+
+    Parameters
+    ----------
+    line : int
+        1-based line number.
+    problems : iterable of (str, str)
+        Token and problem of each defect; there must be at least one.
+    report : callable
+        Called with each `Defect`.
+
+    Examples
+    --------
+    >>> found = []
+    >>> report_row(2, [("x", "`x` is not a number")] * 1000, found.append)
+    >>> len(found), found[-1].problem
+    (101, 'more than 100 defects are on this line')
+    """
+    count = 0
+    for token, problem in problems:
+        if count == _MOST_DEFECTS:
+            report(Defect(line, None, f"more than {_MOST_DEFECTS} defects are on this line"))
+            return
+        report(Defect(line, token, problem))
+        count += 1
+    if count == 0:
+        raise AssertionError(f"line {line} was refused without a reason")

@@ -170,6 +170,9 @@ class Lines(Iterator[tuple[int, str]]):
             limit = f"the limit of {self._max} bytes"
             self._defect(None, f"the line is longer than {limit}, so this is not a text table")
             return None
+        if self._number == 1 and body.startswith((b"\xff\xfe", b"\xfe\xff")):
+            self._defect(None, "the file seems to be UTF-16 text, save it as UTF-8")
+            return None
         if b"\0" in body:
             self._defect("\0", "the line holds a NUL byte, so this is not a text file")
             return None

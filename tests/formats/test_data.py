@@ -1,0 +1,159 @@
+"""Formats are found by name and content; rows fit a model's width as LIBSVM's would."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from kernelite.errors import FileFormatError, InputError
+from kernelite.formats.data import DataSet, iter_data, read_data
+from kernelite.inputs import check_rows
+from tests.helpers import shared_path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.svm", "1\n", "libsvm"),
+        ("a.LIBSVM", "1\n", "libsvm"),
+        ("a.csv", "1\n", "delimited"),
+        ("a.t", "1 1:1\n", "libsvm"),
+        ("a", "# x\n\n1:1\n", "libsvm"),
+        ("a.txt", "1\n2\n", "libsvm"),
+        ("a.txt", "1\t3:1\n", "libsvm"),
+        ("a.txt", "1 2 3\n", "delimited"),
+        ("a.dat", "x;y\n1;2\n", "delimited"),
+        ("a.dat", "1,2\n", "delimited"),
+    ],
+)
+def test_format_of_text(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert read_data(path).format == expected
+
+
+def test_format_of_arrays(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.eye(2))
+    sparse.save_npz(tmp_path / "a.npz", sparse.csr_array(np.eye(2)))
+    for kind in ("npy", "npz"):
+        assert read_data(tmp_path / f"a.{kind}").format == kind
+        (tmp_path / f"a.{kind}").rename(tmp_path / kind)
+        assert read_data(tmp_path / kind).format == kind
+        parts = list(iter_data(tmp_path / kind, 1))
+        assert [part.first_row for part in parts] == [0, 1]
+        assert [part.rows.shape for part in parts] == [(1, 2), (1, 2)]
+
+
+def test_an_empty_array_is_an_empty_data_set(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.empty((0, 3), np.float32))
+    data = read_data(tmp_path / "a.npy")
+    assert data.rows.shape == (0, 3)
+    assert data.rows.dtype == np.float64
+
+
+def test_array_rows_are_the_callers_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.eye(2))
+    rows = read_data(path).rows
+    rows[0, 0] = 5.0  # neither read-only nor the file
+    assert np.load(path)[0, 0] == 1.0
+
+
+def test_labels_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n")
+    assert read_data(path, labels="ignore").labels is None
+    with pytest.raises(InputError, match="LIBSVM"):
+        read_data(path, labels="text")
+
+
+def test_rows_without_features(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("1\n-1\n")
+    data = read_data(path)
+    assert data.rows.shape == (2, 0)
+    assert data.fit_width(3)[0].toarray().tolist() == [[0, 0, 0]] * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("text", ["1 1:1\n2 2:2\n", "a,label\n1,1\n2,2\n"])
+def test_text_from_a_pipe(tmp_path: Path, text: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(text,))
+    writer.start()
+    assert read_data(pipe).labels is not None
+    writer.join()
+
+
+def test_iteration_stops_with_the_file_closed(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n" * 10)
+    parts = iter_data(path, 2)
+    next(parts)
+    parts.close()  # type: ignore[attr-defined]
+    assert list(parts) == []
+    with pytest.raises(InputError, match="`chunk_rows`"):
+        iter_data(path, 0)
+
+
+def test_good_parts_come_before_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n" * 5 + "1 x:1\n")
+    parts = iter_data(path, 2)
+    assert [next(parts).rows.shape[0] for _ in range(2)] == [2, 2]
+    with pytest.raises(FileFormatError, match=r"a\.svm:6: index `x`"):
+        next(parts)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 5),
+    d=st.integers(1, 6),
+    width=st.integers(1, 8),
+)
+@settings(deadline=None)
+def test_fit_width_against_dense_slices(seed: int, n: int, d: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
+    data = DataSet(sparse.csr_array(dense), None, "a", "libsvm")
+    before = data.rows.copy()
+    rows, beyond = data.fit_width(width)
+    padded = np.zeros((n, max(width, d)))
+    padded[:, :d] = dense
+    assert rows.shape == (n, width)
+    np.testing.assert_array_equal(rows.toarray(), padded[:, :width])
+    check_rows(rows, n_features=width)
+    expected = (padded[:, width:] ** 2).sum(axis=1)
+    if beyond is None:
+        assert not expected.any()
+    else:
+        np.testing.assert_allclose(beyond, expected, rtol=1e-15)
+    assert (before != data.rows).nnz == 0
+
+
+def test_dense_rows_of_another_width_are_refused() -> None:
+    data = DataSet(np.eye(3), None, "a.csv", "delimited")
+    assert data.fit_width(3) == (data.rows, None)
+    with pytest.raises(InputError, match=r"`a\.csv` has 3 features, but .* for 5"):
+        data.fit_width(5)
+
+
+def test_real_data_as_scikit_learn_reads_them() -> None:
+    from sklearn.datasets import load_svmlight_file
+
+    path = shared_path("data", "a9a.t.bz2")
+    theirs: Any
+    theirs, labels = load_svmlight_file(str(path), zero_based=False)
+    ours = read_data(path)
+    assert ours.rows.shape == theirs.shape == (16281, 122)
+    np.testing.assert_array_equal(ours.labels, labels)
+    assert (ours.rows != sparse.csr_array(theirs)).nnz == 0
