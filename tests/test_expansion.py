@@ -76,6 +76,14 @@ def test_far_from_the_origin_distances_keep_their_digits():
     )
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_rows_whose_squares_overflow_are_infinitely_far(form):
+    model = random_expansion(np.random.default_rng(8), k=2)
+    far = np.zeros((2, 5))
+    far[0, 0], far[1] = 1e200, -1e300
+    np.testing.assert_array_equal(model.scores(form(far)), np.tile(model.intercept, (2, 1)))
+
+
 def test_wide_sparse_products_take_memory_for_entries_only():
     d = 2**31 - 1
     centers = csr_array(([1.0, 2.0, 3.0], [0, d - 1, 5], [0, 2, 3]), shape=(2, d))

@@ -150,7 +150,8 @@ class _Kernel:
                 self.point = self.centers.mean(axis=0)
                 self.shifted = self.centers - self.point
                 self.shifted_norms = _squared_norms(self.shifted)
-            self.norms = _squared_norms(self.centers)
+            with np.errstate(over="ignore"):
+                self.norms = _squared_norms(self.centers)
 
     def __call__(self, rows: Rows) -> FloatArray:
         gamma = self.expansion.gamma
@@ -169,10 +170,15 @@ class _Kernel:
             centers, norms = self.centers, self.norms
         else:
             rows, centers, norms = rows - self.point, self.shifted, self.shifted_norms
-        out = _products(rows, centers)
-        out *= -2.0
-        out += _squared_norms(rows)[:, None]
-        out += norms[None, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            row_norms = _squared_norms(rows)
+            out = _products(rows, centers)
+            out *= -2.0
+            out += row_norms[:, None]
+            out += norms[None, :]
+        if not (np.isfinite(row_norms).all() and np.isfinite(norms).all()):
+            # Beyond 1e154 squares overflow, and inf - inf says nothing: that far is infinitely far.
+            out[np.isnan(out)] = np.inf
         return np.maximum(out, 0.0, out=out)
 
 

@@ -6,10 +6,13 @@ import bz2
 import gzip
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernelite.errors import FileFormatError, UnsupportedModelError
+from kernelite.errors import FileFormatError, KerneliteError, UnsupportedModelError
 from kernelite.sources.libsvm import defects, read_libsvm
 
 GOOD = b"""svm_type c_svc
@@ -273,3 +276,45 @@ def test_promises_are_not_allocated(name, tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     finally:
         tracemalloc.stop()
+
+
+SNIPPETS = [
+    b"",
+    b" ",
+    b"\n",
+    b":",
+    b"-",
+    b"0",
+    b"nan",
+    b"1e999",
+    b"\xff",
+    b"\0",
+    b"SV",
+    b"2147483648",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(GOOD)), st.integers(0, 5), st.sampled_from(SNIPPETS) | st.binary()
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_damage_is_refused_or_harmless(changes):
+    """Reader and check agree on damaged files, and neither raises anything else."""
+    content = bytearray(GOOD)
+    for place, removed, added in changes:
+        content[place : place + removed] = added
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "damaged.model")
+        path.write_bytes(content)
+        try:
+            read_libsvm(path)
+            refused = False
+        except KerneliteError:
+            refused = True
+        assert refused == bool(defects(path))
