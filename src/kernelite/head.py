@@ -70,6 +70,12 @@ class ClassifierHead:
     couple_two_classes : bool
         With two classes, couple the probabilities iteratively too, as scikit-learn does; LIBSVM
         takes the sigmoid itself. The two differ in the third digit.
+    threshold : float
+        With two classes, the score at which the label changes (approxsvm); decision values stay
+        unshifted.
+    zero_is_first : bool
+        With two classes, whether a score of exactly `threshold` means the first (approxsvm) or the
+        second (LIBSVM, scikit-learn).
 
     Examples
     --------
@@ -86,6 +92,8 @@ class ClassifierHead:
     platt_b: FloatArray | None = None
     labels_by_probability: bool = False
     couple_two_classes: bool = False
+    threshold: float = 0.0
+    zero_is_first: bool = False
 
     kind: Literal["classifier"] = "classifier"
 
@@ -111,6 +119,10 @@ class ClassifierHead:
                 object.__setattr__(self, name, array)
         if self.labels_by_probability and self.platt_a is None:
             raise InputError("labels by probability need `platt_a` and `platt_b`.")
+        if not np.isfinite(self.threshold):
+            raise InputError(f"`threshold` must be finite, got {self.threshold!r}.")
+        if self.n_classes != 2 and (self.threshold != 0 or self.zero_is_first):
+            raise InputError("`threshold` and `zero_is_first` are for two classes only.")
 
     @property
     def n_classes(self) -> int:
@@ -132,7 +144,10 @@ class ClassifierHead:
             return np.argmax(self.probabilities(scores), axis=1)
         if self.n_classes == 2:
             # LIBSVM gives a score of zero to the second class.
-            first = scores[:, 0] > 0 if self.first_positive else scores[:, 0] < 0
+            score, limit = scores[:, 0], self.threshold
+            first = score > limit if self.first_positive else score < limit
+            if self.zero_is_first:
+                first |= score == limit
             return np.where(first, 0, 1)
         if self.break_ties:
             return np.argmax(ovr_scores(self._for_first(scores), self.n_classes), axis=1)
@@ -151,7 +166,8 @@ class ClassifierHead:
         if self.labels_by_probability:
             return self._decided_by_probability(scores, bounds)
         if self.n_classes == 2:
-            return np.abs(scores[:, 0]) > bounds[:, 0]
+            # Subtracting rounds, but never past the bound: rounding is monotone.
+            return np.abs(scores[:, 0] - self.threshold) > bounds[:, 0]
         towards_first = self._for_first(scores)
         if self.break_ties:
             return winner_decided_by_sums(towards_first, bounds, self.n_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = ["Candidate", "Plan"]
@@ -35,6 +36,8 @@ class Candidate:
 @dataclass(frozen=True)
 class Plan:
     """The chosen candidate first, the others after it, cheapest first.
+
+    `exact_nanoseconds` is NaN where nothing is known of the exact model.
 
     Examples
     --------
@@ -75,10 +78,11 @@ class Plan:
 
     def __str__(self) -> str:
         chosen = self.chosen
+        gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
         lines = [
             f"{self.guarantee}: {chosen.name}",
-            f"  expected cost {chosen.nanoseconds:,.0f} ns a row, {self.speed_up:,.3g}x faster "
-            f"than exact; {100 * chosen.open_share:.2f}% of rows fall back; "
+            f"  expected cost {chosen.nanoseconds:,.0f} ns a row{gain}; "
+            f"{100 * chosen.open_share:.2f}% of rows fall back; "
             f"{chosen.nbytes:,} bytes",
         ]
         lines += [f"  {note}" for note in self.notes]
