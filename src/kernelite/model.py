@@ -40,7 +40,7 @@ class Origin:
     family, type_name : str
         E.g. "libsvm", "c_svc".
     n_centers : int
-        Support vectors of the exact model.
+        Support vectors of the exact model; 0 where that is not known.
     feature_names : tuple of str, optional
     width_is_open : bool
         Whether rows of a file may carry features beyond the model's width (LIBSVM).

@@ -21,6 +21,7 @@ from kernelite.formats.store import VERSION, dumps, load, loads, save
 from kernelite.head import ClassifierHead
 from kernelite.model import CompiledModel
 from tests.formats.models import HEADS, assert_same, binary_head, compiled
+from tests.helpers import shared_path
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "form": {},
@@ -131,6 +132,18 @@ def test_form_is_stored_as_one_triangle() -> None:
     assert tensors["form.triangle"].shape == (1, 22 * 23 // 2)
     assert "form.quadratic" not in tensors
     assert len(dumps(compiled(d=22))) < 5000
+
+
+def test_a_real_model_is_small(tmp_path: Path) -> None:
+    import kernelite
+
+    path = shared_path("models", "ijcnn1_g0.05_c100.model.bz2")
+    model = kernelite.compile(path, guarantee="none")
+    model.save(tmp_path / "m.kernelite")
+    assert (tmp_path / "m.kernelite").stat().st_size < 5000
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 22))
+    again = kernelite.load(tmp_path / "m.kernelite")
+    assert_same(again.decision_function(rows), model.decision_function(rows))
 
 
 def test_document_reads_well() -> None:

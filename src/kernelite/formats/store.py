@@ -69,7 +69,7 @@ def save(model: CompiledModel, path: str | os.PathLike[str], /) -> None:
 
 
 def load(path: str | os.PathLike[str], /) -> CompiledModel:
-    """Read a compiled model from a `.kernelite` file.
+    """Read a compiled model: a `.kernelite` file, or approxsvm's text; told apart by content.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
     Raises
     ------
     FileFormatError
-        If it is none, or damaged.
+        If it is neither, or damaged.
     UnsupportedModelError
         If it is a model that has not been compiled.
 
@@ -98,6 +98,10 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
             f"{os.fspath(path)}: this is a LIBSVM model, which has to be compiled first: "
             "`kernelite compile` does so, or kernelite.compile(path)."
         )
+    if kind == "approxsvm":
+        from kernelite.formats import approxsvm
+
+        return approxsvm.read(path)
     with open_binary(path) as file:
         data = file.read()
     return loads(data, name=path)
