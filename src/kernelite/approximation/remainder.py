@@ -87,7 +87,7 @@ def remainder_norms(
     True
     """
     S, A, squares = _relevant_centers(expansion, point)
-    gamma, (n, d), k = expansion.gamma, S.shape, A.shape[1]
+    gamma, (n, d) = expansion.gamma, S.shape
     largest = float(squares.max(initial=0.0)) * gamma
     majorants = np.stack(
         [np.abs(A).T @ np.sqrt(lower_gamma(m, 2.0 * gamma * squares)) for m in (3, 4)]

@@ -1,16 +1,34 @@
 """Forms evaluated by matrix products, row block by row block.
 
-In: a form and dense rows of shape (m, d). Out: scores of shape (m, k) and |u|^2 of shape (m,).
+In: a form and dense rows of shape (m, d). Out: scores of shape (m, k) and what the bounds need.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.approximation.spectral import SpectralForm
 from kernelite.inputs import FloatArray
 
-__all__ = ["damp", "quadratic_scores"]
+__all__ = ["Evaluated", "cubic_values", "damp", "form_scores", "quadratic_scores"]
+
+
+class Evaluated(NamedTuple):
+    """Scores of shape (m, k), |u|^2 of shape (m,), and |V'u|^2 of shape (m,) for a truncated form."""
+
+    scores: FloatArray
+    sq_norms: FloatArray
+    kept: FloatArray | None = None
+
+
+def form_scores(form: QuadraticForm | SpectralForm, rows: FloatArray) -> Evaluated:
+    """f^ of each row, whatever holds its quadratic part."""
+    if isinstance(form, SpectralForm):
+        return _spectral_scores(form, rows)
+    return Evaluated(*quadratic_scores(form, rows))
 
 
 def quadratic_scores(form: QuadraticForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -32,10 +50,50 @@ def quadratic_scores(form: QuadraticForm, rows: FloatArray) -> tuple[FloatArray,
         g += form.constant
         for output in range(form.n_outputs):
             g[:, output] += np.einsum("ij,ij->i", U @ form.quadratic[output], U)
-    if form.kernel == "rbf":
-        damp(g, sq_norms, form.gamma)
-    g += form.intercept
-    return g, sq_norms
+    return _finish(form, g, sq_norms), sq_norms
+
+
+def _spectral_scores(form: SpectralForm, rows: FloatArray) -> Evaluated:
+    with np.errstate(over="ignore", invalid="ignore"):
+        U = rows - form.point
+        sq_norms = np.einsum("ij,ij->i", U, U)
+        Y = U @ form.basis
+        kept = np.einsum("ij,ij->i", Y, Y)
+        g = U @ form.linear
+        g += form.constant
+        g += sq_norms[:, None] * form.mid
+        for output in range(form.n_outputs):
+            g[:, output] += np.einsum("ij,ij->i", Y @ form.cores[output], Y)
+    return Evaluated(_finish(form, g, sq_norms), sq_norms, kept)
+
+
+def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
+    """sum_{a<=b<=c} t_abc u_a u_b u_c for each row and output: shape (m, k).
+
+    Parameters
+    ----------
+    packed : ndarray of shape (k, r (r + 1) (r + 2) / 6)
+    U : ndarray of shape (m, r)
+
+    Examples
+    --------
+    >>> cubic_values(np.array([[2.0]]), np.array([[3.0]]))
+    array([[54.]])
+    """
+    m, r = U.shape
+    out = np.zeros((m, len(packed)))
+    start = 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for a in range(r):
+            rest = r - a
+            stop = start + rest * (rest + 1) // 2
+            for output, coefficients in enumerate(packed[:, start:stop]):
+                corner = np.zeros((rest, rest))
+                corner[np.triu_indices(rest)] = coefficients
+                part = U[:, a:]
+                out[:, output] += U[:, a] * np.einsum("ij,ij->i", part @ corner, part)
+            start = stop
+    return out
 
 
 def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
@@ -44,3 +102,10 @@ def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
         E = np.exp(-gamma * sq_norms)
         g *= E[:, None]
     g[E == 0.0] = 0.0
+
+
+def _finish(form: QuadraticForm | SpectralForm, g: FloatArray, sq_norms: FloatArray) -> FloatArray:
+    if form.kernel == "rbf":
+        damp(g, sq_norms, form.gamma)
+    g += form.intercept
+    return g

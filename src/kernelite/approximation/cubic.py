@@ -1,0 +1,151 @@
+"""The third order: for rows that the first bound leaves open.
+
+    f3(z) = f^(z) + exp(-gamma |u|^2) T(u, u, u),   T = (2 gamma)^3 / 6 sum_i w_i s_i (x) s_i (x) s_i
+    |f - f3| <= rho_4 sqrt(P(4, 2 gamma |u|^2))
+
+T is held packed, sum_{a<=b<=c} t_abc u_a u_b u_c, in full or on the r leading eigenvectors Q of
+G = T_(1) T_(1)'. There, with y = Q'u and v = u - Qy, what is missing is at most
+tail |v| (|u|^2 + |u| |y| + |y|^2), where tail^2 is the next eigenvalue of G.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelite.approximation.rounding import UNIT, round_up
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, dense_block, row_blocks
+
+__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "packed_size", "project"]
+
+BLOCK_ELEMENTS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class CubicForm:
+    """T of every output, packed, in full or on leading directions.
+
+    Parameters
+    ----------
+    packed : ndarray of shape (k, r (r + 1) (r + 2) / 6)
+        t_abc for a <= b <= c in lexicographic order, multiplicities folded in.
+    basis : ndarray of shape (d, r), optional
+        Q; None means r = d and the tensor in full.
+    tail : ndarray of shape (k,)
+        Zero for a full tensor; rounded up.
+    """
+
+    packed: FloatArray
+    basis: FloatArray | None
+    tail: FloatArray
+    rank: int
+
+    def __post_init__(self) -> None:
+        if self.packed.shape != (len(self.tail), packed_size(self.rank)):
+            raise InputError(
+                f"`packed` of a cubic form of rank {self.rank} must have shape "
+                f"({len(self.tail)}, {packed_size(self.rank)}), got {self.packed.shape}."
+            )
+        if self.basis is not None and (self.basis.ndim != 2 or self.basis.shape[1] != self.rank):
+            raise InputError(f"`basis` of a cubic form must have {self.rank} columns.")
+
+    def tail_bound(self, norms: FloatArray, kept: FloatArray, damping: FloatArray) -> FloatArray:
+        """What the directions left out may add, shape (m, k).
+
+        Parameters
+        ----------
+        norms, kept, damping : ndarray of shape (m,)
+            |u|, |y| and exp(-gamma |u|^2).
+        """
+        if self.basis is None:
+            return np.zeros((len(norms), len(self.tail)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            # |v|^2 by difference errs by 2 (d + 8) u |u|^2; adding that keeps it an upper bound.
+            slack = 8.0 * (len(self.basis) + 8) * UNIT * norms**2
+            rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + slack)
+            reach = rest * (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
+        reach[damping == 0.0] = 0.0
+        return reach[:, None] * self.tail
+
+
+def packed_size(rank: int) -> int:
+    """r (r + 1) (r + 2) / 6 coefficients."""
+    return rank * (rank + 1) * (rank + 2) // 6
+
+
+def cubic_tensor(expansion: KernelExpansion, point: FloatArray, output: int) -> FloatArray:
+    """T of one output as a dense symmetric tensor (d, d, d); n d^3 operations."""
+    d, gamma = expansion.n_features, expansion.gamma
+    T = np.zeros((d, d, d))
+    used = np.flatnonzero(expansion.coefficients[:, output])
+    for block in row_blocks(len(used), max(1, BLOCK_ELEMENTS // max(d, 1))):
+        S = dense_block(expansion.centers, used[block]) - point
+        with np.errstate(over="ignore", under="ignore"):
+            damping = np.exp(-gamma * np.einsum("ij,ij->i", S, S))
+        w = expansion.coefficients[used[block], output] * damping
+        for a in range(d):
+            # Only the corner b, c >= a: the rest follows by symmetry.
+            T[a, a:, a:] += S[:, a:].T @ (S[:, a:] * (w * S[:, a])[:, None])
+    T *= (2.0 * gamma) ** 3 / 6.0
+    for a in range(d):
+        corner = 0.5 * (T[a, a:, a:] + T[a, a:, a:].T)
+        T[a, a:, a:] = corner
+        T[a:, a, a:] = corner
+        T[a:, a:, a] = corner
+    return T
+
+
+def project(tensor: FloatArray, basis: FloatArray) -> FloatArray:
+    """T on the columns of `basis` in all three modes: (r, r, r)."""
+    r = basis.shape[1]
+    d = basis.shape[0]
+    out = (tensor.reshape(d * d, d) @ basis).reshape(d, d, r)
+    out = np.einsum("abz,by->ayz", out, basis, optimize=True)
+    return (basis.T @ out.reshape(d, r * r)).reshape(r, r, r)
+
+
+def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
+    """Pack the tensors of all outputs, on `rank` leading directions (all of them if rank >= d).
+
+    Examples
+    --------
+    >>> form = cubic_form([np.ones((1, 1, 1))], 1)
+    >>> form.packed, form.basis
+    (array([[1.]]), None)
+    """
+    d, k = tensors[0].shape[0], len(tensors)
+    if rank >= d:
+        packed = np.stack([pack(tensor) for tensor in tensors])
+        return CubicForm(packed, None, np.zeros(k), d)
+    grams = [t.reshape(d, d * d) @ t.reshape(d, d * d).T for t in tensors]
+    total = sum(gram / (np.trace(gram) or 1.0) for gram in grams)
+    _, vectors = np.linalg.eigh(np.asarray(total))
+    Q = np.ascontiguousarray(vectors[:, d - rank :])
+    outside = np.eye(d) - Q @ Q.T
+    tail = np.empty(k)
+    for j, gram in enumerate(grams):
+        rest = outside @ gram @ outside
+        largest = float(np.linalg.eigvalsh(0.5 * (rest + rest.T))[-1])
+        # Rounding of gram, of the projection and of Q's orthonormality, relative to its trace.
+        rounding = 64.0 * (d + 8) ** 2 * UNIT * float(np.trace(gram))
+        tail[j] = np.sqrt(max(largest, 0.0) + rounding)
+    packed = np.stack([pack(project(tensor, Q)) for tensor in tensors])
+    return CubicForm(packed, Q, round_up(tail), rank)
+
+
+def pack(tensor: FloatArray) -> FloatArray:
+    """Coefficients t_abc (a <= b <= c, lexicographic) with multiplicities: T(u,u,u) = t . monomials."""
+    r = tensor.shape[0]
+    parts = []
+    for a in range(r):
+        corner = tensor[a, a:, a:] * 6.0
+        # Multiplicity of (a, b, c): 6 all different, 3 two equal, 1 all equal.
+        weights = np.ones_like(corner)
+        np.fill_diagonal(weights, 0.5)
+        weights[0] = 0.5
+        weights[0, 0] = 1.0 / 6.0
+        parts.append((corner * weights)[np.triu_indices(r - a)])
+    return np.concatenate(parts)
