@@ -1,28 +1,42 @@
 """compile(): the only place that orders the passes.
 
-source -> KernelExpansion -> expansion point -> form -> CompiledModel
+source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.calibrated import calibrated_plan
+from kernelite.costs import exact_cost, tiers_cost
+from kernelite.criteria import label_settles
+from kernelite.engines.blas import form_scores
+from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
-from kernelite.inputs import FloatArray, check_rows
+from kernelite.inputs import FloatArray, Rows, check_rows, dense_block
+from kernelite.measure import measured_plan
 from kernelite.model import CompiledModel, Origin
 from kernelite.plan import Candidate, Plan
+from kernelite.planner import exact_candidate, form_name, plan_certified, truncated_form
+from kernelite.progress import progress_bar
+from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
 from kernelite.validity import OnInvalid, check_on_invalid
 
-__all__ = ["compile"]
+__all__ = ["GUARANTEES", "compile"]
 
-GUARANTEES = ("none", "exact")
+GUARANTEES = ("certified", "calibrated", "none", "exact")
 MAX_BYTES = 256 * 2**20
+SAMPLE_ROWS = 4000  # rows that the plan is costed on
+DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact outputs
 
 
 def compile(
@@ -30,9 +44,16 @@ def compile(
     X: Any = None,
     /,
     *,
-    guarantee: str = "none",
-    expansion_point: Any = "mean",
+    guarantee: str = "certified",
+    expansion_point: Any = "auto",
+    tolerance: Any = None,
+    max_disagreement: float = 1e-3,
+    confidence: float = 0.99,
+    cells: int | None = None,
+    certificate: bool = False,
+    plan: str = "estimate",
     max_bytes: int = MAX_BYTES,
+    random_state: int = 0,
     on_invalid: OnInvalid = "warn",
 ) -> CompiledModel:
     """Compile a fitted kernel machine into a fast predictor.
@@ -41,17 +62,35 @@ def compile(
     ----------
     model : scikit-learn estimator, path of a LIBSVM model, KernelExpansion or Source
     X : array-like of shape (m, d), optional
-        A sample of rows like those to come; no labels needed.
-    guarantee : {"none", "exact"}
-        "none": the paper's quadratic form alone, without support vectors. "exact": the exact
-        model on kernelite's engine.
-    expansion_point : {"mean", "origin"} or array of shape (d,)
+        A sample of rows like those to come; no labels needed. Without it the support vectors
+        serve, which are harder rows than most. "calibrated" requires it.
+    guarantee : {"certified", "calibrated", "none", "exact"}
+        "certified": labels proven equal to the exact model's, values within `tolerance`; rows that
+        the proof leaves open are evaluated exactly. "calibrated": labels differ on at most
+        `max_disagreement` of the rows like `X`, with `confidence`. "none": the paper's form alone,
+        without support vectors. "exact": the exact model on kernelite's engine.
+    expansion_point : {"auto", "mean", "origin"} or array of shape (d,)
         Where the series is taken: the mean of `X` (of the support vectors without `X`), the
-        origin as in the paper, or a point.
+        origin as in the paper, or a point. "auto" lets a certified plan choose between the means
+        of `X` and of the support vectors; otherwise it is "mean".
+    tolerance : float or array of shape (k,), optional
+        For "certified" values (regression, transforms) and, if given, decision values: the largest
+        absolute error. Values default to 1e-3 of the standard deviation of the exact outputs on
+        the sample.
+    max_disagreement, confidence : float
+        For "calibrated".
+    cells : int, optional
+        The number of expansion points; chosen by the plan if not given.
+    certificate : bool
+        With "none": compute the certificate too, so that `error_bound` works.
+    plan : {"estimate", "measure"}
+        Cost candidates by counting operations, or time the best of them on the sample.
     max_bytes : int
-        The most that the compiled form may take.
+        The most that the compiled forms may take.
+    random_state : int
+        Seed of sampling and clustering.
     on_invalid : {"warn", "raise", "ignore"}
-        What prediction does about rows outside the validity bound.
+        What "none" does about rows outside the validity bound.
 
     Returns
     -------
@@ -62,78 +101,215 @@ def compile(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> fast = compile(SVC(gamma=0.01).fit(X, y), X, guarantee="none")
-    >>> fast.predict(X[:3])
-    array([0, 0, 0])
+    >>> svc = SVC(gamma=0.01).fit(X, y)
+    >>> fast = compile(svc, X)
+    >>> bool((fast.predict(X) == svc.predict(X)).all())
+    True
     """
     if guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
+    if plan not in ("estimate", "measure"):
+        raise InputError(f"`plan` must be 'estimate' or 'measure', got {plan!r}.")
+    if cells is not None and cells < 1:
+        raise InputError(f"`cells` must be at least 1, got {cells}.")
     check_on_invalid(on_invalid)
     source = read(model)
-    expansion = source.expansion
-    origin = Origin(
+    given = None
+    if X is not None:
+        given = check_rows(
+            X, n_features=source.expansion.n_features, feature_names=source.feature_names
+        )
+    task = _Task(source, given, expansion_point, max_bytes, random_state, cells)
+    passes = {
+        "exact": lambda: task.exact(),
+        "none": lambda: task.none(certificate),
+        "certified": lambda: task.certified(tolerance, plan == "measure"),
+        "calibrated": lambda: task.calibrated(max_disagreement, confidence),
+    }
+    parts = passes[guarantee]()
+    return CompiledModel(
+        head=source.head,
+        guarantee=guarantee,  # type: ignore[arg-type]
+        origin=_origin(source),
+        on_invalid=on_invalid,
+        **parts,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What all passes of one compilation share."""
+
+    source: Source
+    given: Rows | None
+    wanted_point: Any
+    max_bytes: int
+    random_state: int
+    cells: int | None
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        return self.source.expansion
+
+    def exact(self) -> dict[str, Any]:
+        chosen = exact_candidate(self.expansion, "asked for")
+        return {
+            "approximation": None,
+            "expansion": self.expansion,
+            "plan": Plan("exact", chosen, (), chosen.nanoseconds),
+        }
+
+    def none(self, certificate: bool) -> dict[str, Any]:
+        _warn_about_few_centers(self.expansion)
+        (point,) = self.points(alternatives=False).values()
+        self._refuse_large_form()
+        form = quadratic_form(self.expansion, point)
+        sample = self.sample()
+        scale = float(form_scores(form, sample).scores.std()) if len(sample) else 0.0
+        cut = truncated_form(form, sample, scale)
+        proof = certify(self.expansion, point) if certificate else None
+        approximation = Approximation((Cell(cut, proof),))
+        chosen = Candidate(
+            form_name(cut),
+            tiers_cost(approximation, self.expansion, 0.0, 0.0),
+            0.0,
+            array_bytes(approximation),
+            "asked for",
+        )
+        plan = Plan("none", chosen, (), exact_cost(self.expansion))
+        return {"approximation": approximation, "expansion": None, "plan": plan}
+
+    def certified(self, tolerance: Any, measure: bool) -> dict[str, Any]:
+        sample = self.sample()
+        tolerances = self._tolerances(tolerance, sample)
+        with progress_bar("certifying") as tell:
+            approximation, plan = plan_certified(
+                self.expansion,
+                self.points(alternatives=True),
+                sample,
+                label_settles(self.source.head, tolerances),
+                max_bytes=self.max_bytes,
+                cells=self.cells,
+                random_state=self.random_state,
+                choose=measured_plan if measure else None,
+                tell=tell,
+            )
+        return {
+            "approximation": approximation,
+            "expansion": self.expansion,
+            "plan": plan.noting(self._sample_note(sample)),
+            "tolerance": tolerances,
+        }
+
+    def calibrated(self, max_disagreement: float, confidence: float) -> dict[str, Any]:
+        if self.given is None:
+            raise InputError(
+                "guarantee='calibrated' needs `X`, rows like those to come, to test on."
+            )
+        self._refuse_large_form()
+        (point,) = self.points(alternatives=False).values()
+        approximation, threshold, plan = calibrated_plan(
+            self.expansion,
+            self.source.head,
+            self.given,
+            point,
+            max_disagreement=max_disagreement,
+            confidence=confidence,
+            cells=self.cells,
+            max_bytes=self.max_bytes,
+            random_state=self.random_state,
+        )
+        return {
+            "approximation": approximation,
+            "expansion": self.expansion,
+            "plan": plan,
+            "threshold": threshold,
+        }
+
+    def sample(self) -> FloatArray:
+        """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`."""
+        rows = self.expansion.centers if self.given is None else self.given
+        if rows.shape[0] <= SAMPLE_ROWS:
+            return dense_block(rows, slice(None))
+        rng = np.random.default_rng(self.random_state)
+        drawn = np.sort(rng.choice(rows.shape[0], SAMPLE_ROWS, replace=False))
+        return dense_block(rows, drawn)
+
+    def points(self, *, alternatives: bool) -> dict[str, FloatArray]:
+        """Expansion points to try, by name."""
+        wanted, d = self.wanted_point, self.expansion.n_features
+        if not isinstance(wanted, str):
+            return {"given point": self._checked_point(wanted)}
+        if wanted not in ("auto", "mean", "origin"):
+            raise InputError(
+                f"`expansion_point` must be 'auto', 'mean', 'origin' or an array, got {wanted!r}."
+            )
+        if wanted == "origin" or self.expansion.kernel == "poly2":
+            return {"origin": np.zeros(d)}
+        of_centers = {"mean of the support vectors": _mean(self.expansion.centers)}
+        if self.given is None or not self.given.shape[0]:
+            return of_centers
+        of_rows = {"mean of X": _mean(self.given)}
+        return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
+
+    def _checked_point(self, wanted: Any) -> FloatArray:
+        d = self.expansion.n_features
+        point = np.array(wanted, dtype=np.float64).reshape(-1)
+        if point.shape != (d,) or not np.isfinite(point).all():
+            raise InputError(
+                f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
+                f"{np.shape(wanted)}."
+            )
+        if self.expansion.kernel == "poly2" and point.any():
+            raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
+        return point
+
+    def _refuse_large_form(self) -> None:
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d > self.max_bytes:
+            raise InputError(
+                f"the quadratic form of {k} outputs at {d} features needs "
+                f"{8 * k * d * d / 2**20:,.0f} MB, more than `max_bytes` "
+                f"({self.max_bytes / 2**20:,.0f} MB); raise `max_bytes` or use guarantee='exact'."
+            )
+
+    def _tolerances(self, tolerance: Any, sample: FloatArray) -> FloatArray | None:
+        k = self.expansion.n_outputs
+        if tolerance is not None:
+            array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
+            if not (np.isfinite(array).all() and (array > 0).all()):
+                raise InputError(f"`tolerance` must be positive and finite, got {tolerance!r}.")
+            return array
+        if self.source.head.kind in ("classifier", "outlier"):
+            return None
+        if not len(sample):
+            return np.full(k, DEFAULT_TOLERANCE)
+        outputs, _ = ExactEngine.prepare(self.expansion).run(sample)
+        # A constant output has no scale of its own; take the size of its value.
+        spread = outputs.std(axis=0)
+        fallback = np.maximum(np.abs(outputs).max(axis=0), 1e-300)
+        return DEFAULT_TOLERANCE * np.where(spread > 1e-12 * fallback, spread, fallback)
+
+    def _sample_note(self, sample: FloatArray) -> str:
+        kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
+        return f"Shares were measured on {len(sample):,} {kind}."
+
+
+def _origin(source: Source) -> Origin:
+    return Origin(
         source.description,
         source.family,
         source.type_name,
-        expansion.n_centers,
+        source.expansion.n_centers,
         source.feature_names,
         source.width_is_open,
     )
-    if guarantee == "exact":
-        form, kept = None, expansion
-    else:
-        point = choose_point(expansion, X, expansion_point, source)
-        form, kept = _form_within(expansion, point, max_bytes), None
-        _warn_about_few_centers(expansion)
-    return CompiledModel(
-        head=source.head,
-        form=form,
-        expansion=kept,
-        guarantee=guarantee,  # type: ignore[arg-type]
-        plan=_simple_plan(guarantee, expansion, form),
-        origin=origin,
-        on_invalid=on_invalid,
-    )
 
 
-def choose_point(expansion: KernelExpansion, X: Any, wanted: Any, source: Source) -> FloatArray:
-    """The expansion point, as an array of shape (d,)."""
-    d = expansion.n_features
-    if isinstance(wanted, str):
-        if wanted not in ("mean", "origin"):
-            raise InputError(
-                f"`expansion_point` must be 'mean', 'origin' or an array, got {wanted!r}."
-            )
-        if wanted == "origin" or expansion.kernel == "poly2":
-            return np.zeros(d)
-        if X is None:
-            rows = expansion.centers
-        else:
-            rows = check_rows(X, n_features=d, feature_names=source.feature_names)
-        if rows.shape[0] == 0:
-            return np.zeros(d)
-        return np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(d)
-    point = np.array(wanted, dtype=np.float64).reshape(-1)
-    if point.shape != (d,) or not np.isfinite(point).all():
-        raise InputError(
-            f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
-            f"{np.shape(wanted)}."
-        )
-    if expansion.kernel == "poly2" and point.any():
-        raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
-    return point
-
-
-def _form_within(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -> QuadraticForm:
-    d, k = expansion.n_features, expansion.n_outputs
-    needed = 8 * k * d * d
-    if needed > max_bytes:
-        raise InputError(
-            f"the quadratic form of {k} outputs at {d} features needs {needed / 2**20:,.0f} MB, "
-            f"more than `max_bytes` ({max_bytes / 2**20:,.0f} MB); raise `max_bytes` or use "
-            "guarantee='exact'."
-        )
-    return quadratic_form(expansion, point)
+def _mean(rows: Rows) -> FloatArray:
+    if not rows.shape[0]:
+        return np.zeros(rows.shape[1])
+    return np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(-1)
 
 
 def _warn_about_few_centers(expansion: KernelExpansion) -> None:
@@ -142,17 +318,5 @@ def _warn_about_few_centers(expansion: KernelExpansion) -> None:
         warnings.warn(
             f"the model has only {n} support vectors in {d} features: the compiled matrix gives "
             "away the space they span (with one, the vector itself). It is not a way to hide them.",
-            stacklevel=3,
+            stacklevel=4,
         )
-
-
-def _simple_plan(guarantee: str, expansion: KernelExpansion, form: QuadraticForm | None) -> Plan:
-    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    # Multiply-adds at 50 a nanosecond (two cores) and a nanosecond an exponential.
-    exact = Candidate("exact", n * (d + k) / 50 + n, 1.0, expansion.nbytes, "asked for")
-    if form is None:
-        return Plan(guarantee, exact, (), exact.nanoseconds)
-    chosen = Candidate(
-        "quadratic form", k * d * d / 50 + 1, 0.0, form.quadratic.nbytes, "asked for"
-    )
-    return Plan(guarantee, chosen, (), exact.nanoseconds)

@@ -150,15 +150,15 @@ class ClassifierHead:
                 first |= score == limit
             return np.where(first, 0, 1)
         if self.break_ties:
-            return np.argmax(ovr_scores(self._for_first(scores), self.n_classes), axis=1)
-        return np.argmax(count_votes(self._for_first(scores) > 0, self.n_classes), axis=1)
+            return np.argmax(ovr_scores(self.towards_first(scores), self.n_classes), axis=1)
+        return np.argmax(count_votes(self.towards_first(scores) > 0, self.n_classes), axis=1)
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """Shape (m,) for two classes, (m, k) for "ovo", (m, K) for "ovr"."""
         if self.n_classes == 2:
             return scores[:, 0]
         if self.shape == "ovr":
-            return ovr_scores(self._for_first(scores), self.n_classes)
+            return ovr_scores(self.towards_first(scores), self.n_classes)
         return scores
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
@@ -168,7 +168,7 @@ class ClassifierHead:
         if self.n_classes == 2:
             # Subtracting rounds, but never past the bound: rounding is monotone.
             return np.abs(scores[:, 0] - self.threshold) > bounds[:, 0]
-        towards_first = self._for_first(scores)
+        towards_first = self.towards_first(scores)
         if self.break_ties:
             return winner_decided_by_sums(towards_first, bounds, self.n_classes)
         return winner_decided(towards_first, bounds, self.n_classes)
@@ -184,14 +184,15 @@ class ClassifierHead:
         if self.platt_a is None or self.platt_b is None:
             raise InputError("this model was trained without probabilities.")
         return class_probabilities(
-            self._for_first(scores),
+            self.towards_first(scores),
             self.platt_a,
             self.platt_b,
             self.n_classes,
             couple_two_classes=self.couple_two_classes,
         )
 
-    def _for_first(self, scores: FloatArray) -> FloatArray:
+    def towards_first(self, scores: FloatArray) -> FloatArray:
+        """Scores signed so that a positive one favours the first class of its pair."""
         return scores if self.first_positive else -scores
 
     def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
@@ -299,3 +300,8 @@ class OutlierHead:
         if self.density_marks is None:
             raise InputError("this one-class model was trained without probabilities.")
         return density_probabilities(scores[:, 0], self.density_marks)
+
+    def probability_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose probability is the same at both ends of the bound."""
+        low, high = self.probabilities(scores - bounds), self.probabilities(scores + bounds)
+        return np.asarray((low == high).all(axis=1))

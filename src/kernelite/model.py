@@ -7,26 +7,38 @@ Immutable after construction, hence safe to share between threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.engines.blas import quadratic_scores
+from kernelite.approximation.cells import Approximation
+from kernelite.approximation.widen import widen, widen_expansion, with_column
+from kernelite.criteria import (
+    Settles,
+    by_margin,
+    decision_settles,
+    label_settles,
+    never,
+    probability_settles,
+)
+from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead
-from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, row_blocks
+from kernelite.inputs import FloatArray, check_rows
 from kernelite.plan import Plan
+from kernelite.runner import Finish, Runner
+from kernelite.sizes import array_bytes
+from kernelite.stats import Stats
 from kernelite.validity import OnInvalid, report_invalid
 
-__all__ = ["CompiledModel", "Origin"]
+__all__ = ["CompiledModel", "Guarantee", "Origin"]
 
-Guarantee = Literal["none", "exact"]
-BLOCK_ELEMENTS = 1 << 18  # numbers of one block of rows: 2 MB, so that temporaries stay in cache
+Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
+PROBABILITY_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -56,21 +68,53 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class CompiledModel:
-    """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`."""
+    """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
+
+    Parameters
+    ----------
+    head : Head
+    approximation : Approximation, optional
+        The forms; None when the plan is exact.
+    expansion : KernelExpansion, optional
+        The exact model, for rows that fall back; None with guarantee "none".
+    guarantee : {"certified", "calibrated", "none", "exact"}
+    plan : Plan
+    origin : Origin
+    tolerance : ndarray of shape (k,), optional
+        How far certified values may be from the exact ones.
+    threshold : float, optional
+        The margin below which a calibrated model asks the exact one.
+    on_invalid : {"warn", "raise", "ignore"}
+    """
 
     head: Head
-    form: QuadraticForm | None
+    approximation: Approximation | None
     expansion: KernelExpansion | None
     guarantee: Guarantee
     plan: Plan
     origin: Origin
+    tolerance: FloatArray | None = None
+    threshold: float | None = None
     on_invalid: OnInvalid = "warn"
 
     def __post_init__(self) -> None:
-        if self.form is None and self.expansion is None:
+        if self.approximation is None and self.expansion is None:
             raise InputError("a compiled model needs a form or the exact expansion; both are None.")
+        self._check_shapes()
+        if self.guarantee != "none" and self.expansion is None:
+            raise InputError(f"a {self.guarantee} model must carry its support vectors.")
+        if self.guarantee == "calibrated" and self.approximation and self.threshold is None:
+            raise InputError("a calibrated model needs a `threshold`.")
+        if self.guarantee == "certified" and self.approximation:
+            if not self.approximation.certified:
+                raise InputError("a certified model needs a certificate for each of its cells.")
+            if self.tolerance is None and self.head.kind in ("regressor", "transform"):
+                raise InputError("a certified regressor needs a `tolerance`.")
+
+    def _check_shapes(self) -> None:
         expected = self.n_features_in_, self.head.n_scores
-        for name, part in (("form", self.form), ("expansion", self.expansion)):
+        form = None if self.approximation is None else self.approximation.form
+        for name, part in (("form", form), ("expansion", self.expansion)):
             if part is not None and (part.n_features, part.n_outputs) != expected:
                 raise InputError(
                     f"the {name} has {part.n_features} features and {part.n_outputs} outputs, but "
@@ -79,15 +123,15 @@ class CompiledModel:
         names = self.origin.feature_names
         if names is not None and len(names) != expected[0]:
             raise InputError(f"{len(names)} feature names for {expected[0]} features.")
+        if self.tolerance is not None and self.tolerance.shape != (expected[1],):
+            raise InputError(f"`tolerance` must hold {expected[1]} numbers, one an output.")
 
     # What the source was -------------------------------------------------------------------
 
     @property
     def n_features_in_(self) -> int:
         """d, the width of a row."""
-        part = self.form if self.form is not None else self.expansion
-        assert part is not None
-        return part.n_features
+        return self._part.n_features
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -106,62 +150,117 @@ class CompiledModel:
     @property
     def gamma(self) -> float:
         """The kernel's width."""
-        part = self.form if self.form is not None else self.expansion
-        assert part is not None
-        return part.gamma
+        return self._part.gamma
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays this model holds."""
+        return array_bytes(self)
 
     # Predicting ----------------------------------------------------------------------------
 
+    @overload
     def predict(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
-    ) -> NDArray[Any]:
+        self,
+        X: Any,
+        /,
+        *,
+        return_stats: Literal[False] = False,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        /,
+        *,
+        return_stats: Literal[True],
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> tuple[NDArray[Any], Stats]: ...
+
+    def predict(
+        self,
+        X: Any,
+        /,
+        *,
+        return_stats: bool = False,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> NDArray[Any] | tuple[NDArray[Any], Stats]:
         """Labels or values.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
+        return_stats : bool
+            Also return a `Stats`: how many rows each tier decided.
         on_invalid : {"warn", "raise", "ignore"}, optional
-            What happens when rows lie outside the validity bound; the model's own by default.
+            What happens when rows lie outside the validity bound ("none" only); the model's own
+            by default.
         beyond : ndarray of shape (m,), optional
             Squared norm of the features that a row has beyond the model's width.
 
         Returns
         -------
-        ndarray of shape (m,)
+        ndarray of shape (m,), or (ndarray, Stats)
         """
-        return self._answer(X, self.head.predict, on_invalid, beyond)
+        answers, stats = self._answer(
+            X, self.head.predict, label_settles(self.head, self.tolerance), on_invalid, beyond
+        )
+        return (answers, stats) if return_stats else answers
 
     def decision_function(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
-        """Decision values in the source's own shape and sign."""
-        return self._answer(X, self.head.decision, on_invalid, beyond)
+        """Decision values in the source's own shape and sign.
+
+        With "certified", their labels are proven and their error is at most `error_bound`; with a
+        `tolerance`, it is at most that.
+        """
+        settles = decision_settles(self.head, self.tolerance)
+        return self._answer(X, self.head.decision, settles, on_invalid, beyond)[0]
 
     def predict_proba(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
-        """Class probabilities, where the source has them; shape (m, K)."""
+        """Class probabilities, where the source has them; shape (m, K).
+
+        With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
+        classes are coupled by iteration, all rows are evaluated exactly.
+        """
         if not isinstance(self.head, ClassifierHead | OutlierHead):
             raise AttributeError(f"a {self.head.kind} has no `predict_proba`")
-        return self._answer(X, self.head.probabilities, on_invalid, beyond)
+        self.head.probabilities(np.zeros((0, self.head.n_scores)))  # refuses models without any
+        settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
+        return self._answer(X, self.head.probabilities, settles, on_invalid, beyond)[0]
 
     def scores(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
-        """The expansion's raw outputs, shape (m, k)."""
-        return self._answer(X, lambda scores: scores, on_invalid, beyond)
+        """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
+        settles = label_settles(self.head, self.tolerance)
+        return self._answer(X, lambda scores: scores, settles, on_invalid, beyond)[0]
+
+    # What is known of the error --------------------------------------------------------------
+
+    def error_bound(self, X: Any, /) -> FloatArray:
+        """A proven bound on the error of the scores of each row, shape (m, k).
+
+        It needs no support vectors, only the certificate's constants.
+        """
+        if self.approximation is not None and not self.approximation.certified:
+            raise InputError(
+                "this model carries no certificate; compile it with `certificate=True` or with "
+                "guarantee='certified'."
+            )
+        return self._runner.bounds(self._rows(X))
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
-        form = self.form
-        if form is None:
-            return np.ones(len(self._rows(X)), dtype=np.bool_)
-        rows = self._rows(X)
-        out = np.empty(rows.shape[0], dtype=np.bool_)
-        for block in self._blocks(rows):
-            U = dense_block(rows, block) - form.point
-            out[block] = form.valid(np.einsum("ij,ij->i", U, U))
-        return out
+        return self._runner.valid(self._rows(X))
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write a `.kernelite` file: safetensors with JSON metadata, never pickle."""
@@ -171,54 +270,51 @@ class CompiledModel:
 
     # Inside --------------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> Rows:
+    @property
+    def _part(self) -> Any:
+        return self.approximation.form if self.approximation is not None else self.expansion
+
+    @cached_property
+    def _runner(self) -> Runner:
+        exact = None if self.expansion is None else ExactEngine.prepare(self.expansion)
+        return Runner(self.approximation, exact)
+
+    @cached_property
+    def _wide_runner(self) -> Runner:
+        """For rows with features beyond the width: one more feature, in which all centers are 0."""
+        exact = None
+        if self.expansion is not None:
+            exact = ExactEngine.prepare(widen_expansion(self.expansion))
+        wide = None if self.approximation is None else widen(self.approximation)
+        return Runner(wide, exact)
+
+    def _rows(self, X: Any) -> Any:
         return check_rows(
             X, n_features=self.n_features_in_, feature_names=self.origin.feature_names
         )
 
-    def _blocks(self, rows: Rows) -> list[slice]:
-        block = max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1))
-        return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-
     def _answer(
         self,
         X: Any,
-        finish: Callable[[FloatArray], NDArray[Any]],
+        finish: Finish,
+        settles: Settles,
         on_invalid: OnInvalid | None,
         beyond: FloatArray | None,
-    ) -> NDArray[Any]:
-        """Scores block by block, each finished by the head at once, so that memory is bounded."""
-        rows = self._rows(X)
-        out: NDArray[Any] | None = None
-        outside = 0
-        for block in self._blocks(rows):
-            scores, invalid = self._scores(dense_block(rows, block))
-            outside += invalid
-            if beyond is not None:
-                scores = self._push_out(scores, beyond[block])
-            answers = finish(scores)
-            if out is None:
-                out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-            out[block] = answers
-        assert out is not None
-        report_invalid(outside, rows.shape[0], on_invalid or self.on_invalid)
-        return out
+    ) -> tuple[NDArray[Any], Stats]:
+        rows, runner = self._rows(X), self._runner
+        if beyond is not None and beyond.any() and self._part.kernel == "rbf":
+            rows, runner = with_column(rows, np.sqrt(beyond)), self._wide_runner
+        answers, stats = runner.run(rows, finish, self._rule(settles))
+        if self.guarantee == "none":
+            policy = on_invalid if on_invalid is not None else self.on_invalid
+            report_invalid(stats.outside_validity, stats.rows, policy)
+        return answers, stats
 
-    def _scores(self, rows: FloatArray) -> tuple[FloatArray, int]:
-        if self.form is None:
-            assert self.expansion is not None
-            return self.expansion.scores(rows), 0
-        scores, sq_norms = quadratic_scores(self.form, rows)
-        return scores, int(np.count_nonzero(~self.form.valid(sq_norms)))
-
-    def _push_out(self, scores: FloatArray, beyond: FloatArray) -> FloatArray:
-        """Account for features beyond the width: every center has zeros there.
-
-        So |x - z|^2 grows by `beyond` for all centers, and f - b shrinks by exp(-gamma beyond).
-        """
-        part = self.form if self.form is not None else self.expansion
-        assert part is not None
-        if part.kernel == "poly2":
-            return scores
-        shrink = np.exp(-part.gamma * beyond)[:, None]
-        return np.where(shrink == 1.0, scores, part.intercept + shrink * (scores - part.intercept))
+    def _rule(self, settles: Settles) -> Settles | None:
+        """What this model's guarantee asks of a row, given what certified would ask."""
+        if self.guarantee == "none":
+            return None
+        if self.guarantee == "calibrated" and settles is not never:
+            assert self.threshold is not None or self.approximation is None
+            return by_margin(self.head, self.threshold or 0.0)
+        return settles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Candidate", "Plan"]
 
@@ -62,6 +62,10 @@ class Plan:
     def speed_up(self) -> float:
         """Expected times faster than the exact engine."""
         return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
+
+    def noting(self, *notes: str) -> Plan:
+        """The same plan with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """The table's cells, without its header."""

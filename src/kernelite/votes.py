@@ -20,6 +20,7 @@ __all__ = [
     "summed_scores",
     "winner_decided",
     "winner_decided_by_sums",
+    "winner_margin",
 ]
 
 
@@ -100,6 +101,25 @@ def winner_decided_by_sums(
     others = np.arange(n_classes)[None, :]
     settled = (mine > high) | ((mine == high) & beats) | (others == winner)
     return np.asarray(settled.all(axis=1))
+
+
+def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
+    """The smallest lead of the most-voted class over a rival, shape (m,).
+
+    Negative where the winner loses against a rival and leads by votes alone.
+
+    Examples
+    --------
+    >>> winner_margin(np.array([[0.5, 2.0, -1.0]]), 3)
+    array([0.5])
+    """
+    winner = np.argmax(count_votes(scores > 0, n_classes), axis=1)
+    margin = np.full(len(scores), np.inf)
+    for column, (i, j) in enumerate(pairs(n_classes)):
+        lead = np.where(winner == i, scores[:, column], np.inf)
+        lead = np.where(winner == j, -scores[:, column], lead)
+        margin = np.minimum(margin, lead)
+    return margin
 
 
 def _vote_range(

@@ -30,14 +30,23 @@ class Cell:
     Parameters
     ----------
     form : QuadraticForm or SpectralForm
+        The first tier.
     certificate : Certificate, optional
+    full : QuadraticForm, optional
+        Where `form` is truncated: what the second tier starts from instead.
     cubic : CubicForm or DirectionalBound, optional
-        The second tier.
+        What the second tier adds.
     """
 
     form: QuadraticForm | SpectralForm
     certificate: Certificate | None = None
+    full: QuadraticForm | None = None
     cubic: CubicForm | DirectionalBound | None = None
+
+    @property
+    def has_second_tier(self) -> bool:
+        """Whether open rows have somewhere to go before the exact model."""
+        return self.certificate is not None and not (self.full is None and self.cubic is None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The third order: for rows that the first bound leaves open.
 
-    f3(z) = f^(z) + exp(-gamma |u|^2) T(u, u, u),   T = (2 gamma)^3 / 6 sum_i w_i s_i (x) s_i (x) s_i
-    |f - f3| <= rho_4 sqrt(P(4, 2 gamma |u|^2))
+    f3(z) = f^(z) + exp(-gamma |u|^2) T(u, u, u),     |f - f3| <= rho_4 sqrt(P(4, 2 gamma |u|^2))
+    T = (2 gamma)^3 / 6 sum_i w_i s_i (x) s_i (x) s_i
 
 T is held packed, sum_{a<=b<=c} t_abc u_a u_b u_c, in full or on the r leading eigenvectors Q of
 G = T_(1) T_(1)'. There, with y = Q'u and v = u - Qy, what is missing is at most
@@ -137,7 +137,7 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
 
 
 def pack(tensor: FloatArray) -> FloatArray:
-    """Coefficients t_abc (a <= b <= c, lexicographic) with multiplicities: T(u,u,u) = t . monomials."""
+    """Coefficients t_abc for a <= b <= c in lexicographic order, multiplicities folded in."""
     r = tensor.shape[0]
     parts = []
     for a in range(r):

@@ -90,6 +90,8 @@ class Spectrum:
     form: QuadraticForm
     values: FloatArray
     vectors: FloatArray
+    skew: float
+    residual: float
 
 
 def spectrum(form: QuadraticForm) -> Spectrum:
@@ -97,13 +99,16 @@ def spectrum(form: QuadraticForm) -> Spectrum:
     matrices = form.quadratic
     if form.n_outputs == 1:
         values, vectors = np.linalg.eigh(matrices[0])
+        residual = float(np.linalg.norm(matrices[0] @ vectors - vectors * values))
     else:
+        residual = 0.0
         total = np.zeros_like(matrices[0])
         for matrix in matrices:
             scale = float(np.linalg.norm(matrix)) or 1.0
             total += (matrix / scale) @ (matrix / scale)
         values, vectors = np.linalg.eigh(total)
-    return Spectrum(form, values, vectors)
+    skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(form.n_features)))
+    return Spectrum(form, values, vectors, skew, residual)
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
@@ -124,25 +129,18 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
     d, k = form.n_features, form.n_outputs
     keep = _kept(spectrum, rank)
     V = np.ascontiguousarray(spectrum.vectors[:, keep])
-    W = np.delete(spectrum.vectors, keep, axis=1)
     r = V.shape[1]
-    mid, spread, cross, leftover = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
+    mid, spread, cross = np.zeros(k), np.zeros(k), np.zeros(k)
     cores = np.empty((k, r, r))
-    skew = float(np.linalg.norm(spectrum.vectors.T @ spectrum.vectors - np.eye(d)))
     for j, M in enumerate(form.quadratic):
-        C = V.T @ M @ V
-        if r < d:
-            rest = W.T @ M @ W
-            ends = np.linalg.eigvalsh(0.5 * (rest + rest.T))
-            mid[j] = 0.5 * (ends[0] + ends[-1])
-            spread[j] = 0.5 * (ends[-1] - ends[0])
-        if 0 < r < d:
-            cross[j] = np.linalg.norm(V.T @ M @ W, 2)
-        cores[j] = 0.5 * (C + C.T) - mid[j] * np.eye(r)
-        # What eigenvectors that are not orthonormal to the last bit leave over, and the rounding
-        # of the products and eigenvalues above, all relative to the size of M.
-        size = float(np.linalg.norm(M)) + abs(mid[j])
-        leftover[j] = size * (8.0 * skew + 16.0 * (d + 8) * (r + 4) * UNIT)
+        ends, core, cross[j] = _split(spectrum, keep, M)
+        mid[j], spread[j] = 0.5 * (ends[1] + ends[0]), 0.5 * (ends[1] - ends[0])
+        cores[j] = core - mid[j] * np.eye(r)
+    # What eigenvectors that are not orthonormal to the last bit leave over, and the rounding of
+    # products and eigenvalues here and of V'u at run time, all relative to the size of M.
+    size = np.linalg.norm(form.quadratic, axis=(1, 2)) + np.abs(mid)
+    leftover = size * (8.0 * spectrum.skew + 16.0 * (d + 8) * (r + 4) * UNIT)
+    leftover += 2.0 * spectrum.residual
     return SpectralForm(
         point=form.point,
         constant=form.constant,
@@ -158,6 +156,25 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
         cross=round_up(cross),
         leftover=round_up(leftover),
     )
+
+
+def _split(
+    spectrum: Spectrum, keep: np.ndarray[tuple[int], np.dtype[np.intp]], M: FloatArray
+) -> tuple[tuple[float, float], FloatArray, float]:
+    """Ends of the discarded spectrum, V'MV, and the norm of V'MW that couples the two."""
+    if spectrum.form.n_outputs == 1:
+        lost = np.delete(spectrum.values, keep)
+        ends = (float(lost.min()), float(lost.max())) if len(lost) else (0.0, 0.0)
+        return ends, np.diag(spectrum.values[keep]), 0.0
+    V, W = spectrum.vectors[:, keep], np.delete(spectrum.vectors, keep, axis=1)
+    core = V.T @ M @ V
+    core = 0.5 * (core + core.T)
+    if not W.shape[1]:
+        return (0.0, 0.0), core, 0.0
+    rest = W.T @ M @ W
+    gone = np.linalg.eigvalsh(0.5 * (rest + rest.T))
+    cross = float(np.linalg.norm(V.T @ M @ W, 2)) if V.shape[1] else 0.0
+    return (float(gone[0]), float(gone[-1])), core, cross
 
 
 def _kept(spectrum: Spectrum, rank: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

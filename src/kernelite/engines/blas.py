@@ -17,7 +17,7 @@ __all__ = ["Evaluated", "cubic_values", "damp", "form_scores", "quadratic_scores
 
 
 class Evaluated(NamedTuple):
-    """Scores of shape (m, k), |u|^2 of shape (m,), and |V'u|^2 of shape (m,) for a truncated form."""
+    """Scores (m, k), |u|^2 (m,), and |V'u|^2 (m,) for a truncated form."""
 
     scores: FloatArray
     sq_norms: FloatArray

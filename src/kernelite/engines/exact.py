@@ -2,9 +2,9 @@
 
 Prepare once (shift to the centers' mean, norms), run on many rows. Per row, with S_i = x_i - p:
 
-    |computed f - f| <= u [ (d + 8) 2 gamma (R^2 + |u|^2) + lengths ] sum_i |A_i| K_i + 2u(|b| + |f|)
+    |computed f - f| <= u ((d + 8) 2 gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
 
-where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The norm expansion |x|^2 + |z|^2 - 2x.z
+where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The expansion |x|^2 + |z|^2 - 2 x.z
 loses digits when gamma R^2 is huge; such models are evaluated by differences instead.
 """
 
@@ -85,6 +85,16 @@ class ExactEngine:
         far = self._far(squares)
         scores[far] = self.expansion.intercept
         return scores, self._bound(squares, scores)
+
+    def run_bound(self, rows: FloatArray) -> FloatArray:
+        """The rounding bound of `run`, without running it: shape (m, k)."""
+        if self.expansion.kernel == "poly2":
+            return self._run_polynomial(rows)[1]
+        with np.errstate(over="ignore"):
+            U = rows - self.point
+            squares = np.einsum("ij,ij->i", U, U)
+        # |f| <= |b| + |A|_1 stands in for the score.
+        return self._bound(squares, np.abs(self.expansion.intercept) + self.weight[None, :])
 
     def _products(self, U: FloatArray, squares: FloatArray, centers: slice) -> FloatArray:
         gamma = self.expansion.gamma

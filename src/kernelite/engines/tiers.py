@@ -1,4 +1,4 @@
-"""The tiers: O(1) bound, then cubic, then exact; each only for the rows still open.
+"""The tiers: a form with its O(1) bound, then cubic, then exact; each for the rows still open.
 
 In: dense rows and a criterion that says which rows are settled. Out: scores, bounds, and the tier
 that settled each row.
@@ -7,7 +7,7 @@ that settled each row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -113,12 +113,13 @@ def _evaluate_cell(
     if settled is None:
         return scores, bounds, tier, valid
     tier[~settled(scores, bounds)] = EXACT
-    if cell.cubic is not None and cell.certificate is not None:
+    if cell.has_second_tier:
         started = perf_counter()
         still = np.flatnonzero(tier == EXACT)
         if len(still):
-            better = _cubic_tier(cell, rows[still], _part(evaluated, still))
-            done = settled(*better)
+            better = _second_tier(cell, rows[still], _part(evaluated, still))
+            # Not where its bound is the looser one: `error_bound` promises the first tier's.
+            done = settled(*better) & (better[1] <= bounds[still]).all(axis=1)
             scores[still[done]], bounds[still[done]] = better[0][done], better[1][done]
             tier[still[done]] = CUBIC
         seconds[CUBIC] += perf_counter() - started
@@ -130,15 +131,22 @@ def _part(evaluated: Evaluated, rows: NDArray[np.intp]) -> Evaluated:
     return Evaluated(evaluated.scores[rows], evaluated.sq_norms[rows], kept)
 
 
-def _cubic_tier(
+def _second_tier(
     cell: Cell, rows: FloatArray, evaluated: Evaluated
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores and bounds with the third order evaluated, or bounded along each row's direction."""
-    cubic, gamma = cell.cubic, cell.form.gamma
-    assert cubic is not None
+    """Scores and bounds from the untruncated form and the third order, as far as the cell has them.
+
+    The third order is evaluated, or bounded along each row's direction.
+    """
+    if cell.full is not None:
+        cell = replace(cell, form=cell.full)
+        evaluated = form_scores(cell.full, rows)
+    cubic = cell.cubic
+    if cubic is None:
+        return evaluated.scores, form_bounds(cell, evaluated)
     U = rows - cell.form.point
     with np.errstate(over="ignore", under="ignore"):
-        damping = np.exp(-gamma * evaluated.sq_norms)
+        damping = np.exp(-cell.form.gamma * evaluated.sq_norms)
     if not isinstance(cubic, CubicForm):
         bounds = form_bounds(cell, evaluated, degree=3)
         return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)

@@ -18,15 +18,22 @@ from kernelite.formats.hints import conforms, field_hints
 __all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class"]
 
 CLASSES = {
+    "Approximation": "kernelite.approximation.cells",
     "Candidate": "kernelite.plan",
+    "Cell": "kernelite.approximation.cells",
+    "Certificate": "kernelite.approximation.certificate",
     "ClassifierHead": "kernelite.head",
     "CompiledModel": "kernelite.model",
+    "CubicForm": "kernelite.approximation.cubic",
+    "DirectionalBound": "kernelite.approximation.directional",
     "KernelExpansion": "kernelite.expansion",
     "Origin": "kernelite.model",
     "OutlierHead": "kernelite.head",
     "Plan": "kernelite.plan",
     "QuadraticForm": "kernelite.approximation.quadratic",
     "RegressorHead": "kernelite.head",
+    "RoundingTerms": "kernelite.approximation.rounding",
+    "SpectralForm": "kernelite.approximation.spectral",
 }
 """Name and module; imported when a file or a model first needs it."""
 

@@ -1,0 +1,195 @@
+"""Planning for "calibrated": how many cells, and which threshold, keeping choice and test apart.
+
+The first fifth of X (shuffled) chooses the centers, their number and the grid of thresholds; the
+rest only tests. See `approximation.calibration` for the promise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.calibration import (
+    Calibration,
+    calibrate,
+    require_rows,
+    threshold_grid,
+)
+from kernelite.approximation.cells import Approximation, Cell, cell_points
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.costs import exact_cost, tiers_cost
+from kernelite.criteria import margins
+from kernelite.engines.exact import ExactEngine
+from kernelite.engines.tiers import evaluate
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import Head
+from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
+from kernelite.plan import Candidate, Plan
+from kernelite.progress import progress_bar
+from kernelite.sizes import array_bytes
+
+__all__ = ["calibrated_plan"]
+
+CELL_COUNTS = (1, 4, 16, 32)
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """One number of cells, judged on the choosing rows."""
+
+    approximation: Approximation
+    fallback: float
+    nanoseconds: float
+
+    def candidate(self, verdict: str) -> Candidate:
+        count = len(self.approximation.cells)
+        name = "quadratic form" if count == 1 else f"{count} cells, quadratic form"
+        nbytes = array_bytes(self.approximation)
+        return Candidate(name, self.nanoseconds, self.fallback, nbytes, verdict)
+
+
+def calibrated_plan(
+    expansion: KernelExpansion,
+    head: Head,
+    rows: Rows,
+    point: FloatArray,
+    *,
+    max_disagreement: float,
+    confidence: float,
+    cells: int | None,
+    max_bytes: int,
+    random_state: int,
+) -> tuple[Approximation | None, float | None, Plan]:
+    """The approximation, its threshold and the plan; (None, None, plan) when exact is cheaper."""
+    if head.kind not in ("classifier", "outlier"):
+        raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
+    for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
+        if not 0.0 < value < 1.0:
+            raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
+    choosing, testing = _split(rows, random_state)
+    require_rows(testing.shape[0], max_disagreement, confidence)
+    with progress_bar("calibrating") as tell:
+        engine = ExactEngine.prepare(expansion)
+        truth = _exact_labels(engine, head, choosing)
+        tell(0.2)
+        tried = []
+        for count in (cells,) if cells is not None else CELL_COUNTS:
+            approximation = _forms(expansion, choosing, point, count, max_bytes, random_state)
+            if approximation is not None:
+                tried.append(
+                    _judge(approximation, expansion, head, choosing, truth, max_disagreement)
+                )
+        best = min(tried, key=lambda option: option.nanoseconds)
+        tell(0.5)
+        found = _test(
+            best.approximation, engine, head, choosing, testing, max_disagreement, confidence
+        )
+        tell(1.0)
+    return _finish(expansion, tried, best, found, max_disagreement, confidence)
+
+
+def _split(rows: Rows, random_state: int) -> tuple[FloatArray, Rows]:
+    order = np.random.default_rng(random_state).permutation(rows.shape[0])
+    fifth = rows.shape[0] // 5
+    return dense_block(rows, np.sort(order[:fifth])), rows[np.sort(order[fifth:])]
+
+
+def _forms(
+    expansion: KernelExpansion,
+    choosing: FloatArray,
+    point: FloatArray,
+    count: int,
+    max_bytes: int,
+    random_state: int,
+) -> Approximation | None:
+    d, k = expansion.n_features, expansion.n_outputs
+    if count > 1 and (8 * k * d * d * count > max_bytes or expansion.kernel == "poly2"):
+        return None
+    points = [point] if count == 1 else list(cell_points(choosing, count, random_state))
+    return Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
+
+
+def _judge(
+    approximation: Approximation,
+    expansion: KernelExpansion,
+    head: Head,
+    choosing: FloatArray,
+    truth: NDArray[np.generic],
+    max_disagreement: float,
+) -> _Tried:
+    """Cost on the choosing rows, at the threshold that just keeps the rate there."""
+    margin, labels = _form_answers(approximation, head, choosing)
+    allowed = int(max_disagreement * len(truth))
+    wrong = np.sort(margin[labels != truth])[::-1]
+    threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
+    fallback = float(np.mean(margin <= threshold))
+    cost = tiers_cost(approximation, expansion, fallback, fallback)
+    return _Tried(approximation, fallback, cost)
+
+
+def _test(
+    approximation: Approximation,
+    engine: ExactEngine,
+    head: Head,
+    choosing: FloatArray,
+    testing: Rows,
+    max_disagreement: float,
+    confidence: float,
+) -> Calibration:
+    grid = threshold_grid(_form_answers(approximation, head, choosing)[0])
+    parts = []
+    for block in row_blocks(testing.shape[0], BLOCK):
+        dense = dense_block(testing, block)
+        margin, labels = _form_answers(approximation, head, dense)
+        parts.append((margin, labels != _exact_labels(engine, head, dense)))
+    return calibrate(
+        grid,
+        np.concatenate([margin for margin, _ in parts]),
+        np.concatenate([differs for _, differs in parts]),
+        max_disagreement=max_disagreement,
+        confidence=confidence,
+    )
+
+
+def _form_answers(
+    approximation: Approximation, head: Head, rows: FloatArray
+) -> tuple[FloatArray, NDArray[np.generic]]:
+    scores = evaluate(approximation, None, rows, None).scores
+    return margins(head, scores), head.predict(scores)
+
+
+def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:
+    return head.predict(engine.run(rows)[0])
+
+
+def _finish(
+    expansion: KernelExpansion,
+    tried: list[_Tried],
+    best: _Tried,
+    found: Calibration,
+    max_disagreement: float,
+    confidence: float,
+) -> tuple[Approximation | None, float | None, Plan]:
+    cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
+    exact = exact_cost(expansion)
+    chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
+    others = [option.candidate("costs more") for option in tried if option is not best]
+    line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
+    if cost >= exact:
+        note = "No threshold keeps the promised rate at less than the exact cost."
+        return None, None, Plan("calibrated", line, (chosen, *others), exact, (note,))
+    notes = (
+        f"Statistical, for rows like `X`: labels differ on at most {max_disagreement:g} of them, "
+        f"with confidence {confidence:g}.",
+        f"Tested on {found.rows:,} rows: {found.differences} labels differed above the threshold "
+        f"{found.threshold:.4g}, so the rate is at most {found.rate_bound:.2g}.",
+    )
+    return (
+        best.approximation,
+        found.threshold,
+        Plan("calibrated", chosen, (*others, line), exact, notes),
+    )

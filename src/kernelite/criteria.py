@@ -1,0 +1,83 @@
+"""When a row is settled: what each guarantee asks before it accepts a form's scores.
+
+In: scores and bounds of shape (m, k). Out: which rows need no further tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.head import ClassifierHead, Head, OutlierHead
+from kernelite.inputs import FloatArray
+from kernelite.votes import winner_margin
+
+__all__ = [
+    "Settles",
+    "by_margin",
+    "decision_settles",
+    "label_settles",
+    "margins",
+    "never",
+    "probability_settles",
+    "within",
+]
+
+Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
+
+
+def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+    """For `predict`: the label is proven; values are within the tolerance."""
+    if head.kind in ("classifier", "outlier"):
+        return head.decided
+    assert tolerance is not None
+    return within(tolerance)
+
+
+def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+    """For `decision_function`: the label is proven, votes are, and values within a tolerance."""
+    if head.kind not in ("classifier", "outlier"):
+        assert tolerance is not None
+        return within(tolerance)
+    votes_show = isinstance(head, ClassifierHead) and head.shape == "ovr" and head.n_classes > 2
+    proven = head.pairs_decided if isinstance(head, ClassifierHead) and votes_show else head.decided
+    if tolerance is None:
+        return proven
+    close = within(tolerance)
+    return lambda scores, bounds: proven(scores, bounds) & close(scores, bounds)
+
+
+def probability_settles(head: Head, tolerance: float) -> Settles:
+    """For `predict_proba`: Platt's sigmoid has slope |A| / 4 at most; coupled ones run exactly."""
+    if isinstance(head, ClassifierHead) and head.n_classes == 2 and not head.couple_two_classes:
+        assert head.platt_a is not None
+        return within(4.0 * tolerance / np.maximum(np.abs(head.platt_a), 1e-300))
+    if isinstance(head, OutlierHead):
+        # A step function of the score: settled when no mark lies within the bound.
+        return head.probability_decided
+    return never
+
+
+def within(tolerance: FloatArray) -> Settles:
+    """Every output's bound is at most its tolerance."""
+    return lambda scores, bounds: np.asarray((bounds <= tolerance).all(axis=1))
+
+
+def never(scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
+    """No row is settled: the exact model answers."""
+    return np.zeros(len(scores), dtype=np.bool_)
+
+
+def margins(head: Head, scores: FloatArray) -> FloatArray:
+    """How far a row is from another label: |f|, or the winner's smallest lead over a rival."""
+    if isinstance(head, ClassifierHead) and head.n_classes > 2:
+        return winner_margin(head.towards_first(scores), head.n_classes)
+    return np.abs(scores[:, 0])
+
+
+def by_margin(head: Head, threshold: float) -> Settles:
+    """The calibrated rule: the margin is above a threshold that was tested beforehand."""
+    return lambda scores, bounds: margins(head, scores) > threshold

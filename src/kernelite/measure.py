@@ -1,0 +1,40 @@
+"""plan="measure": times the finalists on the sample instead of trusting the cost table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+from kernelite.criteria import Settles
+from kernelite.engines.exact import ExactEngine
+from kernelite.engines.tiers import evaluate
+from kernelite.inputs import FloatArray
+from kernelite.planner import Option
+
+__all__ = ["measured_plan"]
+
+FINALISTS = 4
+REPEATS = 3
+
+
+def measured_plan(
+    options: list[Option], engine: ExactEngine, sample: FloatArray, settles: Settles
+) -> tuple[list[Option], float]:
+    """The cheapest options with measured costs, and the measured cost of the exact engine."""
+    finalists = sorted(options, key=lambda option: option.nanoseconds)[:FINALISTS]
+    measured = []
+    for option in finalists:
+        seconds = min(
+            _seconds(lambda option=option: evaluate(option.approximation, engine, sample, settles))
+            for _ in range(REPEATS)
+        )
+        measured.append(replace(option, nanoseconds=1e9 * seconds / max(len(sample), 1)))
+    few = sample[:512]
+    exact = min(_seconds(lambda: engine.run(few)) for _ in range(REPEATS))
+    return measured, 1e9 * exact / max(len(few), 1)
+
+
+def _seconds(work: object) -> float:
+    started = perf_counter()
+    work()  # type: ignore[operator]
+    return perf_counter() - started

@@ -1,0 +1,113 @@
+"""Runs the tiers over many rows, block by block: memory is bounded whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.cells import Approximation
+from kernelite.criteria import Settles
+from kernelite.engines.exact import ExactEngine
+from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, evaluate
+from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
+from kernelite.stats import Stats
+
+__all__ = ["Finish", "Runner"]
+
+BLOCK_ELEMENTS = 1 << 18  # numbers of one block of rows: 2 MB, so that temporaries stay in cache
+
+Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """An approximation and an exact engine, at least one of them."""
+
+    approximation: Approximation | None
+    exact: ExactEngine | None
+
+    def run(
+        self, rows: Rows, finish: Finish, settles: Settles | None
+    ) -> tuple[NDArray[Any], Stats]:
+        """Answers of all rows: scores block by block, each finished at once.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (m, d)
+        finish : callable
+            Turns scores of shape (m, k) into answers.
+        settles : callable, optional
+            Which rows need no further tier; None accepts the form's scores.
+        """
+        out: NDArray[Any] | None = None
+        stats = Stats()
+        for block in self._blocks(rows):
+            outcome = self._outcome(dense_block(rows, block), settles)
+            answers = finish(outcome.scores)
+            if out is None:
+                out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
+            out[block] = answers
+            stats += _count(outcome, settles)
+        assert out is not None
+        return out, stats
+
+    def bounds(self, rows: Rows) -> FloatArray:
+        """The O(1) bound of each row and output, shape (m, k)."""
+        return np.concatenate(
+            [self._block_bounds(dense_block(rows, block)) for block in self._blocks(rows)]
+        )
+
+    def valid(self, rows: Rows) -> NDArray[np.bool_]:
+        """Rows inside the paper's validity bound, shape (m,)."""
+        return np.concatenate(
+            [self._outcome(dense_block(rows, block), None).valid for block in self._blocks(rows)]
+        )
+
+    def _blocks(self, rows: Rows) -> list[slice]:
+        block = max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1))
+        return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+
+    def _outcome(self, rows: FloatArray, settles: Settles | None) -> Outcome:
+        if self.approximation is not None:
+            return evaluate(self.approximation, self.exact, rows, settles)
+        assert self.exact is not None
+        started = perf_counter()
+        scores, bounds = self.exact.run(rows)
+        seconds = np.array([0.0, 0.0, perf_counter() - started])
+        tier = np.full(len(rows), EXACT, dtype=np.int8)
+        return Outcome(scores, bounds, tier, np.ones(len(rows), dtype=np.bool_), seconds)
+
+    def _block_bounds(self, rows: FloatArray) -> FloatArray:
+        exact = None if self.exact is None else self.exact.run_bound(rows)
+        if self.approximation is None:
+            assert exact is not None
+            return exact
+        # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
+        bounds = evaluate(self.approximation, None, rows, None).bounds
+        assert bounds is not None
+        return bounds if exact is None else np.maximum(bounds, exact)
+
+
+def _count(outcome: Outcome, settles: Settles | None) -> Stats:
+    by_tier = np.bincount(outcome.tier, minlength=3)
+    exact = outcome.tier == EXACT
+    undecidable = 0
+    if settles is not None and outcome.bounds is not None and exact.any():
+        settled = settles(outcome.scores[exact], outcome.bounds[exact])
+        undecidable = int(np.count_nonzero(~settled))
+    return Stats(
+        rows=len(outcome.tier),
+        form=int(by_tier[FORM]),
+        cubic=int(by_tier[CUBIC]),
+        exact=int(by_tier[EXACT]),
+        undecidable=undecidable,
+        outside_validity=int(np.count_nonzero(~outcome.valid)),
+        form_seconds=float(outcome.seconds[FORM]),
+        cubic_seconds=float(outcome.seconds[CUBIC]),
+        exact_seconds=float(outcome.seconds[EXACT]),
+    )
