@@ -21,7 +21,7 @@ from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
-from kernelite.inputs import FloatArray, Rows, check_rows, dense_block
+from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
 from kernelite.measure import measured_plan
 from kernelite.model import CompiledModel, Origin
 from kernelite.plan import Candidate, Plan
@@ -116,9 +116,7 @@ def compile(
     source = read(model)
     given = None
     if X is not None:
-        given = check_rows(
-            X, n_features=source.expansion.n_features, feature_names=source.feature_names
-        )
+        given = _sample_rows(source, X)
     task = _Task(source, given, expansion_point, max_bytes, random_state, cells)
     passes = {
         "exact": lambda: task.exact(),
@@ -293,6 +291,14 @@ class _Task:
     def _sample_note(self, sample: FloatArray) -> str:
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
         return f"Shares were measured on {len(sample):,} {kind}."
+
+
+def _sample_rows(source: Source, X: Any) -> Rows:
+    d, names = source.expansion.n_features, source.feature_names
+    if source.width_is_open:
+        # Features beyond the width are constant zeros in the model, so a sample may lose them.
+        return fit_width(check_rows(X, feature_names=names), d)[0]
+    return check_rows(X, n_features=d, feature_names=names)
 
 
 def _origin(source: Source) -> Origin:

@@ -17,7 +17,15 @@ from kernelite.errors import InputError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["FloatArray", "Rows", "check_rows", "dense_block", "is_sparse", "row_blocks"]
+__all__ = [
+    "FloatArray",
+    "Rows",
+    "check_rows",
+    "dense_block",
+    "fit_width",
+    "is_sparse",
+    "row_blocks",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = "FloatArray | csr_array"
@@ -82,6 +90,35 @@ def check_rows(
             "impute or drop such rows before predicting."
         )
     return rows
+
+
+def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:
+    """Rows at a model's width, for models that know features by number (LIBSVM).
+
+    Wider rows are cut; the squared norm of what was cut off, shape (m,), still counts in
+    |x - z|^2, since such features meet zeros in every support vector. Narrower sparse rows are
+    padded: sparse formats leave zeros out.
+
+    Examples
+    --------
+    >>> fit_width(np.array([[1.0, 2.0, 3.0]]), 1)
+    (array([[1.]]), array([13.]))
+    """
+    columns = rows.shape[1]
+    if columns < width and is_sparse(rows):
+        from scipy.sparse import csr_array
+
+        shape = (rows.shape[0], width)
+        return csr_array((rows.data, rows.indices, rows.indptr), shape=shape), None
+    if columns < width:
+        raise InputError(f"`X` has {columns} features, but this model was compiled for {width}.")
+    if columns == width:
+        return rows, None
+    rest = rows[:, width:]
+    squares = rest.multiply(rest).sum(axis=1) if is_sparse(rest) else np.square(rest).sum(axis=1)
+    kept = rows[:, :width]
+    kept = kept if is_sparse(kept) else np.ascontiguousarray(kept)
+    return kept, np.asarray(squares, dtype=np.float64).reshape(-1)
 
 
 def row_blocks(n_rows: int, block: int) -> Iterator[slice]:

@@ -28,7 +28,7 @@ from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead
-from kernelite.inputs import FloatArray, check_rows
+from kernelite.inputs import FloatArray, Rows, check_rows, fit_width
 from kernelite.plan import Plan
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
@@ -256,11 +256,13 @@ class CompiledModel:
                 "this model carries no certificate; compile it with `certificate=True` or with "
                 "guarantee='certified'."
             )
-        return self._runner.bounds(self._rows(X))
+        rows, runner = self._placed(X)
+        return runner.bounds(rows)
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
-        return self._runner.valid(self._rows(X))
+        rows, runner = self._placed(X)
+        return runner.valid(rows)
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write a `.kernelite` file: safetensors with JSON metadata, never pickle."""
@@ -288,10 +290,21 @@ class CompiledModel:
         wide = None if self.approximation is None else widen(self.approximation)
         return Runner(wide, exact)
 
-    def _rows(self, X: Any) -> Any:
-        return check_rows(
-            X, n_features=self.n_features_in_, feature_names=self.origin.feature_names
-        )
+    def _rows(self, X: Any) -> tuple[Rows, FloatArray | None]:
+        """Checked rows at the model's width, and the squared norm of what lies beyond it."""
+        names, d = self.origin.feature_names, self.n_features_in_
+        if self.origin.width_is_open:
+            return fit_width(check_rows(X, feature_names=names), d)
+        return check_rows(X, n_features=d, feature_names=names), None
+
+    def _placed(self, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
+        """Rows and the runner for their width."""
+        rows, cut_off = self._rows(X)
+        if cut_off is not None:
+            beyond = cut_off if beyond is None else beyond + cut_off
+        if beyond is None or not beyond.any() or self._part.kernel == "poly2":
+            return rows, self._runner
+        return with_column(rows, np.sqrt(beyond)), self._wide_runner
 
     def _answer(
         self,
@@ -301,9 +314,7 @@ class CompiledModel:
         on_invalid: OnInvalid | None,
         beyond: FloatArray | None,
     ) -> tuple[NDArray[Any], Stats]:
-        rows, runner = self._rows(X), self._runner
-        if beyond is not None and beyond.any() and self._part.kernel == "rbf":
-            rows, runner = with_column(rows, np.sqrt(beyond)), self._wide_runner
+        rows, runner = self._placed(X, beyond)
         answers, stats = runner.run(rows, finish, self._rule(settles))
         if self.guarantee == "none":
             policy = on_invalid if on_invalid is not None else self.on_invalid
