@@ -13,7 +13,8 @@ import numpy as np
 
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
-from kernelite.approximation.quadratic import quadratic_form
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.calibrated import calibrated_plan
 from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import label_settles
@@ -50,6 +51,7 @@ def compile(
     max_disagreement: float = 1e-3,
     confidence: float = 0.99,
     cells: int | None = None,
+    rank: int | str = "auto",
     certificate: bool = False,
     plan: str = "estimate",
     max_bytes: int = MAX_BYTES,
@@ -81,6 +83,9 @@ def compile(
         For "calibrated".
     cells : int, optional
         The number of expansion points; chosen by the plan if not given.
+    rank : int, "auto" or "full"
+        With "none": directions that the quadratic part is cut to. "auto" cuts where that is
+        cheaper and the median error stays under 0.1% of the standard deviation of the scores.
     certificate : bool
         With "none": compute the certificate too, so that `error_bound` works.
     plan : {"estimate", "measure"}
@@ -120,7 +125,7 @@ def compile(
     task = _Task(source, given, expansion_point, max_bytes, random_state, cells)
     passes = {
         "exact": lambda: task.exact(),
-        "none": lambda: task.none(certificate),
+        "none": lambda: task.none(rank, certificate),
         "certified": lambda: task.certified(tolerance, plan == "measure"),
         "calibrated": lambda: task.calibrated(max_disagreement, confidence),
     }
@@ -157,14 +162,12 @@ class _Task:
             "plan": Plan("exact", chosen, (), chosen.nanoseconds),
         }
 
-    def none(self, certificate: bool) -> dict[str, Any]:
+    def none(self, rank: int | str, certificate: bool) -> dict[str, Any]:
         _warn_about_few_centers(self.expansion)
         (point,) = self.points(alternatives=False).values()
         self._refuse_large_form()
         form = quadratic_form(self.expansion, point)
-        sample = self.sample()
-        scale = float(form_scores(form, sample).scores.std()) if len(sample) else 0.0
-        cut = truncated_form(form, sample, scale)
+        cut = self._cut(form, rank)
         proof = certify(self.expansion, point) if certificate else None
         approximation = Approximation((Cell(cut, proof),))
         chosen = Candidate(
@@ -223,6 +226,18 @@ class _Task:
             "plan": plan,
             "threshold": threshold,
         }
+
+    def _cut(self, form: QuadraticForm, rank: int | str) -> QuadraticForm | SpectralForm:
+        if isinstance(rank, int):
+            if not 1 <= rank <= form.n_features:
+                raise InputError(f"`rank` must lie between 1 and {form.n_features}, got {rank}.")
+            return truncate(spectrum(form), rank)
+        if rank not in ("auto", "full"):
+            raise InputError(f"`rank` must be a number, 'auto' or 'full', got {rank!r}.")
+        sample = self.sample()
+        if rank == "full" or not len(sample):
+            return form
+        return truncated_form(form, sample, float(form_scores(form, sample).scores.std()))
 
     def sample(self) -> FloatArray:
         """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`."""

@@ -33,15 +33,13 @@ def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `predict`: the label is proven; values are within the tolerance."""
     if head.kind in ("classifier", "outlier"):
         return head.decided
-    assert tolerance is not None
-    return within(tolerance)
+    return never if tolerance is None else within(tolerance)
 
 
 def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `decision_function`: the label is proven, votes are, and values within a tolerance."""
     if head.kind not in ("classifier", "outlier"):
-        assert tolerance is not None
-        return within(tolerance)
+        return label_settles(head, tolerance)
     votes_show = isinstance(head, ClassifierHead) and head.shape == "ovr" and head.n_classes > 2
     proven = head.pairs_decided if isinstance(head, ClassifierHead) and votes_show else head.decided
     if tolerance is None:
@@ -75,7 +73,8 @@ def margins(head: Head, scores: FloatArray) -> FloatArray:
     """How far a row is from another label: |f|, or the winner's smallest lead over a rival."""
     if isinstance(head, ClassifierHead) and head.n_classes > 2:
         return winner_margin(head.towards_first(scores), head.n_classes)
-    return np.abs(scores[:, 0])
+    threshold = head.threshold if isinstance(head, ClassifierHead) else 0.0
+    return np.abs(scores[:, 0] - threshold)
 
 
 def by_margin(head: Head, threshold: float) -> Settles:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.cells import Approximation
+from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.approximation.spectral import SpectralForm
 from kernelite.approximation.widen import widen, widen_expansion, with_column
 from kernelite.criteria import (
     Settles,
@@ -113,8 +115,7 @@ class CompiledModel:
 
     def _check_shapes(self) -> None:
         expected = self.n_features_in_, self.head.n_scores
-        form = None if self.approximation is None else self.approximation.form
-        for name, part in (("form", form), ("expansion", self.expansion)):
+        for name, part in (("form", self.form), ("expansion", self.expansion)):
             if part is not None and (part.n_features, part.n_outputs) != expected:
                 raise InputError(
                     f"the {name} has {part.n_features} features and {part.n_outputs} outputs, but "
@@ -151,6 +152,11 @@ class CompiledModel:
     def gamma(self) -> float:
         """The kernel's width."""
         return self._part.gamma
+
+    @property
+    def form(self) -> QuadraticForm | SpectralForm | None:
+        """The (first cell's) form; None when the plan is exact."""
+        return None if self.approximation is None else self.approximation.form
 
     @property
     def nbytes(self) -> int:
@@ -274,7 +280,7 @@ class CompiledModel:
 
     @property
     def _part(self) -> Any:
-        return self.approximation.form if self.approximation is not None else self.expansion
+        return self.expansion if self.form is None else self.form
 
     @cached_property
     def _runner(self) -> Runner:

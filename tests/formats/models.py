@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.approximation.quadratic import quadratic_form
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import is_sparse
@@ -20,6 +21,11 @@ from tests.helpers import random_expansion
 def binary_head(labels: Any = (1, -1), **options: Any) -> ClassifierHead:
     """Two classes, positive first."""
     return ClassifierHead(np.array(labels), **options)
+
+
+def one_cell(form: QuadraticForm) -> Approximation:
+    """An approximation with that form alone."""
+    return Approximation((Cell(form),))
 
 
 def compiled(
@@ -51,7 +57,7 @@ def compiled(
     guarantee = "exact" if exact else "none"
     return CompiledModel(
         head=head,
-        form=form,
+        approximation=None if form is None else one_cell(form),
         expansion=expansion if exact else None,
         guarantee=guarantee,  # type: ignore[arg-type]
         plan=Plan(guarantee, chosen, (), 12.5, notes),

@@ -19,7 +19,7 @@ from kernelite.formats import approxsvm
 from kernelite.formats.store import load
 from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
-from tests.formats.models import HEADS, assert_same, binary_head, compiled
+from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelite.validity.OutsideValidityWarning")
 
@@ -130,7 +130,7 @@ def test_numbers_survive_to_the_bit(
         max_sq_norm=draw.draw(st.floats(0, 3.4e38)),
     )
     head = binary_head((1, -1), threshold=draw.draw(floats), zero_is_first=True)
-    model = dataclasses.replace(compiled(head, d=d), form=form)
+    model = dataclasses.replace(compiled(head, d=d), approximation=one_cell(form))
     again_path = tmp_path_factory.mktemp("approx") / "m.approx"
     approxsvm.write(model, again_path)
     again = approxsvm.read(again_path)
@@ -175,7 +175,10 @@ def test_one_class_with_other_labels_stays_a_classifier(tmp_path: Path) -> None:
 def scaled(factor: float) -> CompiledModel:
     model = compiled()
     return dataclasses.replace(
-        model, form=dataclasses.replace(model.form, linear=form_of(model).linear * factor)
+        model,
+        approximation=one_cell(
+            dataclasses.replace(form_of(model), linear=form_of(model).linear * factor)
+        ),
     )
 
 
@@ -208,7 +211,7 @@ def test_vanishing_gamma_is_refused(tmp_path: Path) -> None:
     model = compiled()
     form = dataclasses.replace(model.form, gamma=1e-60)
     with pytest.raises(UnsupportedModelError, match="vanishes in single precision"):
-        written(dataclasses.replace(model, form=form), tmp_path)
+        written(dataclasses.replace(model, approximation=one_cell(form)), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["platt", "regressor", "outlier"])

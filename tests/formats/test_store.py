@@ -20,7 +20,9 @@ from kernelite.formats.registry import CLASSES, check_types, field_values, named
 from kernelite.formats.store import VERSION, dumps, load, loads, save
 from kernelite.head import ClassifierHead
 from kernelite.model import CompiledModel
-from tests.formats.models import HEADS, assert_same, binary_head, compiled
+from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
+
+FORM = "approximation.cells.0.form"
 from tests.helpers import shared_path
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -115,7 +117,9 @@ def test_layout_of_arrays_does_not_matter() -> None:
     model = compiled(HEADS["three"])
     assert model.form is not None
     fields = {k: np.asfortranarray(v) for k, v in vars(model.form).items() if np.ndim(v)}
-    turned = dataclasses.replace(model, form=dataclasses.replace(model.form, **fields))
+    turned = dataclasses.replace(
+        model, approximation=one_cell(dataclasses.replace(model.form, **fields))
+    )
     assert dumps(turned) == dumps(model)
 
 
@@ -129,8 +133,8 @@ def test_loaded_arrays_are_ordinary() -> None:
 
 def test_form_is_stored_as_one_triangle() -> None:
     _, tensors = parts(dumps(compiled(d=22)))
-    assert tensors["form.triangle"].shape == (1, 22 * 23 // 2)
-    assert "form.quadratic" not in tensors
+    assert tensors[f"{FORM}.triangle"].shape == (1, 22 * 23 // 2)
+    assert f"{FORM}.quadratic" not in tensors
     assert len(dumps(compiled(d=22))) < 5000
 
 
@@ -151,8 +155,10 @@ def test_document_reads_well() -> None:
     assert document["format"] == "kernelite"
     assert document["version"] == VERSION
     assert document["model"]["class"] == "CompiledModel"
-    assert document["model"]["form"]["gamma"] == 0.1
-    assert document["model"]["form"]["point"] == {"tensor": "form.point"}
+    assert document["model"]["approximation"]["cells"][0]["form"]["gamma"] == 0.1
+    assert document["model"]["approximation"]["cells"][0]["form"]["point"] == {
+        "tensor": f"{FORM}.point"
+    }
 
 
 def test_infinite_costs_are_stored_by_name() -> None:
@@ -206,7 +212,7 @@ def change(path: str, value: Any) -> Any:
         *way, last = path.split(".")
         node = document["model"]
         for step in way:
-            node = node[step]
+            node = node[int(step) if step.isdigit() else step]
         if value is ...:
             del node[last]
         else:
@@ -231,28 +237,31 @@ WRONG = {
     "a class is unknown": (change("head.class", "Popen"), "unknown class 'Popen'"),
     "a class is a list": (change("head.class", ["Plan"]), "unknown class"),
     "another class": (change("head", {"tensor": "head"}), "the tensor `head` is missing"),
-    "a text for a number": (change("form.gamma", "0.1"), "form"),
+    "a text for a number": (change(f"{FORM}.gamma", "0.1"), "form"),
     "a truth value for a number": (change("origin.n_centers", True), "`n_centers` of `origin`"),
     "a huge integer": (change("origin.n_centers", 2**64), "too large an integer"),
     "an unknown guarantee": (change("guarantee", "always"), "`guarantee` of `model`"),
-    "a negative gamma": (change("form.gamma", -1.0), "`gamma` of a form must be positive"),
-    "an infinite gamma": (change("form.gamma", {"float": "inf"}), "must be positive"),
-    "a float by another name": (change("form.gamma", {"float": "1"}), "one of inf, -inf, nan"),
-    "a node of no kind": (change("form.gamma", {}), "of no known kind"),
-    "a tensor of elsewhere": (change("form.point", {"tensor": "form.linear"}), "its own tensor"),
-    "a tensor is missing": (tensor("form.point", None), "the tensor `form.point` is missing"),
-    "a tensor too many": (tensor("form.more", [1.0]), "`form.more` belongs to nothing"),
-    "NaN": (tensor("form.point", [math.nan] * 4), "`form.point` contains NaN"),
-    "infinity": (tensor("form.point", [math.inf] * 4), "contains NaN or infinity"),
-    "a point of another width": (tensor("form.point", [0.0] * 3), "`triangle` does not fit"),
-    "a scalar point": (tensor("form.point", 1.0), "not a sound QuadraticForm"),
-    "a flat triangle": (tensor("form.triangle", np.zeros(10)), "`triangle` does not fit"),
-    "integers": (tensor("form.point", np.zeros(4, dtype=np.int64)), "`point` of `form`"),
+    "a negative gamma": (change(f"{FORM}.gamma", -1.0), "`gamma` of a form must be positive"),
+    "an infinite gamma": (change(f"{FORM}.gamma", {"float": "inf"}), "must be positive"),
+    "a float by another name": (change(f"{FORM}.gamma", {"float": "1"}), "one of inf, -inf, nan"),
+    "a node of no kind": (change(f"{FORM}.gamma", {}), "of no known kind"),
+    "a tensor of elsewhere": (
+        change(f"{FORM}.point", {"tensor": f"{FORM}.linear"}),
+        "its own tensor",
+    ),
+    "a tensor is missing": (tensor(f"{FORM}.point", None), f"the tensor `{FORM}.point` is missing"),
+    "a tensor too many": (tensor(f"{FORM}.more", [1.0]), f"`{FORM}.more` belongs to nothing"),
+    "NaN": (tensor(f"{FORM}.point", [math.nan] * 4), f"`{FORM}.point` contains NaN"),
+    "infinity": (tensor(f"{FORM}.point", [math.inf] * 4), "contains NaN or infinity"),
+    "a point of another width": (tensor(f"{FORM}.point", [0.0] * 3), "`triangle` does not fit"),
+    "a scalar point": (tensor(f"{FORM}.point", 1.0), "not a sound QuadraticForm"),
+    "a flat triangle": (tensor(f"{FORM}.triangle", np.zeros(10)), "`triangle` does not fit"),
+    "integers": (tensor(f"{FORM}.point", np.zeros(4, dtype=np.int64)), "`point` of `"),
     "a head of other outputs": (tensor("head.classes", [1, 2, 3]), "its head wants 3"),
     "a label twice": (tensor("head.classes", [2, 2]), "contains a label twice"),
     "too many names": (change("origin.feature_names", ["a"]), "1 feature names for 4"),
     "names are no texts": (change("origin.feature_names", [1, 2, 3, 4]), "`feature_names`"),
-    "no parts": (change("form", None), "both are None"),
+    "no parts": (change("approximation", None), "both are None"),
     "a plan for a model": (lambda d, t: d.update(model=d["model"]["plan"]), "belongs to nothing"),
 }
 

@@ -139,8 +139,8 @@ def _second_tier(
     The third order is evaluated, or bounded along each row's direction.
     """
     if cell.full is not None:
-        cell = replace(cell, form=cell.full)
         evaluated = form_scores(cell.full, rows)
+        cell = replace(cell, form=cell.full)
     cubic = cell.cubic
     if cubic is None:
         return evaluated.scores, form_bounds(cell, evaluated)

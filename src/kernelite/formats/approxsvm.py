@@ -14,6 +14,7 @@ import os
 
 import numpy as np
 
+from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.errors import FileFormatError, UnsupportedModelError
 from kernelite.formats.approxsvm_text import (
@@ -173,7 +174,7 @@ def _model(text: ApproxText) -> CompiledModel:
     chosen = Candidate("quadratic form", d * d / 50 + 1, 0.0, form.quadratic.nbytes, "as read")
     return CompiledModel(
         head=_head(text),
-        form=form,
+        approximation=Approximation((Cell(form),)),
         expansion=None,
         guarantee="none",
         plan=Plan("none", chosen, (), math.nan, ("Nothing is known of the exact model.",)),
@@ -202,7 +203,7 @@ def _text(model: CompiledModel, drop_probabilities: bool) -> ApproxText:
     if form is None or model.expansion is not None or model.guarantee != "none":
         raise _refusal(f"its guarantee is '{model.guarantee}', and only 'none' can be held")
     if not isinstance(form, QuadraticForm):
-        raise _refusal(f"its form is a {type(form).__name__}, not a full quadratic one")
+        raise _refusal("its form is truncated; compile with rank='full'")
     if form.kernel != "rbf":
         raise _refusal("its kernel is polynomial, and only RBF can be held")
     if form.n_outputs != 1:
