@@ -21,9 +21,9 @@ from kernelite.formats.store import VERSION, dumps, load, loads, save
 from kernelite.head import ClassifierHead
 from kernelite.model import CompiledModel
 from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
+from tests.helpers import shared_path
 
 FORM = "approximation.cells.0.form"
-from tests.helpers import shared_path
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "form": {},
