@@ -43,6 +43,13 @@ class Cell:
     full: QuadraticForm | None = None
     cubic: CubicForm | DirectionalBound | None = None
 
+    def __post_init__(self) -> None:
+        d, k = self.form.n_features, self.form.n_outputs
+        if self.certificate is not None and self.certificate.rho.shape[1] != k:
+            raise InputError(f"the certificate of a cell must be for its {k} outputs.")
+        if self.cubic is not None and (self.cubic.n_features, self.cubic.n_outputs) != (d, k):
+            raise InputError(f"the cubic part of a cell must have {d} features and {k} outputs.")
+
     @property
     def has_second_tier(self) -> bool:
         """Whether open rows have somewhere to go before the exact model."""

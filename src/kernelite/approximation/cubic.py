@@ -51,6 +51,18 @@ class CubicForm:
             )
         if self.basis is not None and (self.basis.ndim != 2 or self.basis.shape[1] != self.rank):
             raise InputError(f"`basis` of a cubic form must have {self.rank} columns.")
+        if self.tail.ndim != 1 or not (self.tail >= 0).all():
+            raise InputError("`tail` of a cubic form must be a list of numbers, none negative.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return self.rank if self.basis is None else len(self.basis)
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return len(self.tail)
 
     def tail_bound(self, norms: FloatArray, kept: FloatArray, damping: FloatArray) -> FloatArray:
         """What the directions left out may add, shape (m, k).

@@ -47,6 +47,18 @@ class DirectionalBound:
                 f"`cores` of a directional bound must have shape {(k, r, r)}, "
                 f"got {self.cores.shape}."
             )
+        if self.tail.ndim != 1 or not (self.tail >= 0).all():
+            raise InputError("`tail` of a directional bound must hold numbers, none negative.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.basis)
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return len(self.tail)
 
     def bound(self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray) -> FloatArray:
         """exp(-gamma |u|^2) |u|^2 sqrt(u'Gu), not below the real value: shape (m, k)."""

@@ -22,10 +22,11 @@ exponential, and 8 (d + 5) covers the shifts, v.u and u'Mu (or T(u,u,u)), of at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
 __all__ = ["SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up"]
@@ -68,6 +69,16 @@ class RoundingTerms:
     gamma: float
     magnitude: FloatArray
     underflow: FloatArray
+
+    def __post_init__(self) -> None:
+        k = len(self.magnitude)
+        for name, shape in (("moments", (4, k)), ("magnitude", (k,)), ("underflow", (k,))):
+            if getattr(self, name).shape != shape:
+                raise InputError(f"`{name}` of rounding terms must have shape {shape}.")
+        for name in (field.name for field in fields(self)):
+            # An infinite term is sound: it only sends rows to the next tier.
+            if not np.all(getattr(self, name) >= 0):
+                raise InputError(f"`{name}` of rounding terms must not be negative or NaN.")
 
     def bound(self, sq_norms: FloatArray, scores: FloatArray, order: int = 2) -> FloatArray:
         """The rounding error of computed scores, shape (m, k).

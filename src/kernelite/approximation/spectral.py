@@ -16,6 +16,7 @@ import numpy as np
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import SAFETY, UNIT, round_up
 from kernelite.approximation.series import SeriesForm
+from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
 __all__ = ["SpectralForm", "Spectrum", "spectrum", "truncate"]
@@ -54,6 +55,9 @@ class SpectralForm(SeriesForm):
             cross=(k,),
             leftover=(k,),
         )
+        for name in ("spread", "cross", "leftover"):
+            if not (getattr(self, name) >= 0).all():
+                raise InputError(f"`{name}` of a spectral form must not be negative.")
 
     @property
     def rank(self) -> int:
