@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.cubic import cubic_form, cubic_tensor
+from kernelite.approximation.directional import cubic_gram, directional_bound
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import is_sparse
@@ -64,6 +68,34 @@ def compiled(
         origin=Origin("a test model", "arrays", type_name, n, names),
         on_invalid="ignore",
     )
+
+
+def with_cells(seed: int = 0, d: int = 3, n: int = 8) -> CompiledModel:
+    """A certified model that has every kind of form, bound and tier that a cell can hold."""
+    model = compiled(ClassifierHead(np.array([3, 1, 2])), seed=seed, d=d, n=n, exact=True)
+    expansion, rng = model.expansion, np.random.default_rng(seed)
+    assert expansion is not None
+    cells = []
+    for number, point in enumerate(rng.normal(size=(4, d))):
+        form = quadratic_form(expansion, point)
+        tensors = [cubic_tensor(expansion, point, output) for output in range(3)]
+        grams = [cubic_gram(expansion, point, output) for output in range(3)]
+        cubics = (
+            None,
+            cubic_form(tensors, d),
+            cubic_form(tensors, d - 1),
+            directional_bound(grams, d - 1, np.zeros(3)),
+        )
+        truncated = truncate(spectrum(form), d - 1) if number % 2 else None
+        cells.append(
+            Cell(
+                form=form if truncated is None else truncated,
+                certificate=certify(expansion, point),
+                full=None if truncated is None else form,
+                cubic=cubics[number],
+            )
+        )
+    return replace(model, guarantee="certified", approximation=Approximation(tuple(cells)))
 
 
 HEADS: dict[str, Head] = {

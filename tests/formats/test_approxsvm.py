@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.errors import FileFormatError, KerneliteError, UnsupportedModelError
 from kernelite.formats import approxsvm
@@ -182,7 +184,23 @@ def scaled(factor: float) -> CompiledModel:
     )
 
 
+def certified() -> CompiledModel:
+    model = compiled()
+    expansion = compiled(exact=True).expansion
+    assert expansion is not None
+    cell = Cell(form_of(model), certificate=certify(expansion, np.zeros(4)))
+    return dataclasses.replace(model, approximation=Approximation((cell,)))
+
+
+def two_cells() -> CompiledModel:
+    model = compiled()
+    cells = (Cell(form_of(model)), Cell(form_of(model)))
+    return dataclasses.replace(model, approximation=Approximation(cells))
+
+
 REFUSED = {
+    "cells": (two_cells, "it has 2 cells"),
+    "a certificate": (certified, "it has a certificate"),
     "exact": (lambda: compiled(exact=True), "its guarantee is 'exact'"),
     "polynomial": (lambda: compiled(kernel="poly2"), "its kernel is polynomial"),
     "three classes": (lambda: compiled(HEADS["three"]), "it has 3 outputs"),

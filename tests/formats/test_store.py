@@ -20,7 +20,7 @@ from kernelite.formats.registry import CLASSES, check_types, field_values, named
 from kernelite.formats.store import VERSION, dumps, load, loads, save
 from kernelite.head import ClassifierHead
 from kernelite.model import CompiledModel
-from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
+from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
 from tests.helpers import shared_path
 
 FORM = "approximation.cells.0.form"
@@ -64,6 +64,41 @@ def test_round_trip(head: Any, variant: dict[str, Any], tmp_path: Path) -> None:
     rows = np.random.default_rng(1).normal(size=(9, 4))
     assert_same(model.predict(rows), again.predict(rows))
     assert_same(model.decision_function(rows), again.decision_function(rows))
+
+
+def test_cells_and_their_proofs_survive() -> None:
+    model = with_cells()
+    again = loads(dumps(model))
+    assert_same(model, again)
+    rows = np.random.default_rng(2).normal(size=(40, 3))
+    assert_same(model.predict(rows), again.predict(rows))
+    assert_same(model.error_bound(rows), again.error_bound(rows))
+
+
+CELL = "approximation.cells.1"
+WRONG_CELLS = {
+    "a proof for other outputs": (f"{CELL}.certificate.rho", np.ones((2, 2)), "one column an outp"),
+    "a negative proof": (f"{CELL}.certificate.rho", -np.ones((2, 3)), "not negative"),
+    "an infinite proof": (f"{CELL}.certificate.rho", np.full((2, 3), np.inf), "must be finite"),
+    "a negative moment": (f"{CELL}.certificate.rounding.moments", -np.ones((4, 3)), "`moments`"),
+    "few moments": (f"{CELL}.certificate.rounding.moments", np.ones((3, 3)), "`moments`"),
+    "a negative spread": (f"{CELL}.form.spread", -np.ones(3), "`spread` of a spectral form"),
+    "another point": (f"{CELL}.full.point", np.ones(3), "about the same point"),
+    "a negative tail": (f"{CELL}.cubic.tail", -np.ones(3), "`tail` of a cubic form"),
+    "fewer coefficients": (f"{CELL}.cubic.packed", np.ones((3, 9)), "`packed` of a cubic form"),
+    "a narrow basis": ("approximation.cells.3.cubic.basis", np.ones((2, 2)), "3 features and 3"),
+    "other cores": ("approximation.cells.3.cubic.cores", np.ones((3, 1, 1)), "`cores`"),
+}
+
+
+@pytest.mark.parametrize(("name", "array", "message"), WRONG_CELLS.values(), ids=WRONG_CELLS)
+def test_wrong_cells_are_refused(name: str, array: Any, message: str) -> None:
+    document, tensors = parts(dumps(with_cells()))
+    assert name in tensors
+    tensors[name] = array
+    with pytest.raises(FileFormatError) as caught:
+        loads(rebuilt(document, tensors))
+    assert message in str(caught.value)
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -145,7 +180,7 @@ def test_a_real_model_is_small(tmp_path: Path) -> None:
     model = kernelite.compile(path, guarantee="none")
     model.save(tmp_path / "m.kernelite")
     assert (tmp_path / "m.kernelite").stat().st_size < 5000
-    rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 22))
+    rows = np.random.default_rng(0).uniform(-0.1, 0.1, size=(50, 22))
     again = kernelite.load(tmp_path / "m.kernelite")
     assert_same(again.decision_function(rows), model.decision_function(rows))
 
@@ -392,11 +427,12 @@ def files() -> list[bytes]:
         dumps(compiled(d=2, n=2)),
         dumps(compiled(HEADS["texts"], d=2, n=2, names=("a", "b"))),
         dumps(compiled(HEADS["three"], d=2, n=2, exact=True, sparse=True)),
+        dumps(with_cells(d=2, n=2)),
     ]
 
 
 @settings(max_examples=400, deadline=None)
-@given(which=st.integers(0, 2), draw=st.data())
+@given(which=st.integers(0, 3), draw=st.data())
 def test_damaged_files_never_surprise(files: list[bytes], which: int, draw: st.DataObject) -> None:
     data = bytearray(files[which])
     for _ in range(draw.draw(st.integers(1, 3))):

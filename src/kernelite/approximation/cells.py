@@ -47,8 +47,12 @@ class Cell:
         d, k = self.form.n_features, self.form.n_outputs
         if self.certificate is not None and self.certificate.rho.shape[1] != k:
             raise InputError(f"the certificate of a cell must be for its {k} outputs.")
-        if self.cubic is not None and (self.cubic.n_features, self.cubic.n_outputs) != (d, k):
-            raise InputError(f"the cubic part of a cell must have {d} features and {k} outputs.")
+        for name in ("full", "cubic"):
+            part = getattr(self, name)
+            if part is not None and (part.n_features, part.n_outputs) != (d, k):
+                raise InputError(f"`{name}` of a cell must have {d} features and {k} outputs.")
+        if self.full is not None and not np.array_equal(self.full.point, self.form.point):
+            raise InputError("`full` of a cell must be about the same point as its form.")
 
     @property
     def has_second_tier(self) -> bool:

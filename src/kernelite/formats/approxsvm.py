@@ -199,9 +199,13 @@ def _head(text: ApproxText) -> Head:
 
 
 def _text(model: CompiledModel, drop_probabilities: bool) -> ApproxText:
-    form = model.form
-    if form is None or model.expansion is not None or model.guarantee != "none":
+    if model.approximation is None or model.guarantee != "none":
         raise _refusal(f"its guarantee is '{model.guarantee}', and only 'none' can be held")
+    if len(model.approximation.cells) > 1:
+        raise _refusal(f"it has {len(model.approximation.cells)} cells, and only one can be held")
+    if model.approximation.certified:
+        raise _refusal("it has a certificate, which would be lost; compile without one")
+    form = model.approximation.form
     if not isinstance(form, QuadraticForm):
         raise _refusal("its form is truncated; compile with rank='full'")
     if form.kernel != "rbf":
