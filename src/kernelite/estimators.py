@@ -68,6 +68,9 @@ class _CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         guarantee: str = _DEFAULTS["guarantee"],
         expansion_point: Any = _DEFAULTS["expansion_point"],
         tolerance: float | None = None,
+        max_disagreement: float | None = None,
+        confidence: float | None = None,
+        cells: int | None = None,
         max_bytes: int | None = None,
         on_invalid: str = _DEFAULTS["on_invalid"],
         random_state: int | None = None,
@@ -76,6 +79,9 @@ class _CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         self.guarantee = guarantee
         self.expansion_point = expansion_point
         self.tolerance = tolerance
+        self.max_disagreement = max_disagreement
+        self.confidence = confidence
+        self.cells = cells
         self.max_bytes = max_bytes
         self.on_invalid = on_invalid
         self.random_state = random_state
@@ -127,6 +133,9 @@ class _CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
     def _compile_options(self) -> dict[str, Any]:
         asked = {
             "tolerance": self.tolerance,
+            "max_disagreement": self.max_disagreement,
+            "confidence": self.confidence,
+            "cells": self.cells,
             "max_bytes": self.max_bytes,
             "random_state": self.random_state,
         }
@@ -134,7 +143,7 @@ class _CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
             "guarantee": self.guarantee,
             "expansion_point": self.expansion_point,
             "on_invalid": self.on_invalid,
-            **{n: value for n, value in asked.items() if value is not None and n in _DEFAULTS},
+            **{name: value for name, value in asked.items() if value is not None},
         }
 
     def _rows(self, X: Any) -> Any:
@@ -166,7 +175,7 @@ class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[m
         `SVC()` by default; `estimator__C` and so on reach its parameters.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes
@@ -237,7 +246,7 @@ class CompiledRegressor(RegressorMixin, _CompiledEstimator):  # type: ignore[mis
         `SVR()` by default.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes
@@ -268,7 +277,7 @@ class CompiledOutlierDetector(OutlierMixin, _CompiledEstimator):  # type: ignore
         `OneClassSVM()` by default.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes
