@@ -1,0 +1,98 @@
+"""`kernelite compile MODEL -o OUT`: from a fitted model to a compiled one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from kernelite.cli.arguments import (
+    add_compile_options,
+    add_data_options,
+    add_json,
+    add_pickle,
+    compile_options,
+    data_options,
+)
+from kernelite.cli.console import note, print_json
+
+if TYPE_CHECKING:
+    from kernelite.model import CompiledModel
+    from kernelite.sources import Source
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  kernelite compile svm.model -o svm.kernelite
+  kernelite compile svm.model.bz2 -o svm.kernelite --sample train.svm
+  kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
+  kernelite compile svm.model -o svm.approx --format approxsvm
+  kernelite compile svc.joblib -o svc.kernelite --allow-pickle
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("model", metavar="MODEL", help="LIBSVM model, plain, .gz or .bz2")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file to write")
+    parser.add_argument(
+        "--sample", metavar="DATA", help="rows like those to come; labels are not looked at"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("kernelite", "approxsvm"),
+        default="kernelite",
+        help="of OUT; approxsvm holds one output about the origin without a guarantee, and these "
+        "become the defaults (default: kernelite)",
+    )
+    add_pickle(parser)
+    add_json(parser)
+    add_compile_options(parser)
+    add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile and save."""
+    from kernelite.cli.models import check_output, fitted_model
+    from kernelite.compiler import compile
+    from kernelite.sources import read
+
+    check_output(args.output, args.model, args.sample)
+    options = compile_options(args)
+    if args.format == "approxsvm":
+        options = {"guarantee": "none", "expansion_point": "origin"} | options
+    source = read(fitted_model(args.model, allow_pickle=args.allow_pickle))
+    compiled = compile(source, _sample(args, source), **options)
+    if args.format == "approxsvm":
+        from kernelite.formats import approxsvm
+
+        approxsvm.write(compiled, args.output)
+    else:
+        compiled.save(args.output)
+    _report(args, compiled)
+    return 0
+
+
+def _sample(args: argparse.Namespace, source: Source) -> Any:
+    if args.sample is None:
+        return None
+    from kernelite.formats.data import read_data
+
+    data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
+    rows, _ = data.fit_width(source.expansion.n_features)
+    return rows
+
+
+def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:
+    from kernelite.cli.inspect import description, plan_text
+
+    # A pipe or device has no size.
+    size = os.path.getsize(args.output) if os.path.isfile(args.output) else None
+    if args.json:
+        print_json({"output": args.output, "file_bytes": size, **description(compiled)})
+        return
+    print(plan_text(compiled.plan, most=5))
+    if size is not None:
+        note(f"wrote {args.output}, {size:,} bytes")

@@ -1,0 +1,109 @@
+"""From what can go wrong to an exit code and one line on stderr; never a traceback for a mistake.
+
+Warnings become one line each, shown once however often they are raised.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from kernelite.errors import KerneliteError
+
+__all__ = ["guarded"]
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
+
+
+def guarded(program: str, command: Callable[[], int]) -> int:
+    """Run `command` and return its exit code, whatever happens to it.
+
+    Parameters
+    ----------
+    program : str
+        The name before each message.
+    command : callable
+        Returns an exit code.
+
+    Returns
+    -------
+    int
+        Of the command; 1 for bad input, 2 for wrong usage, 130 after Ctrl-C, 141 when the reader
+        of stdout went away.
+    """
+    # A file name or a label may hold what the terminal cannot show.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _code_of(program, command)
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    finally:
+        _settle(sys.stdout)
+
+
+def _code_of(program: str, command: Callable[[], int]) -> int:
+    try:
+        with _warnings_as_lines(program):
+            code = command()
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse: --help, --version, wrong usage
+        return stop.code if isinstance(stop.code, int) else 0
+    except KeyboardInterrupt:
+        _say(program, "interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except KerneliteError as error:
+        _say(program, f"error: {error}")
+    except OSError as error:
+        _say(program, f"error: {_in_words(error)}")
+    except MemoryError as error:
+        _say(program, f"error: not enough memory{f' ({error})' if str(error) else ''}")
+    return BAD_INPUT
+
+
+def _in_words(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason if error.filename is None else f"{os.fspath(error.filename)}: {reason}"
+
+
+def _say(program: str, message: str) -> None:
+    one_line = " ".join(message.split())
+    try:
+        print(f"{program}: {one_line}", file=sys.stderr, flush=True)
+    except OSError:  # stderr is closed; there is nobody to tell
+        _settle(sys.stderr)
+
+
+def _settle(stream: TextIO) -> None:
+    """Flush; what cannot be written goes nowhere, lest the interpreter complain at its end."""
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _warnings_as_lines(program: str) -> Iterator[None]:
+    """Show each warning once, as one line."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if (text := str(message)) not in said:
+            said.add(text)
+            _say(program, f"warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        warnings.showwarning = show
+        yield

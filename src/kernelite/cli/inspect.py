@@ -1,0 +1,195 @@
+"""`kernelite inspect MODEL`: what a model was, what it guarantees, what it holds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from kernelite.cli.arguments import add_json
+from kernelite.cli.console import print_json
+
+if TYPE_CHECKING:
+    from kernelite.model import CompiledModel
+    from kernelite.plan import Plan
+    from kernelite.sources import Source
+
+__all__ = ["configure", "description", "plan_text", "run"]
+
+EXAMPLES = """\
+examples:
+  kernelite inspect svm.kernelite
+  kernelite inspect svm.model.bz2
+  kernelite inspect svm.kernelite --json
+"""
+_PROMISES = {
+    "calibrated": "labels seldom differ from the exact model's; tested on the sample, and only "
+    "for rows like it",
+    "none": "nothing is proven; rows outside the validity bound are reported",
+    "exact": "this is the exact model, evaluated in double precision",
+}
+_CERTIFIED = {
+    "regressor": "values are within the tolerance of the exact model's, proven",
+    "transform": "values are within the tolerance of the exact model's, proven",
+}
+_MOST_CLASSES = 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("model", metavar="MODEL", help="compiled model, or LIBSVM model")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Describe."""
+    from kernelite.formats.model_kind import model_kind
+    from kernelite.formats.store import load
+    from kernelite.sources import read
+
+    kind = model_kind(args.model)
+    facts: dict[str, Any] = {
+        "file": args.model,
+        "format": kind,
+        "file_bytes": os.path.getsize(args.model),
+    }
+    plan = None
+    if kind == "libsvm":
+        facts |= _fitted(read(args.model))
+    else:
+        model = load(args.model)
+        facts |= description(model)
+        plan = model.plan
+    if args.json:
+        print_json(facts)
+        return 0
+    facts.pop("plan", None)
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):<{width}}  {_shown(value)}")
+    if plan is not None:
+        print(f"\nplan: {plan_text(plan)}")
+    return 0
+
+
+def description(model: CompiledModel) -> dict[str, Any]:
+    """What there is to say about a compiled model, for JSON and for people.
+
+    Parameters
+    ----------
+    model : CompiledModel
+
+    Returns
+    -------
+    dict
+    """
+    part = model.expansion if model.approximation is None else model.approximation.form
+    assert part is not None
+    facts: dict[str, Any] = {
+        "source": model.origin.description,
+        **_answers(model.head),
+        "features": model.n_features_in_,
+        "outputs": model.head.n_scores,
+        "kernel": part.kernel,
+        "gamma": model.gamma,
+        "guarantee": model.guarantee,
+        "promise": _promise(model),
+        "support_vectors_of_the_source": model.origin.n_centers,
+        "holds_support_vectors": model.expansion is not None,
+        "array_bytes": model.nbytes,
+    }
+    if model.tolerance is not None:
+        facts["tolerance"] = model.tolerance
+    if model.threshold is not None:
+        facts["threshold"] = model.threshold
+    if model.approximation is not None and part.kernel == "rbf":
+        facts |= _bounds(model)
+    return facts | {"plan": _plan(model)}
+
+
+def plan_text(plan: Plan, most: int | None = None) -> str:
+    """A printed plan, with at most `most` of the candidates that lost."""
+    lines = str(plan).splitlines()
+    cut = len(lines) - len(plan.others)
+    if most is None or len(plan.others) <= most:
+        return "\n".join(lines)
+    more = f"  and {len(plan.others) - most} more; `kernelite inspect` lists them"
+    return "\n".join([*lines[: cut + most], more])
+
+
+def _promise(model: CompiledModel) -> str:
+    if model.guarantee != "certified":
+        return _PROMISES[model.guarantee]
+    return _CERTIFIED.get(model.head.kind, "labels are the exact model's, proven")
+
+
+def _bounds(model: CompiledModel) -> dict[str, Any]:
+    assert model.approximation is not None
+    forms = [cell.form for cell in model.approximation.cells]
+    limit = min(form.gamma_max for form in forms)
+    return {
+        "expansion_points": len(forms),
+        "about_the_origin": not any(form.point.any() for form in forms),
+        "gamma_max_of_the_support_vectors": limit,
+        "gamma_is_below_it": model.gamma < limit,
+    }
+
+
+def _answers(head: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": head.kind}
+    if head.kind == "classifier":
+        facts["classes"] = head.classes
+        facts["probabilities"] = head.platt_a is not None
+    return facts
+
+
+def _plan(model: CompiledModel) -> dict[str, Any]:
+    plan = model.plan
+    return {
+        "chosen": plan.chosen.name,
+        "nanoseconds_a_row": plan.chosen.nanoseconds,
+        "falls_back": plan.chosen.open_share,
+        "expected_speed_up": plan.speed_up,
+        "notes": list(plan.notes),
+        "others": [
+            {"name": other.name, "nanoseconds_a_row": other.nanoseconds, "verdict": other.verdict}
+            for other in plan.others
+        ],
+    }
+
+
+def _fitted(source: Source) -> dict[str, Any]:
+    from kernelite.gamma import gamma_max
+
+    expansion = source.expansion
+    facts: dict[str, Any] = {
+        "source": source.description,
+        **_answers(source.head),
+        "features": expansion.n_features,
+        "outputs": expansion.n_outputs,
+        "kernel": expansion.kernel,
+        "gamma": expansion.gamma,
+        "support_vectors": expansion.n_centers,
+        "array_bytes": expansion.nbytes,
+    }
+    if expansion.kernel == "rbf" and expansion.n_centers:
+        for about in ("origin", "mean"):
+            limit = float(gamma_max(expansion.centers, about=about))
+            facts[f"gamma_max_about_the_{about}"] = limit
+    return facts
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if hasattr(value, "tolist"):
+        items = value.tolist()
+        items = items if isinstance(items, list) else [items]
+        more = f", ... ({len(items)})" if len(items) > _MOST_CLASSES else ""
+        return ", ".join(map(_shown, items[:_MOST_CLASSES])) + more
+    return str(value)

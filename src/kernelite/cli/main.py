@@ -1,0 +1,97 @@
+"""The parser of `kernelite` and the table of its verbs.
+
+Only the verb that was asked for is imported, so `kernelite --help` loads no numerical library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from kernelite import __version__
+from kernelite.cli.guard import guarded
+
+__all__ = ["VERBS", "main"]
+
+VERBS = {
+    "analyse": "find the largest gamma for which a data set's models can be approximated",
+    "compile": "turn a fitted model into a fast predictor",
+    "predict": "predict a data file's rows with a compiled or an exact model",
+    "xval": "cross-validate grids of C and gamma, exact against compiled",
+    "inspect": "say what a model file holds and what it guarantees",
+    "check": "list every defect of a data or model file",
+    "demo": "train, compile and compare on data that scikit-learn ships",
+}
+"""Verb -> what it does. The module `kernelite.cli.VERB` has `configure(parser)` and `run(args)`."""
+
+EXAMPLES = """\
+examples:
+  kernelite demo
+  kernelite compile svm.model -o svm.kernelite --sample train.svm
+  kernelite predict test.svm svm.kernelite labels.txt
+  kernelite VERB --help
+
+exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    kernelite 0.1.0
+    0
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return guarded("kernelite", lambda: _run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _parser(arguments)
+    if not arguments:
+        parser.print_help()
+        return 0
+    args = parser.parse_args(arguments)
+    verb: Any = import_module(f"kernelite.cli.{args.verb}")
+    return int(verb.run(args))
+
+
+def _parser(arguments: list[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kernelite",
+        description="Compiles fitted RBF kernel machines into fast predictors.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"kernelite {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    for name, summary in VERBS.items():
+        own = verbs.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        own.set_defaults(usage_error=own.error)
+        if name == wanted:
+            verb: Any = import_module(f"kernelite.cli.{name}")
+            verb.configure(own)
+    return parser

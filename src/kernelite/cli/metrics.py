@@ -1,0 +1,128 @@
+"""How good predictions are, summed over chunks and written as svm-predict writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Accuracy", "Metric", "SquaredError", "metric_for"]
+
+
+class Metric(Protocol):
+    """Sums over chunks of rows."""
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk; both of shape (m,)."""
+        ...
+
+    def lines(self) -> list[str]:
+        """What svm-predict prints."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """The same for machines."""
+        ...
+
+
+@dataclass
+class Accuracy:
+    """Share of labels that are right.
+
+    Examples
+    --------
+    >>> metric = Accuracy()
+    >>> metric.add(np.array([1, -1, 1]), np.array([1, -1, -1]))
+    >>> metric.lines()
+    ['Accuracy = 66.6667% (2/3) (classification)']
+    """
+
+    correct: int = 0
+    total: int = 0
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        self.correct += int(np.count_nonzero(same_labels(truth, predicted)))
+        self.total += len(truth)
+
+    def lines(self) -> list[str]:
+        """One line."""
+        share = 100 * self.correct / self.total if self.total else float("nan")
+        return [f"Accuracy = {share:g}% ({self.correct}/{self.total}) (classification)"]
+
+    def summary(self) -> dict[str, Any]:
+        """Share, and what it was counted from."""
+        share = self.correct / self.total if self.total else float("nan")
+        return {"accuracy": share, "correct": self.correct, "labelled": self.total}
+
+
+@dataclass
+class SquaredError:
+    """Mean squared error and squared correlation of values.
+
+    Examples
+    --------
+    >>> metric = SquaredError()
+    >>> metric.add(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0]))
+    >>> metric.lines()[0]
+    'Mean squared error = 0.333333 (regression)'
+    """
+
+    total: int = 0
+    error: float = 0.0
+    sums: tuple[float, ...] = (0.0,) * 5  # of p, t, pp, tt, pt
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        p, t = np.asarray(predicted, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+        self.total += len(t)
+        self.error += float(((p - t) ** 2).sum())
+        terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
+        self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
+
+    @property
+    def mean(self) -> float:
+        """Mean squared error."""
+        return self.error / self.total if self.total else float("nan")
+
+    @property
+    def correlation(self) -> float:
+        """Squared correlation coefficient; NaN when either side is constant."""
+        p, t, pp, tt, pt = self.sums
+        n = self.total
+        spread = (n * pp - p * p) * (n * tt - t * t)
+        return (n * pt - p * t) ** 2 / spread if spread > 0 else float("nan")
+
+    def lines(self) -> list[str]:
+        """Two lines."""
+        return [
+            f"Mean squared error = {self.mean:g} (regression)",
+            f"Squared correlation coefficient = {self.correlation:g} (regression)",
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Both numbers, and what they were counted from."""
+        return {
+            "mean_squared_error": self.mean,
+            "squared_correlation": self.correlation,
+            "labelled": self.total,
+        }
+
+
+def metric_for(kind: str) -> Metric:
+    """The metric of a head's kind: values for a regressor, labels for the others."""
+    return SquaredError() if kind == "regressor" else Accuracy()
+
+
+def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where labels agree; numbers and names never do, save for a name that writes the number."""
+    if (truth.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
+        return np.asarray(truth == predicted)
+    texts = (
+        [f"{label:.17g}" for label in side.tolist()] if side.dtype.kind in "biuf" else side
+        for side in (truth, predicted)
+    )
+    left, right = (np.asarray(side, dtype=np.str_) for side in texts)
+    return np.asarray(left == right)

@@ -1,0 +1,79 @@
+"""`kernelite check`: every defect with its line, and a count."""
+
+from __future__ import annotations
+
+import bz2
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["train.svm", "test.csv", "svc.model", "svr.model"])
+def test_sound_files(name, toys, good) -> None:
+    kind = "LIBSVM model" if name.endswith(".model") else "data file"
+    assert good("check", toys.path(name)).out == f"{toys.path(name)}: no defects ({kind})\n"
+
+
+def test_sound_compiled_models(compiled, good, toys, tmp_path) -> None:
+    assert "no defects (compiled model)" in good("check", compiled / "svc.kernelite").out
+    good("compile", toys.path("svr.model"), "-o", tmp_path / "m", "--format", "approxsvm")
+    assert "no defects (approxsvm model)" in good("check", tmp_path / "m").out
+
+
+def test_every_defect_of_a_data_file(kernelite, tmp_path) -> None:
+    path = tmp_path / "bad.svm"
+    path.write_text("+1 1:nan\n+1 1:1\nx 1:1 1:1\n")
+    ran = kernelite("check", path)
+    assert ran.code == 1
+    assert ran.err == ""
+    assert ran.out.splitlines() == [
+        f"{path}:1: feature `1`: value `nan` is not finite",
+        f"{path}:3: label `x` is not a decimal number",
+        f"{path}:3: index `1` appears twice, indices must rise along a row",
+        f"{path}: 3 defects (data file)",
+    ]
+
+
+def test_every_defect_of_a_model(toys, kernelite, tmp_path) -> None:
+    path = tmp_path / "bad.model.bz2"
+    text = toys.text("svc.model").replace("gamma ", "gamma x", 1).replace(" 2:", " 0:", 1)
+    path.write_bytes(bz2.compress(text.encode()))
+    found = kernelite("check", path, "--json")
+    assert found.code == 1
+    assert found.json["kind"] == "libsvm"
+    assert found.json["count"] == len(found.json["defects"]) == 2
+    assert found.json["defects"][0]["line"] == 3
+
+
+def test_a_broken_compiled_model(compiled, kernelite, tmp_path) -> None:
+    path = tmp_path / "cut.kernelite"
+    path.write_bytes((compiled / "svc.kernelite").read_bytes()[:-10])
+    ran = kernelite("check", path)
+    assert ran.code == 1
+    assert ran.out.splitlines()[-1] == f"{path}: 1 defect (compiled model)"
+    path.write_bytes(b"junk")
+    assert kernelite("check", path).code == 1
+
+
+def test_the_kind_can_be_said(toys, good, kernelite, tmp_path) -> None:
+    data = tmp_path / "noname"
+    data.write_text(toys.text("train.svm"))
+    assert good("check", data, "--json").json["kind"] == "data"
+    assert kernelite("check", data, "--as", "model").code == 1
+    model = tmp_path / "model.csv"
+    model.write_text(toys.text("svc.model"))
+    assert kernelite("check", model).code == 1
+    assert good("check", model, "--as", "model", "--json").json["kind"] == "libsvm"
+
+
+def test_data_options_reach_the_reader(good, kernelite, tmp_path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a;1\nb;2\n")
+    assert kernelite("check", path, "--no-header").code == 1
+    assert good("check", path, "--no-header", "--label-column", "0").code == 0
+
+
+def test_a_file_that_is_not_there(kernelite, tmp_path) -> None:
+    ran = kernelite("check", tmp_path / "absent.svm")
+    assert ran.code == 1
+    assert ran.err.endswith("absent.svm: there is no such file\n")
+    assert kernelite("check", tmp_path).code == 1

@@ -1,0 +1,100 @@
+"""Tables, JSON and progress bars, piped and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kernelite.cli import console
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Terminal, Terminal]]:
+    """Make stdout and stderr terminals; to be called by the test, as pytest swaps them before."""
+
+    def swap() -> tuple[Terminal, Terminal]:
+        out, err = Terminal(), Terminal()
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        return out, err
+
+    return swap
+
+
+def test_json_has_no_nan_and_no_numpy(capsys) -> None:
+    console.print_json(
+        {"a": float("nan"), "b": np.float64(2), "c": np.array([1, np.inf]), "d": ("é", None), 3: 4}
+    )
+    assert json.loads(capsys.readouterr().out) == {
+        "a": None,
+        "b": 2.0,
+        "c": [1.0, None],
+        "d": ["é", None],
+        "3": 4,
+    }
+
+
+def test_a_terminal_gets_a_drawn_table(as_terminal) -> None:
+    out, _ = as_terminal()
+    console.print_table(["name", "rows"], [["[bold]", "10"], ["b", "9"]], marked=1)
+    drawn = out.getvalue()
+    assert "│" in drawn or "┃" in drawn
+    assert "[bold]" in drawn, "cells are text, not markup"
+
+
+def test_notes_go_to_stderr(capsys) -> None:
+    console.note("hello")
+    console.note("quiet", quiet=True)
+    captured = capsys.readouterr()
+    assert captured == ("", "hello\n")
+
+
+def test_no_bar_in_a_pipe(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    with console.Progress("rows", 10) as bar:
+        bar.advance(10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_bar_for_short_work(as_terminal) -> None:
+    _, err = as_terminal()
+    with console.Progress("rows", 10) as bar:
+        bar.advance(10)
+    assert err.getvalue() == ""
+
+
+@pytest.mark.parametrize("total", [10, None])
+def test_a_bar_for_long_work_on_a_terminal(as_terminal, monkeypatch, total) -> None:
+    out, err = as_terminal()
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    with console.Progress("counting rows", total) as bar:
+        bar.advance(4)
+        bar.advance(6)
+    assert "counting rows" in err.getvalue()
+    assert out.getvalue() == ""
+
+
+def test_a_bar_is_closed_when_the_work_fails(as_terminal, monkeypatch) -> None:
+    _, err = as_terminal()
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+
+    def work() -> None:
+        with console.Progress("rows") as bar:
+            bar.advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert "\x1b[?25h" in err.getvalue(), "the cursor is shown again"
