@@ -1,0 +1,26 @@
+"""The examples run, and say what they promise."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples"
+EXPECTED = {
+    "arrays.py": "largest difference",
+    "compile_svc.py": "same labels: True",
+    "grid_search.py": "test accuracy 0.9",
+    "libsvm_model.py": "about the mean: 0 of 150 rows outside the bound, 0 labels differ",
+}
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.name for path in FOLDER.glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(FOLDER / name), run_name="__main__")
+    assert EXPECTED[name] in capsys.readouterr().out
