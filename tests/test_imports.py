@@ -1,0 +1,123 @@
+"""Imports point one way, and `import kernelite` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernelite
+
+ROOT = Path(kernelite.__file__).parent
+
+# What each part must not know, wherever in the file the import stands:
+# sources -> expansion <- approximation <- engines <- model <- compiler <- estimators, cli
+ABOVE_MODEL = {"compiler", "estimators", "cli"}
+FORBIDDEN = {
+    "expansion": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
+    "head": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
+    "sources": {"approximation", "engines", "model", "plan"} | ABOVE_MODEL,
+    "approximation": {"sources", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
+    "engines": {"sources", "model", "plan", "formats"} | ABOVE_MODEL,
+    "formats": {"estimators", "cli"},
+    "model": {"sources"} | ABOVE_MODEL,
+    "compiler": {"estimators", "cli"},
+    "estimators": {"cli"},
+}
+BOTTOM: dict[str, set[str]] = {"errors": set(), "inputs": {"errors"}, "votes": {"inputs"}}
+
+
+def modules() -> dict[str, Path]:
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(ROOT.rglob("*.py"))
+        if path != ROOT / "__init__.py"
+    }
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Modules of kernelite that `tree` imports, without the package's name."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    known = modules()
+    short = {name.removeprefix("kernelite.") for name in found if name.startswith("kernelite.")}
+    return {name for name in short if name in known}
+
+
+def part(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_imports_only_what_is_below_it(name: str) -> None:
+    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
+    parts = {part(module) for module in imported(tree)} - {part(name)}
+    if part(name) in BOTTOM:
+        assert parts <= BOTTOM[part(name)]
+    else:
+        assert not parts & FORBIDDEN.get(part(name), set())
+
+
+def test_no_module_needs_itself_to_be_imported() -> None:
+    """Imports at the top of modules have no cycle."""
+    graph = {}
+    for name, path in modules().items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        graph[name] = imported(ast.Module(top, [])) - {name}
+    left = dict(graph)
+    while free := [name for name, needs in left.items() if not needs & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left, f"these import each other: {sorted(left)}"
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Top-level packages in memory after a statement, in a fresh interpreter."""
+    code = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    path = [str(ROOT.parent)]
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(run.stdout.splitlines()[-1].split())
+
+
+HEAVY = {"sklearn", "scipy", "numba", "rich", "pandas", "safetensors", "joblib"}
+
+
+def test_import_kernelite_is_light() -> None:
+    loaded = loaded_after("import kernelite")
+    assert "kernelite" in loaded
+    assert not loaded & (HEAVY | {"numpy"})
+
+
+def test_the_public_names_can_be_had_without_scikit_learn() -> None:
+    loaded = loaded_after("from kernelite import KernelExpansion, compile, load, gamma_max")
+    assert "numpy" in loaded
+    assert not loaded & {"sklearn", "numba", "pandas", "rich"}
+
+
+def test_help_loads_no_numerical_library() -> None:
+    loaded = loaded_after(
+        "from kernelite.cli import main\nassert main(['--help']) == 0\nassert main([]) == 0"
+    )
+    assert not loaded & (HEAVY | {"numpy"})
+
+
+def test_every_public_name_exists() -> None:
+    for name in kernelite.__all__:
+        assert getattr(kernelite, name) is not None
+    assert set(kernelite.__all__) <= set(dir(kernelite))
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        _ = kernelite.nothing_like_it
