@@ -102,8 +102,11 @@ def _warnings_as_lines(program: str) -> Iterator[None]:
             _say(program, f"warning: {text}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        for meant_for_developers in (
+            DeprecationWarning,
+            PendingDeprecationWarning,
+            ResourceWarning,
+        ):
+            warnings.simplefilter("ignore", meant_for_developers)
         warnings.showwarning = show
         yield

@@ -32,7 +32,9 @@ examples:
   kernelite xval train.svm --gamma 0.01 --guarantee none --expansion-point origin --json
 
 A grid is numbers with commas between them, or LOW:HIGH:COUNT for a geometric range. Without
---gamma, a quarter, a half, once and twice gamma_max of DATA about its mean are tried.
+--gamma, a quarter, a half, once and twice gamma_max of DATA about its mean are tried. Certified
+labels are the exact model's, so only their cost is of interest; --guarantee none shows what the
+paper's form alone would give, and compiles in an instant.
 """
 
 

@@ -1,0 +1,145 @@
+"""The command line as a process: what only a real process shows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kernelite
+
+SOURCE = str(Path(kernelite.__file__).parents[1])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"}
+COMMAND = [sys.executable, "-m", "kernelite"]
+
+
+def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    ran = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        **{"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 120} | options,
+    )
+    assert "Traceback" not in (ran.stderr or "")
+    assert "Exception ignored" not in (ran.stderr or "")
+    return ran
+
+
+def test_compile_predict_inspect(toys, tmp_path) -> None:
+    model, out = tmp_path / "m.kernelite", tmp_path / "out"
+    assert run("compile", toys.path("svc.model"), "-o", model).returncode == 0
+    ran = run("predict", toys.path("test.svm"), model, out)
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("Accuracy = ")
+    assert [int(line) for line in out.read_text().split()] == list(toys.svc.predict(toys.X_test))
+    assert json.loads(run("inspect", model, "--json").stdout)["kind"] == "classifier"
+    assert run("check", model).returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"m.kernelite", "out"}
+
+
+def test_exit_codes(tmp_path) -> None:
+    assert run("--version").returncode == 0
+    assert run("inspect", tmp_path / "absent").returncode == 1
+    assert run("dance").returncode == 2
+
+
+def test_a_pipe_from_stdin_to_stdout(toys, compiled) -> None:
+    ran = run(
+        *("predict", "/dev/stdin", compiled / "svc.kernelite", "-", "-q"),
+        input=toys.text("test.svm"),
+    )
+    assert ran.returncode == 0
+    assert len(ran.stdout.splitlines()) == 75
+    assert ran.stderr == ""
+
+
+def test_a_reader_that_goes_away(toys, compiled, tmp_path) -> None:
+    long = tmp_path / "long.svm"
+    long.write_text(toys.text("test.svm") * 800)  # more labels than a pipe holds
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(long), str(compiled / "svc.kernelite"), "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() in (b"0\n", b"1\n", b"2\n")
+    process.stdout.close()
+    assert process.wait(timeout=120) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_help_into_a_closed_pipe() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = run("--help", capture_output=False, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert ran.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk(toys, compiled) -> None:
+    model = compiled / "svc.kernelite"
+    ran = run("predict", toys.path("test.svm"), model, "/dev/full")
+    assert ran.returncode == 1
+    assert ran.stderr == "kernelite: error: No space left on device\n"
+    with open("/dev/full", "w") as full:
+        ran = run("analyse", toys.path("test.svm"), capture_output=False, stdout=full, stderr=-1)
+    assert ran.returncode == 1
+    assert ran.stderr == "kernelite: error: No space left on device\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_an_interrupt_leaves_nothing_behind(toys, compiled, tmp_path) -> None:
+    fifo, out = tmp_path / "fifo", tmp_path / "out"
+    os.mkfifo(fifo)
+    out.write_text("old\n")
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(fifo), str(compiled / "svc.kernelite"), str(out)],
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stderr is not None
+    with open(fifo, "w") as pipe:  # opens when the process reads, which is after it started work
+        pipe.write(toys.text("test.svm"))
+        pipe.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
+    assert process.stderr.read() == b"kernelite: interrupted\n"
+    process.stderr.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"fifo", "out"}
+    assert out.read_text() == "old\n"
+
+
+def test_what_the_terminal_cannot_show(tmp_path) -> None:
+    name = tmp_path / "späte.svm"
+    name.write_text("1 1:x\n", encoding="utf-8")
+    ran = run("check", name, env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"})
+    assert ran.returncode == 1
+    assert r"sp\xe4te.svm:1: " in ran.stdout
+
+
+def test_a_locale_with_decimal_commas_changes_nothing(toys, compiled) -> None:
+    plain = run("predict", toys.path("test.svm"), compiled / "svr.kernelite", "-")
+    german = {**ENVIRONMENT, "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}
+    other = run("predict", toys.path("test.svm"), compiled / "svr.kernelite", "-", env=german)
+    assert (other.stdout, other.stderr) == (plain.stdout, plain.stderr)
+    assert "," not in other.stdout
+
+
+def test_the_installed_commands_exist() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    scripts = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["scripts"]
+    assert set(scripts) == {
+        *("kernelite", "approx-svm", "approx-predict", "approx-analyse", "approx-xval")
+    }
+    for target in scripts.values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
