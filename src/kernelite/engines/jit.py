@@ -1,0 +1,280 @@
+"""The quadratic form for few features: one pass over the rows, in tiles, on vectors of rows.
+
+In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k), |u|^2 of shape
+(m,), and on request the certificate's bound of each score, or the rows that it leaves open.
+
+    g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
+
+M is held as 4 x 4 blocks of its upper triangle: a block takes 16 coefficients in registers along
+all rows of a tile. Twin: `blas.quadratic_scores`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate, bound_tile
+from kernelite.engines.jit_exp import exp_nonpositive
+from kernelite.engines.jit_support import array_type, helper, kernel
+from kernelite.engines.jit_tiles import TILE, aligned, load_tile
+from kernelite.engines.threads import for_each_chunk
+from kernelite.inputs import FloatArray
+
+__all__ = ["MOST_FEATURES", "JitForm", "bounded_scores", "open_scores", "prepare", "scores"]
+
+MOST_FEATURES = 256  # from here on BLAS is faster; measured by benchmarks/kernels.py
+_CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
+
+
+@dataclass(frozen=True, eq=False)
+class JitForm:
+    """A quadratic form laid out for the kernel.
+
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        p.
+    blocks : ndarray of shape (k, n_blocks, 16)
+        The upper triangle of M in 4 x 4 blocks, row by row, off-diagonals doubled.
+    outputs : ndarray of shape (k, 2 + 4 ceil(d / 4))
+        c, b and v of each output, v filled up with zeros.
+    gamma : float
+        0 when no exponential is wanted.
+    """
+
+    point: FloatArray
+    blocks: FloatArray
+    outputs: FloatArray
+    gamma: float
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return len(self.outputs)
+
+    @property
+    def chunk(self) -> int:
+        """Rows that a thread should take at a time."""
+        work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0
+        return TILE * max(1, int(_CHUNK_WORK / work / TILE))
+
+
+def prepare(form: QuadraticForm) -> JitForm:
+    """Lay out a form for the kernel.
+
+    Examples
+    --------
+    >>> from kernelite.approximation.quadratic import quadratic_form
+    >>> from kernelite.expansion import KernelExpansion
+    >>> one = KernelExpansion([[1.0, 0.0]], [1.0], 0.0, gamma=0.5)
+    >>> prepare(quadratic_form(one, np.zeros(2))).blocks.shape
+    (1, 1, 16)
+    """
+    d, k = form.n_features, form.n_outputs
+    width = (d + 3) // 4 * 4
+    triangle = np.zeros((k, width, width))
+    triangle[:, :d, :d] = np.triu(form.quadratic) + np.triu(form.quadratic, 1)
+    starts = [(a, b) for a in range(0, width, 4) for b in range(a, width, 4)]
+    blocks = np.empty((k, len(starts), 16))
+    for index, (a, b) in enumerate(starts):
+        blocks[:, index] = triangle[:, a : a + 4, b : b + 4].reshape(k, 16)
+    outputs = np.zeros((k, 2 + width))
+    outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
+    outputs[:, 2 : 2 + d] = form.linear.T
+    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    return JitForm(np.ascontiguousarray(form.point), blocks, outputs, gamma)
+
+
+def scores(
+    form: JitForm, rows: FloatArray, *, out: tuple[FloatArray, FloatArray] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """f^ of each row, shape (m, k), and |u|^2, shape (m,).
+
+    Parameters
+    ----------
+    form : JitForm
+    rows : ndarray of shape (m, d)
+        C-contiguous float64.
+    out : pair of ndarrays, optional
+        Where the answers go.
+
+    Examples
+    --------
+    >>> from kernelite.approximation.quadratic import quadratic_form
+    >>> from kernelite.expansion import KernelExpansion
+    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
+    >>> form = prepare(quadratic_form(one, np.array([1.0])))
+    >>> scores(form, np.array([[1.0], [2.0]]))[0].round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+    values, sq_norms = _room(form, rows) if out is None else out
+    _run(form, rows, NO_CERTIFICATE, values, sq_norms, _NO_BOUNDS, _NO_MASK)
+    return values, sq_norms
+
+
+def bounded_scores(
+    form: JitForm, certificate: JitCertificate, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """f^, |u|^2 and the bound on |f - f^|: shapes (m, k), (m,), (m, k)."""
+    values, sq_norms = _room(form, rows)
+    bounds = np.empty_like(values)
+    _run(form, rows, certificate, values, sq_norms, bounds, _NO_MASK)
+    return values, sq_norms, bounds
+
+
+def open_scores(
+    form: JitForm, certificate: JitCertificate, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """f^, |u|^2, and whether some output's sign is left open: shapes (m, k), (m,), (m,).
+
+    An output is open unless |f^| > bound, strictly.
+    """
+    values, sq_norms = _room(form, rows)
+    undecided = np.empty(len(rows), dtype=np.bool_)
+    _run(form, rows, certificate, values, sq_norms, _NO_BOUNDS, undecided)
+    return values, sq_norms, undecided
+
+
+_NO_BOUNDS = np.empty((0, 0))
+_NO_MASK = np.empty(0, dtype=np.bool_)
+
+
+def _room(form: JitForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    m = len(rows)
+    return np.empty((m, form.n_outputs)), np.empty(m)
+
+
+def _run(
+    form: JitForm,
+    rows: FloatArray,
+    certificate: JitCertificate,
+    values: FloatArray,
+    sq_norms: FloatArray,
+    bounds: FloatArray,
+    undecided: NDArray[np.bool_],
+) -> None:
+    """All tiles, on all threads when there are enough of them."""
+    fixed = form.point, form.blocks, form.outputs, form.gamma, certificate.numbers
+    m, chunk = len(rows), form.chunk
+    if m <= chunk:
+        _form_kernel(rows, *fixed, values, sq_norms, bounds, undecided)
+        return
+
+    def part(block: slice) -> None:
+        _form_kernel(
+            rows[block], *fixed, values[block], sq_norms[block], bounds[block], undecided[block]
+        )
+
+    for_each_chunk(part, m, chunk)
+
+
+@helper
+def _square_tile(tile: FloatArray, width: int, sq_norms: FloatArray) -> None:
+    """|u|^2 of a tile's rows."""
+    sq_norms[:width] = 0.0
+    for a in range(0, tile.shape[0], 4):
+        for r in range(width):
+            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
+            sq_norms[r] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
+
+
+@helper
+def _form_tile(
+    tile: FloatArray, width: int, blocks: FloatArray, output: FloatArray, g: FloatArray
+) -> None:
+    """g[r] = c + v.u + u'Mu of a tile's rows."""
+    g[:width] = output[0]
+    index = 0
+    for a in range(0, tile.shape[0], 4):
+        m = blocks[index]
+        m00, m01, m02, m03 = m[0], m[1], m[2], m[3]
+        m11, m12, m13, m22, m23, m33 = m[5], m[6], m[7], m[10], m[11], m[15]
+        v0, v1, v2, v3 = output[a + 2], output[a + 3], output[a + 4], output[a + 5]
+        index += 1
+        for r in range(width):
+            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
+            left = u0 * (v0 + m00 * u0 + m01 * u1 + m02 * u2 + m03 * u3)
+            left += u1 * (v1 + m11 * u1 + m12 * u2 + m13 * u3)
+            g[r] += left + (u2 * (v2 + m22 * u2 + m23 * u3) + u3 * (v3 + m33 * u3))
+        for b in range(a + 4, tile.shape[0], 4):
+            m = blocks[index]
+            m00, m01, m02, m03, m10, m11, m12, m13 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+            m20, m21, m22, m23 = m[8], m[9], m[10], m[11]
+            m30, m31, m32, m33 = m[12], m[13], m[14], m[15]
+            index += 1
+            for r in range(width):
+                u0, u1, u2, u3 = tile[b, r], tile[b + 1, r], tile[b + 2, r], tile[b + 3, r]
+                left = tile[a, r] * (m00 * u0 + m01 * u1 + m02 * u2 + m03 * u3)
+                left += tile[a + 1, r] * (m10 * u0 + m11 * u1 + m12 * u2 + m13 * u3)
+                right = tile[a + 2, r] * (m20 * u0 + m21 * u1 + m22 * u2 + m23 * u3)
+                right += tile[a + 3, r] * (m30 * u0 + m31 * u1 + m32 * u2 + m33 * u3)
+                g[r] += left + right
+
+
+@helper
+def _damp_tile(exponentials: FloatArray, width: int, intercept: float, g: FloatArray) -> None:
+    """g[r] = E g + b; b alone where E is zero, even if g overflowed."""
+    for r in range(width):
+        E = exponentials[r]
+        g[r] = (0.0 if E == 0.0 else E * g[r]) + intercept
+
+
+@kernel(
+    array_type(2),
+    array_type(1),
+    array_type(3),
+    array_type(2),
+    "float64",
+    array_type(2),
+    array_type(2, writable=True),
+    array_type(1, writable=True),
+    array_type(2, writable=True),
+    array_type(1, "boolean", writable=True),
+)
+def _form_kernel(
+    rows: FloatArray,
+    point: FloatArray,
+    blocks: FloatArray,
+    outputs: FloatArray,
+    gamma: float,
+    certificate: FloatArray,
+    values: FloatArray,
+    sq_norms: FloatArray,
+    bounds: FloatArray,
+    undecided: NDArray[np.bool_],
+) -> None:
+    m, d = rows.shape
+    k = outputs.shape[0]
+    features = (d + 3) // 4 * 4
+    room = aligned((features + 4) * TILE).reshape(features + 4, TILE)
+    room[:] = 0.0
+    tile, squares, exponentials = room[:features], room[features], room[features + 1]
+    g, bound = room[features + 2], room[features + 3]
+    for start in range(0, m, TILE):
+        count = min(TILE, m - start)
+        width = (count + 7) // 8 * 8
+        load_tile(rows, start, count, point, tile)
+        _square_tile(tile, width, squares)
+        for r in range(width):
+            exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
+        for r in range(count):
+            sq_norms[start + r] = squares[r]
+        for j in range(k):
+            _form_tile(tile, width, blocks[j], outputs[j], g)
+            _damp_tile(exponentials, width, outputs[j, 1], g)
+            for r in range(count):
+                values[start + r, j] = g[r]
+            if len(certificate) > 0:
+                bound_tile(squares, exponentials, g, gamma, certificate[j], width, bound)
+                if len(bounds) > 0:
+                    for r in range(count):
+                        bounds[start + r, j] = bound[r]
+                if len(undecided) > 0:
+                    for r in range(count):
+                        is_open = not abs(g[r]) > bound[r]
+                        undecided[start + r] = is_open or (j > 0 and undecided[start + r])

@@ -1,0 +1,104 @@
+"""The certificate of each row of a tile, from what the form computed anyway.
+
+    bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see remainder.py and rounding.py)
+
+with exp(-2 gamma |u|^2) = E^2, so a certificate costs two square roots and no exponential. What
+comes out is 1e-7 above the formula, relatively: that covers the rounding of these lines, the
+remainder of the short series below, and the (d + 4) u by which |u|^2 may be off (d < 10^7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelite.approximation.rounding import SAFETY, UNIT, RoundingTerms
+from kernelite.engines.jit_support import helper
+from kernelite.inputs import FloatArray
+
+__all__ = ["NO_CERTIFICATE", "JitCertificate", "bound_tile", "prepare_certificate"]
+
+_MARGIN = 1.0 + 1e-7
+# P(3, t) e^t / t^3 = sum_j t^j / (j + 3)!; for t < 1 the terms from the tenth on are below 1e-8
+# of the sum.
+_S0, _S1, _S2, _S3, _S4 = 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
+_S5, _S6, _S7, _S8, _S9 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600
+
+
+@dataclass(frozen=True, eq=False)
+class JitCertificate:
+    """What the bounds of one form need.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (k, 8)
+        An output's rho, a_0, a_1, a_2, K at |u| = 0, its growth with gamma |u|^2, and the
+        factor of |f^| and the absolute term, the last six times the unit of rounding.
+    """
+
+    numbers: FloatArray
+
+
+NO_CERTIFICATE = JitCertificate(np.empty((0, 8)))
+
+
+def prepare_certificate(rho: FloatArray, rounding: RoundingTerms) -> JitCertificate:
+    """Pack the constants of a second-order form's certificate.
+
+    Parameters
+    ----------
+    rho : ndarray of shape (k,)
+        Norms of the remainder from the third order on.
+    rounding : RoundingTerms
+
+    Examples
+    --------
+    >>> terms = RoundingTerms(np.ones((4, 1)), 9.0, 6.0, 1.0, 0.5, np.ones(1), np.zeros(1))
+    >>> prepare_certificate(np.array([0.25]), terms).numbers.shape
+    (1, 8)
+    """
+    unit = SAFETY * UNIT
+    numbers = np.empty((len(rho), 8))
+    numbers[:, 0] = rho
+    numbers[:, 1:4] = unit * rounding.moments[:3].T
+    squares = 8.0 + 2.0 * rounding.gamma * rounding.radius_sq
+    numbers[:, 4] = rounding.sums + rounding.per_square * squares
+    numbers[:, 5] = 2.0 * rounding.per_square
+    numbers[:, 6] = 4.0 * unit
+    numbers[:, 7] = 4.0 * unit * rounding.magnitude + rounding.underflow
+    return JitCertificate(numbers)
+
+
+@helper
+def bound_tile(
+    sq_norms: FloatArray,
+    exponentials: FloatArray,
+    scores: FloatArray,
+    gamma: float,
+    numbers: FloatArray,
+    width: int,
+    bounds: FloatArray,
+) -> None:
+    """bounds[r] of the rows r < width of a tile; `numbers` are one output's."""
+    rho, a0, a1, a2 = numbers[0], numbers[1], numbers[2], numbers[3]
+    at_zero, growth, relative, absolute = numbers[4], numbers[5], numbers[6], numbers[7]
+    for r in range(width):
+        square, E = sq_norms[r], exponentials[r]
+        exponent = gamma * square
+        t = 2.0 * exponent
+        E2 = E * E
+        series = _S7 + t * (_S8 + t * _S9)
+        series = _S4 + t * (_S5 + t * (_S6 + t * series))
+        series = _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
+        # sqrt(P) = t sqrt(t series E^2): t^3 would underflow for t < 1e-108.
+        near = t < 1.0
+        root = np.sqrt(t * series * E2 if near else 1.0 - E2 * (1.0 + t * (1.0 + 0.5 * t)))
+        remainder = rho * (t * root if near else root)
+        amplitude = E * (a0 + a1 * np.sqrt(square) + a2 * square)
+        grown = (at_zero + growth * exponent) * amplitude
+        # E = 0: the products are 0 or in the absolute term, whatever overflowed beside it.
+        far = E == 0.0
+        remainder = rho if far else remainder
+        grown = 0.0 if far else grown
+        bounds[r] = _MARGIN * (remainder + grown + relative * abs(scores[r]) + absolute)

@@ -1,0 +1,114 @@
+"""Compiling kernels with numba: whether it can be done, and with what freedom.
+
+Kernels are compiled for one signature when their module is loaded, and kept between processes in
+numba's cache: beside the source, else in the user's cache folder, else (neither is writable) for
+this process only. The optimiser may contract a product and a sum into one fma and nothing more:
+the proof allows any order of summation, but `exp` needs its (x + c) - c, and rows whose
+polynomial overflows need infinities and NaN to behave.
+
+numba sees that a kernel's own file changed, not that a helper's did: after editing a helper,
+delete the `*.nbi` files in `__pycache__` (or touch the files that use it).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+__all__ = ["JitWarning", "array_type", "helper", "instruction", "jit_available", "kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class JitWarning(UserWarning):
+    """The fused kernels cannot be used, or not be kept; answers stay the same, only slower."""
+
+
+@cache
+def jit_available() -> bool:
+    """Whether fused kernels can be used; says once, in a warning, why not.
+
+    Examples
+    --------
+    >>> isinstance(jit_available(), bool)
+    True
+    """
+    reason = _reason_against()
+    if reason:
+        warnings.warn(JitWarning(f"{reason}; prediction runs on BLAS alone."), stacklevel=2)
+    return reason is None
+
+
+def _reason_against() -> str | None:
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed"
+    try:
+        import numba
+    except Exception as error:  # an old numba under a new NumPy raises more than ImportError
+        return f"numba does not load ({error})"
+    off = getattr(numba.config, "DISABLE_JIT", False)
+    return "numba is switched off by NUMBA_DISABLE_JIT" if off else None
+
+
+def array_type(n_dims: int, dtype: str = "float64", *, writable: bool = False) -> Any:
+    """The type of a C-contiguous array in a kernel's signature."""
+    from numba import types
+
+    return types.Array(getattr(types, dtype), n_dims, "C", readonly=not writable)
+
+
+def helper(function: Function) -> Function:
+    """Compile a function that only kernels call; it goes into them."""
+    from numba import njit
+
+    compiled: Any = njit(fastmath={"contract"}, error_model="numpy")(function)
+    return compiled
+
+
+def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that kernels call and that is written in LLVM's own instructions."""
+    from numba.extending import intrinsic
+
+    made: Any = intrinsic(typing)
+    return made
+
+
+def kernel(*argument_types: Any) -> Callable[[Function], Function]:
+    """Compile a function for these arguments, from the cache if it is there.
+
+    Types are those of `array_type`, or names of scalars. The compiled function releases the
+    interpreter's lock.
+    """
+    from numba import njit, types
+
+    signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in argument_types)
+
+    def compile_now(function: Function) -> Function:
+        def build(kept: bool) -> Function:
+            decorate = njit(
+                signature, fastmath={"contract"}, error_model="numpy", nogil=True, cache=kept
+            )
+            compiled: Any = decorate(function)
+            return compiled
+
+        try:
+            return build(kept=True)
+        except (RuntimeError, OSError, EOFError, pickle.UnpicklingError):
+            # No folder to keep it in (RuntimeError), a full disk, or a damaged cache file.
+            _note_uncached()
+            return build(kept=False)
+
+    return compile_now
+
+
+@cache
+def _note_uncached() -> None:
+    message = (
+        "compiled kernels cannot be kept, so each process compiles them for seconds; set "
+        "NUMBA_CACHE_DIR to a writable folder."
+    )
+    warnings.warn(JitWarning(message), stacklevel=2)

@@ -1,0 +1,120 @@
+"""Tiles: a few rows, shifted and transposed into cache, so that loops over rows are vectors.
+
+In: rows of shape (m, d), C-contiguous. Out: u' of shape (>= d, TILE), a column a row.
+The rows of the next tile are requested from memory while this one is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+
+from kernelite.engines.jit_support import helper, instruction
+from kernelite.inputs import FloatArray
+
+__all__ = ["TILE", "aligned", "load_tile"]
+
+TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
+_LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
+# What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.
+_SHUFFLES = (
+    (1, (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+    (2, (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+)
+
+
+@instruction
+def _prefetch(_context: Any, _address: Any) -> Any:
+    """Ask for the cache line at an address; harmless wherever it points."""
+
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
+        # read, moderate locality, data
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), i32(0), i32(2), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), build
+
+
+@instruction
+def _shift_transpose(
+    _context: Any, _source: Any, _step: Any, _shift: Any, _target: Any, _target_step: Any
+) -> Any:
+    """target[j, i] = source[i, j] - shift[j] for i, j < 8; addresses, steps in bytes."""
+
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, step, shift, target, target_step = arguments
+        vector = ir.VectorType(ir.DoubleType(), _LANES)
+        masks = ir.VectorType(ir.IntType(32), _LANES)
+
+        def at(address: Any) -> Any:
+            return builder.inttoptr(address, vector.as_pointer())
+
+        subtracted = builder.load(at(shift), align=8)
+        lines = []
+        for _ in range(_LANES):
+            lines.append(builder.fsub(builder.load(at(source), align=8), subtracted))
+            source = builder.add(source, step)
+        for distance, low, high in _SHUFFLES:
+            for i in (i for i in range(_LANES) if not i & distance):
+                pair = lines[i], lines[i + distance]
+                lines[i] = builder.shuffle_vector(*pair, ir.Constant(masks, low))
+                lines[i + distance] = builder.shuffle_vector(*pair, ir.Constant(masks, high))
+        for line in lines:
+            builder.store(line, at(target), align=8)
+            target = builder.add(target, target_step)
+        return context.get_dummy_value()
+
+    address, size = types.uintp, types.intp
+    return types.void(address, size, address, address, size), build
+
+
+@helper
+def aligned(n: int) -> FloatArray:
+    """Room for n doubles that starts with a cache line, so that no vector spans two."""
+    room = np.empty(n + 8)
+    start = (-room.ctypes.data % 64) // 8
+    return room[start : start + n]
+
+
+@helper
+def load_tile(rows: FloatArray, start: int, count: int, point: FloatArray, tile: FloatArray) -> Any:
+    """tile[j, r] = rows[start + r, j] - point[j] for r < count."""
+    d = rows.shape[1]
+    whole = count // _LANES * _LANES
+    step, tile_step = 8 * d, 8 * tile.shape[1]
+    first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
+    shift, target = np.uintp(point.ctypes.data), np.uintp(tile.ctypes.data)
+    for r in range(0, whole, _LANES):
+        source = first + np.uintp(r * step)
+        for line in range(d):  # eight rows of d doubles are d cache lines
+            _prefetch(source + np.uintp(TILE * step + 64 * line))
+        j = 0
+        while j < d:
+            left = d - j
+            # A rest of half a block or more is transposed too, overlapping what is done.
+            if left < _LANES and left >= _LANES // 2 and d >= _LANES:
+                j = d - _LANES
+                left = _LANES
+            if left >= _LANES:
+                _shift_transpose(
+                    source + np.uintp(8 * j),
+                    step,
+                    shift + np.uintp(8 * j),
+                    target + np.uintp(j * tile_step + 8 * r),
+                    tile_step,
+                )
+                j += _LANES
+            else:
+                for i in range(_LANES):
+                    tile[j, r + i] = rows[start + r + i, j] - point[j]
+                j += 1
+    for r in range(whole, count):
+        for j in range(d):
+            tile[j, r] = rows[start + r, j] - point[j]

@@ -1,0 +1,138 @@
+"""How many threads are used, and how work is given to them.
+
+Kernels are serial and release the interpreter's lock; rows are handed out in chunks to a few
+threads that live as long as the process. So there is no threading layer that fails under forks
+or concurrent calls, and any number of callers share the same threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from kernelite.errors import InputError
+
+__all__ = ["for_each_chunk", "limit_threads", "thread_count"]
+
+_limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Threads to use.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        A number; negative ones count from all available cores (-1: all, -2: all but one). By
+        default what `limit_threads` set, else all cores this process may use (its affinity and
+        the container's quota), or OMP_NUM_THREADS if that is fewer.
+
+    Examples
+    --------
+    >>> thread_count(3)
+    3
+    >>> with limit_threads(1):
+    ...     thread_count()
+    1
+    """
+    if n_jobs is None:
+        limit = _limit.get()
+        return _default_count() if limit is None else limit
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise InputError(f"`n_jobs` must be a positive or negative integer, got {n_jobs!r}.")
+    return n_jobs if n_jobs > 0 else max(1, _available() + 1 + n_jobs)
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None) -> Iterator[int]:
+    """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
+
+    BLAS keeps one setting a process, so callers on several threads should agree.
+
+    Examples
+    --------
+    >>> with limit_threads(2) as threads:
+    ...     threads
+    2
+    """
+    if n_jobs is None:
+        yield thread_count()
+        return
+    from threadpoolctl import threadpool_limits
+
+    threads = thread_count(n_jobs)
+    token = _limit.set(threads)
+    try:
+        with threadpool_limits(threads):
+            yield threads
+    finally:
+        _limit.reset(token)
+
+
+def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> None:
+    """Call `work` on slices that cover `n_items`, on several threads; each takes the next one.
+
+    The caller works too, so it waits for nobody but those who have begun.
+
+    Examples
+    --------
+    >>> done = []
+    >>> for_each_chunk(done.append, 5, 2)
+    >>> sorted(part.start for part in done)
+    [0, 2, 4]
+    """
+    chunks = -(-n_items // chunk)
+    threads = min(thread_count(), chunks)
+    numbers = itertools.count()
+    failed = threading.Event()
+
+    def take_chunks() -> None:
+        try:
+            while not failed.is_set() and (number := next(numbers)) < chunks:
+                work(slice(number * chunk, min((number + 1) * chunk, n_items)))
+        except BaseException:
+            failed.set()
+            raise
+
+    if threads <= 1:
+        take_chunks()
+        return
+    helpers = [_pool().submit(take_chunks) for _ in range(threads - 1)]
+    try:
+        take_chunks()
+    finally:
+        # A helper that never began (other callers keep the pool busy) has nothing left to do.
+        begun = [helper for helper in helpers if not helper.cancel()]
+        errors = [helper.exception() for helper in begun]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _default_count() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = _available()
+    return max(1, min(most, int(wanted))) if wanted.isdecimal() and int(wanted) else most
+
+
+@cache
+def _available() -> int:
+    from joblib import cpu_count  # knows affinities and the quotas of containers
+
+    return int(cpu_count())
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(64, _available()), thread_name_prefix="kernelite")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork: the child starts its own.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,93 @@
+"""What happens without numba, without a cache folder, and between processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernelite
+
+SOURCE = Path(kernelite.__file__).parents[1]
+RUN = """
+import numpy as np
+from kernelite.engines.jit_support import array_type, kernel
+
+@kernel(array_type(1), array_type(1, writable=True))
+def double(x, out):
+    for i in range(len(x)):
+        out[i] = 2.0 * x[i]
+
+out = np.empty(2)
+double(np.array([1.0, 2.0]), out)
+print(out.tolist())
+"""
+
+
+def run(code: str, *, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    script = cwd / "script.py"
+    script.write_text(code)
+    return subprocess.run(
+        [sys.executable, str(script)],
+        env={**inherited, "PYTHONPATH": str(SOURCE), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_available_here() -> None:
+    from kernelite.engines.jit_support import jit_available
+
+    assert jit_available()
+
+
+@pytest.mark.parametrize(
+    ("prologue", "reason"),
+    [
+        ("import sys; sys.modules['numba'] = None", "numba"),
+        ("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", "switched off"),
+    ],
+)
+def test_one_note_when_it_cannot_be_used(tmp_path: Path, prologue: str, reason: str) -> None:
+    code = prologue + (
+        "\nfrom kernelite.engines.jit_support import jit_available"
+        "\nprint(jit_available(), jit_available())"
+    )
+    done = run(code, cwd=tmp_path)
+    assert done.stdout.split() == ["False", "False"]
+    assert done.stderr.count("JitWarning") == 1
+    assert reason in done.stderr
+    assert "prediction runs on BLAS" in done.stderr
+
+
+def test_kernels_are_kept_between_processes(tmp_path: Path) -> None:
+    kept = tmp_path / "cache"
+    for _ in range(2):
+        done = run(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(kept))
+        assert (done.stdout.strip(), done.stderr) == ("[2.0, 4.0]", "")
+    assert len(list(kept.rglob("*.nbi"))) == 1
+
+
+def test_a_damaged_cache_is_no_harm(tmp_path: Path) -> None:
+    kept = tmp_path / "cache"
+    run(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(kept))
+    for name in kept.rglob("*.nb*"):
+        name.write_bytes(b"")
+    done = run(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(kept))
+    assert done.stdout.strip() == "[2.0, 4.0]"
+
+
+def test_no_folder_to_keep_them_in(tmp_path: Path) -> None:
+    # A file where the folder should be: not even root can write there.
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    code = "import numba\nnumba.config.CACHE_LOCATOR_CLASSES = 'UserProvidedCacheLocator'" + RUN
+    done = run(code, cwd=tmp_path, NUMBA_CACHE_DIR=str(blocked / "inside"))
+    assert done.stdout.strip() == "[2.0, 4.0]"
+    assert done.stderr.count("JitWarning") == 1
+    assert "NUMBA_CACHE_DIR" in done.stderr

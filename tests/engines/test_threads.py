@@ -1,0 +1,122 @@
+"""Thread counts, limits, and work handed out in chunks."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from kernelite.engines import threads
+from kernelite.engines.threads import for_each_chunk, limit_threads, thread_count
+from kernelite.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_available", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.mark.parametrize(("n_jobs", "count"), [(None, 4), (1, 1), (7, 7), (-1, 4), (-2, 3)])
+def test_thread_count(n_jobs: int | None, count: int) -> None:
+    assert thread_count(n_jobs) == count
+
+
+def test_more_negative_than_cores_is_one() -> None:
+    assert thread_count(-9) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
+def test_bad_n_jobs(n_jobs: object) -> None:
+    with pytest.raises(InputError, match="`n_jobs` must be a positive or negative integer"):
+        thread_count(n_jobs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("value", "count"), [("3", 3), ("2,1", 2), ("9", 4), ("", 4), ("x", 4)])
+def test_omp_num_threads_lowers_the_default(
+    monkeypatch: pytest.MonkeyPatch, value: str, count: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert thread_count() == count
+
+
+def test_limits_nest_reach_blas_and_end() -> None:
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    with limit_threads(2):
+        assert thread_count() == 2
+        with limit_threads(1):
+            assert thread_count() == 1
+            assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+        with limit_threads(None) as same:
+            assert same == 2
+        assert thread_count() == 2
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    assert thread_count() == 4
+
+
+def test_a_limit_holds_for_its_own_thread_only() -> None:
+    seen: list[int] = []
+    with limit_threads(1):
+        other = threading.Thread(target=lambda: seen.append(thread_count()))
+        other.start()
+        other.join()
+    assert seen == [4]
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 9, 10, 11, 1000])
+def test_every_item_once(n_items: int) -> None:
+    counts = np.zeros(n_items, dtype=int)
+
+    def work(part: slice) -> None:
+        counts[part] += 1
+
+    for_each_chunk(work, n_items, 10)
+    assert (counts == 1).all()
+
+
+def test_several_threads_take_part() -> None:
+    barrier = threading.Barrier(4, timeout=30)
+    for_each_chunk(lambda part: barrier.wait() and None, 4, 1)
+    assert not barrier.broken
+
+
+def test_an_error_of_any_thread_is_raised() -> None:
+    def work(part: slice) -> None:
+        if part.start == 70:
+            raise KeyError("seventy")
+
+    with pytest.raises(KeyError, match="seventy"):
+        for_each_chunk(work, 100, 10)
+
+
+def test_callers_on_many_threads() -> None:
+    totals: list[int] = []
+
+    def call() -> None:
+        parts: list[int] = []
+        for_each_chunk(lambda part: parts.append(part.stop - part.start), 500, 3)
+        totals.append(sum(parts))
+
+    callers = [threading.Thread(target=call) for _ in range(12)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert totals == [500] * 12
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_starts_its_own_threads() -> None:
+    for_each_chunk(lambda part: None, 8, 1)
+    child = os.fork()
+    if child == 0:
+        done: list[int] = []
+        for_each_chunk(lambda part: done.append(part.start), 8, 1)
+        os._exit(0 if sorted(done) == list(range(8)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
