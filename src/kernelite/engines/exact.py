@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.rounding import SAFETY, TINY, UNIT
+from kernelite.engines.jit_support import jit_available
+from kernelite.engines.threads import for_each_chunk, single_threaded_blas, thread_count
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
 
 __all__ = ["ExactEngine"]
 
-ROWS, CENTERS = 256, 1024  # a tile of kernel values: 2 MB
+ROWS, CENTERS = 128, 512  # a tile of kernel values: half a megabyte, in a core's own cache
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 
@@ -41,7 +43,8 @@ class ExactEngine:
     expansion: KernelExpansion
     point: FloatArray
     centers: FloatArray
-    exponents: FloatArray
+    factors: FloatArray
+    largest: float
     radius: float
     weight: FloatArray
     by_differences: bool
@@ -56,11 +59,14 @@ class ExactEngine:
         with np.errstate(over="ignore"):
             exponents = expansion.gamma * np.einsum("ij,ij->i", shifted, shifted)
         largest = float(exponents.max(initial=0.0))
+        # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
+        factors = np.column_stack([2.0 * expansion.gamma * shifted, -exponents, -np.ones(n)])
         return cls(
             expansion=expansion,
             point=point,
             centers=shifted,
-            exponents=exponents,
+            factors=factors,
+            largest=largest,
             radius=float(np.sqrt(largest / expansion.gamma)),
             weight=np.abs(expansion.coefficients).sum(axis=0),
             by_differences=bool((d + 8) * 4.0 * largest * UNIT > CANCELLATION),
@@ -71,17 +77,18 @@ class ExactEngine:
         if self.expansion.kernel == "poly2":
             return self._run_polynomial(rows)
         m, k = len(rows), self.expansion.n_outputs
-        scores = np.empty((m, k))
-        squares = np.empty(m)
-        for block in row_blocks(m, ROWS):
+        scores, squares = np.empty((m, k)), np.empty(m)
+
+        def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
-                tile = self._differences if self.by_differences else self._products
-                part = np.zeros((len(U), k))
-                for centers in row_blocks(len(self.centers), CENTERS):
-                    part += tile(U, squares[block], centers) @ self.expansion.coefficients[centers]
-            scores[block] = part + self.expansion.intercept
+                scores[block] = self._sums(U, squares[block]) + self.expansion.intercept
+
+        # Few rows are shared out evenly; many go in tiles that fit a core's cache.
+        chunk = max(1, min(ROWS, -(-m // thread_count())))
+        with single_threaded_blas():
+            for_each_chunk(part, m, chunk)
         far = self._far(squares)
         scores[far] = self.expansion.intercept
         return scores, self._bound(squares, scores)
@@ -96,21 +103,26 @@ class ExactEngine:
         # |f| <= |b| + |A|_1 stands in for the score.
         return self._bound(squares, np.abs(self.expansion.intercept) + self.weight[None, :])
 
-    def _products(self, U: FloatArray, squares: FloatArray, centers: slice) -> FloatArray:
-        gamma = self.expansion.gamma
-        tile = U @ (2.0 * gamma * self.centers[centers].T)
-        tile -= (gamma * squares)[:, None]
-        tile -= self.exponents[centers]
-        np.minimum(tile, 0.0, out=tile)
-        return np.exp(tile, out=tile)
+    def _sums(self, U: FloatArray, squares: FloatArray) -> FloatArray:
+        """sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""
+        m, gamma = len(U), self.expansion.gamma
+        sums = np.zeros((m, self.expansion.n_outputs))
+        lifted = np.column_stack([U, np.ones(m), gamma * squares])
+        for centers in row_blocks(len(self.centers), CENTERS):
+            if self.by_differences:
+                tile = self._differences(U, centers)
+            else:
+                tile = lifted @ self.factors[centers].T
+            add_kernel_sums(tile, self.expansion.coefficients[centers], sums)
+        return sums
 
-    def _differences(self, U: FloatArray, squares: FloatArray, centers: slice) -> FloatArray:
+    def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
         tile = np.zeros((len(U), centers.stop - centers.start))
         for feature in range(U.shape[1]):
             gap = U[:, feature][:, None] - self.centers[centers, feature]
             tile += gap * gap
         tile *= -self.expansion.gamma
-        return np.exp(tile, out=tile)
+        return tile
 
     def _far(self, squares: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         gap = np.maximum(np.sqrt(squares) - self.radius, 0.0)
@@ -127,8 +139,7 @@ class ExactEngine:
                 # Relative to the distance: (d + 8) u gamma D with exp(-gamma D) nonzero.
                 spread = np.full(len(squares), (d + 8) * UNDERFLOWS)
             else:
-                spread = (d + 8) * 2.0 * (float(self.exponents.max(initial=0.0)))
-                spread = spread + (d + 8) * 2.0 * expansion.gamma * squares
+                spread = (d + 8) * 2.0 * (self.largest + expansion.gamma * squares)
             relative = spread + CENTERS + n / CENTERS + 64.0
             grown = (kernels * relative)[:, None] * self.weight
         grown[self._far(squares)] = 0.0
@@ -149,3 +160,14 @@ class ExactEngine:
             relative = UNIT * (n + 2 * d + 16)
             bounds = SAFETY * (relative * size + 4.0 * UNIT * (np.abs(scores) + np.abs(scores)))
         return scores, bounds + TINY * (1.0 + self.weight)
+
+
+def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:
+    """out += exp(min(tile, 0)) @ coefficients; the fused kernel does it where there is one."""
+    if jit_available():
+        from kernelite.engines.jit_exact import add_kernel_sums as fused
+
+        fused(tile, coefficients, out)
+    else:
+        np.minimum(tile, 0.0, out=tile)
+        out += np.exp(tile, out=tile) @ coefficients

@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import Any
 
 from kernelite.errors import InputError
 
-__all__ = ["for_each_chunk", "limit_threads", "thread_count"]
+__all__ = ["for_each_chunk", "limit_threads", "single_threaded_blas", "thread_count"]
 
 _limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
 
@@ -73,6 +74,39 @@ def limit_threads(n_jobs: int | None) -> Iterator[int]:
             yield threads
     finally:
         _limit.reset(token)
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """BLAS uses one thread inside the block, because our own threads call it.
+
+    Callers on several threads may overlap: the first one in sets the limit, the last one out
+    lifts it, so that no caller restores what another one had set.
+    """
+    global _inside, _lift
+    with _blas_lock:
+        if _inside == 0:
+            _lift = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _inside -= 1
+            if _inside == 0:
+                _lift.restore_original_limits()
+
+
+_blas_lock = threading.Lock()
+_inside = 0
+_lift: Any = None
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> None:
