@@ -1,7 +1,6 @@
-"""What a command shows: tables and JSON on stdout, notes and progress on stderr.
+"""What a command shows: tables and JSON on stdout, notes on stderr.
 
-A table is drawn by rich on a terminal and is plain aligned text in a pipe or a file. A progress
-bar appears only on a terminal, and only once the work has lasted a second.
+A table is drawn by rich on a terminal and is plain aligned text in a pipe or a file.
 """
 
 from __future__ import annotations
@@ -9,14 +8,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-__all__ = ["Progress", "note", "print_json", "print_table"]
-
-PATIENCE = 1.0  # seconds of work before a bar appears
+__all__ = ["note", "print_json", "print_table"]
 
 
 def note(message: str, *, quiet: bool = False) -> None:
@@ -71,68 +66,6 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], marked: i
     for i, row in enumerate(rows):
         table.add_row(*map(Text, row), style="bold" if i == marked else None)
     Console().print(table)
-
-
-class Progress:
-    """A bar on stderr, as a context; `advance` it by what was done.
-
-    Parameters
-    ----------
-    what : str
-        In front of the bar.
-    total : int, optional
-        What there is to do; without it the bar only counts.
-
-    Examples
-    --------
-    >>> with Progress("rows", 3) as bar:
-    ...     bar.advance(3)
-    """
-
-    def __init__(self, what: str, total: int | None = None) -> None:
-        self._what = what
-        self._total = total
-        self._done = 0
-        self._start = time.monotonic()
-        self._shown = sys.stderr.isatty()
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def advance(self, amount: int = 1) -> None:
-        """Count `amount` more as done."""
-        self._done += amount
-        if not self._shown or time.monotonic() - self._start < PATIENCE:
-            return
-        if self._bar is None:
-            self._open()
-        self._bar.update(self._task, completed=self._done)
-
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task(self._what, total=self._total)
-        self._bar.start()
 
 
 def _plain(value: Any) -> Any:

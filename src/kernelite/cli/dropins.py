@@ -13,8 +13,9 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
-from kernelite.cli.console import Progress, note
+from kernelite.cli.console import note
 from kernelite.cli.guard import guarded
+from kernelite.progress import Progress
 
 __all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
-from kernelite.cli.console import Progress, note, print_json
+from kernelite.cli.console import note, print_json
+from kernelite.progress import Progress
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answerer

@@ -16,8 +16,9 @@ from kernelite.cli.arguments import (
     positive,
     whole,
 )
-from kernelite.cli.console import Progress, note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
 from kernelite.errors import InputError
+from kernelite.progress import Progress
 
 if TYPE_CHECKING:
     from kernelite.cli.crossval import Outcome, Problem
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type", choices=tuple(TYPES), default="svc", help="kind of SVM (default: svc)"
     )
-    parser.add_argument("--C", type=grid, metavar="GRID", help="cost (default: 1)")
+    parser.add_argument("--C", "--c", type=grid, metavar="GRID", help="cost (default: 1)")
     parser.add_argument("--gamma", type=grid, metavar="GRID", help="width of the kernel")
     parser.add_argument("--nu", type=grid, metavar="GRID", help="of the nu types (default: 0.5)")
     parser.add_argument("--epsilon", type=positive, help="tube of svr (default: 0.1)")
