@@ -110,7 +110,7 @@ def test_predictions_survive(head: Any, type_name: str, its_name: str, tmp_path:
     again = load(tmp_path / "m.approx")
     rows = np.random.default_rng(3).normal(size=(20, 4))
     np.testing.assert_array_equal(model.predict(rows), again.predict(rows))
-    np.testing.assert_array_equal(model.decision_function(rows), again.decision_function(rows))
+    np.testing.assert_array_equal(model.scores(rows), again.scores(rows))
     assert type(again.head) is type(head)
     assert written(again, tmp_path) == written(model, tmp_path)
 
@@ -238,7 +238,7 @@ def test_probabilities_can_be_dropped(name: str, tmp_path: Path) -> None:
     written(model, tmp_path, drop_probabilities=True)
     rows = np.ones((1, 4))
     again = load(tmp_path / "m.approx")
-    np.testing.assert_array_equal(again.decision_function(rows), model.decision_function(rows))
+    np.testing.assert_array_equal(again.scores(rows), model.scores(rows))
     by_probability = binary_head(platt_a=[-1.0], platt_b=[1.0], labels_by_probability=True)
     with pytest.raises(UnsupportedModelError, match="labels follow the probabilities"):
         written(compiled(by_probability), tmp_path, drop_probabilities=True)

@@ -63,7 +63,7 @@ def test_round_trip(head: Any, variant: dict[str, Any], tmp_path: Path) -> None:
     assert_same(model, again)
     rows = np.random.default_rng(1).normal(size=(9, 4))
     assert_same(model.predict(rows), again.predict(rows))
-    assert_same(model.decision_function(rows), again.decision_function(rows))
+    assert_same(model.scores(rows), again.scores(rows))
 
 
 def test_cells_and_their_proofs_survive() -> None:

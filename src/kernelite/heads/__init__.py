@@ -1,0 +1,1 @@
+"""Heads, one file a kind of answer; `kernelite.head` names them all."""

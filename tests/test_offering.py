@@ -1,0 +1,30 @@
+"""A compiled model has the methods its source had, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+import kernelite
+from kernelite.model import CompiledModel
+from tests.models import MODELS, fitted
+
+METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_methods_are_the_sources(name):
+    model, _ = fitted(name)
+    compiled = kernelite.compile(model, guarantee="exact")
+    for method in METHODS:
+        assert hasattr(compiled, method) == hasattr(model, method), method
+
+
+def test_the_message_says_what_there_is():
+    compiled = kernelite.compile(fitted("svr diabetes")[0], guarantee="exact")
+    with pytest.raises(AttributeError, match=r"has no `decision_function`.* it has: predict"):
+        compiled.decision_function([[0.0] * 10])
+
+
+def test_the_class_documents_all_methods():
+    for method in METHODS:
+        assert getattr(CompiledModel, method).__doc__
