@@ -19,6 +19,7 @@ ABOVE_MODEL = {"compiler", "estimators", "cli"}
 FORBIDDEN = {
     "expansion": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
     "head": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
+    "heads": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
     "sources": {"approximation", "engines", "model", "plan"} | ABOVE_MODEL,
     "approximation": {"sources", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
     "engines": {"sources", "model", "plan", "formats"} | ABOVE_MODEL,
@@ -27,7 +28,12 @@ FORBIDDEN = {
     "compiler": {"estimators", "cli"},
     "estimators": {"cli"},
 }
-BOTTOM: dict[str, set[str]] = {"errors": set(), "inputs": {"errors"}, "votes": {"inputs"}}
+BOTTOM: dict[str, set[str]] = {
+    "errors": set(),
+    "inputs": {"errors"},
+    "votes": {"inputs"},
+    "affine": {"errors", "inputs"},
+}
 
 
 def modules() -> dict[str, Path]:

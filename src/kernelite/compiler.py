@@ -135,6 +135,7 @@ def compile(
         guarantee=guarantee,  # type: ignore[arg-type]
         origin=_origin(source),
         on_invalid=on_invalid,
+        input_map=source.input_map,
         **parts,
     )
 
@@ -268,6 +269,8 @@ class _Task:
     def _checked_point(self, wanted: Any) -> FloatArray:
         d = self.expansion.n_features
         point = np.array(wanted, dtype=np.float64).reshape(-1)
+        if self.source.input_map is not None and point.shape == (d,):
+            point = self.source.input_map(point[None, :])[0]
         if point.shape != (d,) or not np.isfinite(point).all():
             raise InputError(
                 f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
@@ -312,8 +315,10 @@ def _sample_rows(source: Source, X: Any) -> Rows:
     d, names = source.expansion.n_features, source.feature_names
     if source.width_is_open:
         # Features beyond the width are constant zeros in the model, so a sample may lose them.
-        return fit_width(check_rows(X, feature_names=names), d)[0]
-    return check_rows(X, n_features=d, feature_names=names)
+        rows = fit_width(check_rows(X, feature_names=names), d)[0]
+    else:
+        rows = check_rows(X, n_features=d, feature_names=names)
+    return rows if source.input_map is None else source.input_map(rows)
 
 
 def _origin(source: Source) -> Origin:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
@@ -29,8 +30,9 @@ from kernelite.criteria import (
 from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead, Head, OutlierHead
+from kernelite.head import Head
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width
+from kernelite.offering import offered
 from kernelite.plan import Plan
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
@@ -87,6 +89,8 @@ class CompiledModel:
     threshold : float, optional
         The margin below which a calibrated model asks the exact one.
     on_invalid : {"warn", "raise", "ignore"}
+    input_map : AffineMap, optional
+        Applied to rows before anything else; what follows is all in mapped coordinates.
     """
 
     head: Head
@@ -98,6 +102,7 @@ class CompiledModel:
     tolerance: FloatArray | None = None
     threshold: float | None = None
     on_invalid: OnInvalid = "warn"
+    input_map: AffineMap | None = None
 
     def __post_init__(self) -> None:
         if self.approximation is None and self.expansion is None:
@@ -121,6 +126,11 @@ class CompiledModel:
                     f"the {name} has {part.n_features} features and {part.n_outputs} outputs, but "
                     f"the model has {expected[0]} and its head wants {expected[1]}."
                 )
+        if self.input_map is not None and self.input_map.n_features != expected[0]:
+            raise InputError(
+                f"the input map has {self.input_map.n_features} features, but the model has "
+                f"{expected[0]}."
+            )
         names = self.origin.feature_names
         if names is not None and len(names) != expected[0]:
             raise InputError(f"{len(names)} feature names for {expected[0]} features.")
@@ -137,9 +147,15 @@ class CompiledModel:
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of a classifier."""
-        if not isinstance(self.head, ClassifierHead):
+        classes: NDArray[Any] | None = getattr(self.head, "classes", None)
+        if classes is None:
             raise AttributeError(f"a {self.head.kind} has no `classes_`")
-        return self.head.classes
+        return classes
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Names of the predicting methods this model has: those of its source."""
+        return self.head.offers
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -187,6 +203,7 @@ class CompiledModel:
         beyond: FloatArray | None = None,
     ) -> tuple[NDArray[Any], Stats]: ...
 
+    @offered
     def predict(
         self,
         X: Any,
@@ -218,6 +235,7 @@ class CompiledModel:
         )
         return (answers, stats) if return_stats else answers
 
+    @offered
     def decision_function(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
@@ -229,6 +247,7 @@ class CompiledModel:
         settles = decision_settles(self.head, self.tolerance)
         return self._answer(X, self.head.decision, settles, on_invalid, beyond)[0]
 
+    @offered
     def predict_proba(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
@@ -237,11 +256,29 @@ class CompiledModel:
         With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
         classes are coupled by iteration, all rows are evaluated exactly.
         """
-        if not isinstance(self.head, ClassifierHead | OutlierHead):
-            raise AttributeError(f"a {self.head.kind} has no `predict_proba`")
-        self.head.probabilities(np.zeros((0, self.head.n_scores)))  # refuses models without any
         settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
-        return self._answer(X, self.head.probabilities, settles, on_invalid, beyond)[0]
+        finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
+        return self._answer(X, finish, settles, on_invalid, beyond)[0]
+
+    @offered
+    def predict_log_proba(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """The logarithm of `predict_proba`; minus infinity where that is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, on_invalid=on_invalid, beyond=beyond))
+
+    @offered
+    def score_samples(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """A score a row, larger for rows more like those trained on; shape (m,).
+
+        Settled as `decision_function`, from which a one-class machine differs by its offset.
+        """
+        settles = decision_settles(self.head, self.tolerance)
+        finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
+        return self._answer(X, finish, settles, on_invalid, beyond)[0]
 
     def scores(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
@@ -285,7 +322,7 @@ class CompiledModel:
     @cached_property
     def _runner(self) -> Runner:
         exact = None if self.expansion is None else ExactEngine.prepare(self.expansion)
-        return Runner(self.approximation, exact)
+        return Runner(self.approximation, exact, self.input_map)
 
     @cached_property
     def _wide_runner(self) -> Runner:
@@ -294,7 +331,8 @@ class CompiledModel:
         if self.expansion is not None:
             exact = ExactEngine.prepare(widen_expansion(self.expansion))
         wide = None if self.approximation is None else widen(self.approximation)
-        return Runner(wide, exact)
+        input_map = None if self.input_map is None else self.input_map.widened()
+        return Runner(wide, exact, input_map)
 
     def _rows(self, X: Any) -> tuple[Rows, FloatArray | None]:
         """Checked rows at the model's width, and the squared norm of what lies beyond it."""

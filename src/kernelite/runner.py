@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
@@ -26,10 +27,11 @@ Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """An approximation and an exact engine, at least one of them."""
+    """An approximation and an exact engine, at least one of them, behind a map of the inputs."""
 
     approximation: Approximation | None
     exact: ExactEngine | None
+    input_map: AffineMap | None = None
 
     def run(
         self, rows: Rows, finish: Finish, settles: Settles | None
@@ -47,7 +49,7 @@ class Runner:
         out: NDArray[Any] | None = None
         stats = Stats()
         for block in self._blocks(rows):
-            outcome = self._outcome(dense_block(rows, block), settles)
+            outcome = self._outcome(self._mapped(rows, block), settles)
             answers = finish(outcome.scores)
             if out is None:
                 out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
@@ -59,14 +61,18 @@ class Runner:
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""
         return np.concatenate(
-            [self._block_bounds(dense_block(rows, block)) for block in self._blocks(rows)]
+            [self._block_bounds(self._mapped(rows, block)) for block in self._blocks(rows)]
         )
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
         return np.concatenate(
-            [self._outcome(dense_block(rows, block), None).valid for block in self._blocks(rows)]
+            [self._outcome(self._mapped(rows, block), None).valid for block in self._blocks(rows)]
         )
+
+    def _mapped(self, rows: Rows, block: slice) -> FloatArray:
+        part = dense_block(rows, block)
+        return part if self.input_map is None else self.input_map(part)
 
     def _blocks(self, rows: Rows) -> list[slice]:
         block = max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1))

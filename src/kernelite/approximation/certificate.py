@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.remainder import lower_gamma, remainder_norms
-from kernelite.approximation.rounding import TINY, RoundingTerms, round_up
+from kernelite.approximation.rounding import TINY, RoundingTerms, round_up, row_rounding
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
@@ -98,13 +98,18 @@ def rounding_terms(expansion: KernelExpansion, point: FloatArray) -> RoundingTer
     else:
         factors = [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]
     total = np.abs(expansion.coefficients).sum(axis=0)
+    absolute = TINY * (1.0 + total)
+    if not polynomial:
+        reach = math.sqrt(radius_sq) + math.hypot(*point)
+        absolute = absolute + row_rounding(total, gamma, reach)
     return RoundingTerms(
         moments=round_up(sums * np.array(factors)[:, None]) * (1.0 + 1e-9),
+        # 72: exponentials, and for a polynomial the two roundings of a mapped row, squared.
         # 4 sqrt(d) (d + 5): products with a basis V, whose rounding grows like sqrt(r) |u|.
-        sums=float(n + 3 * d + 64 + 4.0 * math.sqrt(d) * (d + 5)),
+        sums=float(n + 3 * d + 72 + 4.0 * math.sqrt(d) * (d + 5)),
         per_square=float(d + 5),
         radius_sq=min(radius_sq, 1e300),
         gamma=0.0 if polynomial else gamma,
         magnitude=np.abs(expansion.intercept),
-        underflow=TINY * (1.0 + total),
+        underflow=absolute,
     )

@@ -6,6 +6,7 @@ The exact model is f in real arithmetic on the stored doubles. With u = 2^-53:
   order; `SAFETY` covers the higher orders (k u < 1e-6 for every k here);
 - x - p errs by u |x - p| in each entry, so |s|^2 and |u|^2 err by (d + 4) u relatively;
 - exp errs by 4 ulp, and by the error of its argument times its value;
+- rows may have come through an affine map, which rounds twice an entry: `row_rounding`;
 - what underflows is below `TINY` times the sum of |A_i| (see `underflow`).
 
 Majorant. All second-order quantities are bounded by absolute moments of the centers,
@@ -29,7 +30,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
-__all__ = ["SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up"]
+__all__ = ["SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up", "row_rounding"]
 
 UNIT = 2.0**-53
 SAFETY = 1.05
@@ -39,6 +40,30 @@ TINY = 1e-290
 def round_up(value: FloatArray) -> FloatArray:
     """A value not below the real result of a few roundings that produced `value`."""
     return value * (1.0 + 16 * UNIT) + 1e-300
+
+
+def row_rounding(weight: FloatArray, gamma: float, reach: float) -> FloatArray:
+    """What rows whose entries are off by a relative 2u can change in f: shape (k,).
+
+    |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and the
+    row moves by at most 2u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from every
+    center that f is b up to an underflow, before and after; so |z| counts up to there only.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (k,)
+        sum_i |A_i|.
+    gamma : float
+    reach : float
+        max_i |x_i|, or more.
+
+    Examples
+    --------
+    >>> bool(row_rounding(np.ones(1), 0.5, 10.0)[0] < 1e-13)
+    True
+    """
+    farthest = min(reach + float(np.sqrt(800.0 / gamma)), 1e300)
+    return weight * (3.0 * UNIT * np.sqrt(2.0 * gamma / np.e) * farthest)
 
 
 @dataclass(frozen=True, eq=False)

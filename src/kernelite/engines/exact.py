@@ -10,11 +10,12 @@ loses digits when gamma R^2 is huge; such models are evaluated by differences in
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.approximation.rounding import SAFETY, TINY, UNIT
+from kernelite.approximation.rounding import SAFETY, TINY, UNIT, row_rounding
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.threads import for_each_chunk, single_threaded_blas, thread_count
 from kernelite.expansion import KernelExpansion
@@ -47,6 +48,7 @@ class ExactEngine:
     largest: float
     radius: float
     weight: FloatArray
+    absolute: FloatArray
     by_differences: bool
 
     @classmethod
@@ -61,14 +63,18 @@ class ExactEngine:
         largest = float(exponents.max(initial=0.0))
         # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
         factors = np.column_stack([2.0 * expansion.gamma * shifted, -exponents, -np.ones(n)])
+        radius = float(np.sqrt(largest / expansion.gamma))
+        weight = np.abs(expansion.coefficients).sum(axis=0)
+        reach = radius + math.hypot(*point)
         return cls(
             expansion=expansion,
             point=point,
             centers=shifted,
             factors=factors,
             largest=largest,
-            radius=float(np.sqrt(largest / expansion.gamma)),
-            weight=np.abs(expansion.coefficients).sum(axis=0),
+            radius=radius,
+            weight=weight,
+            absolute=TINY * (1.0 + weight) + row_rounding(weight, expansion.gamma, reach),
             by_differences=bool((d + 8) * 4.0 * largest * UNIT > CANCELLATION),
         )
 
@@ -144,7 +150,7 @@ class ExactEngine:
             grown = (kernels * relative)[:, None] * self.weight
         grown[self._far(squares)] = 0.0
         rounding = UNIT * (grown + 4.0 * (np.abs(expansion.intercept) + np.abs(scores)))
-        return SAFETY * rounding + TINY * (1.0 + self.weight)
+        return SAFETY * rounding + self.absolute
 
     def _run_polynomial(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         expansion = self.expansion
@@ -157,7 +163,7 @@ class ExactEngine:
                 norms, np.sqrt(np.einsum("ij,ij->i", self.centers, self.centers))
             )
             size = np.square(reach) @ np.abs(expansion.coefficients)
-            relative = UNIT * (n + 2 * d + 16)
+            relative = UNIT * (n + 2 * d + 24)  # 8 of it for rows that came through a map
             bounds = SAFETY * (relative * size + 4.0 * UNIT * (np.abs(scores) + np.abs(scores)))
         return scores, bounds + TINY * (1.0 + self.weight)
 

@@ -18,6 +18,7 @@ from kernelite.formats.hints import conforms, field_hints
 __all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class"]
 
 CLASSES = {
+    "AffineMap": "kernelite.affine",
     "Approximation": "kernelite.approximation.cells",
     "Candidate": "kernelite.plan",
     "Cell": "kernelite.approximation.cells",

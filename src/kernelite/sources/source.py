@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelite.affine import AffineMap
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
@@ -33,6 +34,9 @@ class Source:
         Whether rows may carry features beyond the model's width; they then count in |z|^2, as in
         LIBSVM, where every vector is zero in the features that it does not name.
 
+    input_map : AffineMap, optional
+        Takes rows to the coordinates of the expansion: length scales, scalers.
+
     Examples
     --------
     >>> from kernelite.head import RegressorHead
@@ -48,12 +52,18 @@ class Source:
     type_name: str
     feature_names: tuple[str, ...] | None = None
     width_is_open: bool = False
+    input_map: AffineMap | None = None
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:
             raise InputError(
                 f"`head` expects {self.head.n_scores} scores a row, but `expansion` has "
                 f"{self.expansion.n_outputs} outputs."
+            )
+        if self.input_map is not None and self.input_map.n_features != self.expansion.n_features:
+            raise InputError(
+                f"`input_map` has {self.input_map.n_features} features, but `expansion` has "
+                f"{self.expansion.n_features}."
             )
 
 

@@ -1,0 +1,170 @@
+"""Affine maps of the inputs: the map itself, and models behind one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import kernelite
+from kernelite.affine import AffineMap
+from kernelite.approximation.rounding import row_rounding
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.formats.store import dumps, loads
+from kernelite.head import ClassifierHead, RegressorHead
+from kernelite.sources import Source
+from tests.helpers import random_expansion
+
+MAP = AffineMap([0.5, 2.0, -1.0, 1e-3, 4.0], [1.0, 0.0, -3.0, 500.0, 0.25])
+
+
+def mapped_source(expansion, head=None, input_map=MAP):
+    head = RegressorHead(expansion.n_outputs) if head is None else head
+    return Source(expansion, head, "mapped", "arrays", "test", input_map=input_map)
+
+
+def unmapped(rows):
+    """Rows that MAP takes to `rows`, nearly."""
+    return rows / MAP.scale + MAP.shift
+
+
+def test_dense_and_sparse_rows_map_alike():
+    rows = np.arange(10.0).reshape(2, 5)
+    expected = (rows - MAP.shift) * MAP.scale
+    np.testing.assert_array_equal(MAP(rows), expected)
+    np.testing.assert_array_equal(MAP(csr_array(rows)), expected)
+    scaling = AffineMap(MAP.scale, np.zeros(5))
+    kept = scaling(csr_array(rows))
+    assert kept.format == "csr"
+    np.testing.assert_array_equal(kept.toarray(), scaling(rows))
+
+
+def test_the_callers_rows_stay_as_they_are():
+    rows = np.ones((2, 5))
+    MAP(rows)
+    np.testing.assert_array_equal(rows, np.ones((2, 5)))
+
+
+def test_maps_in_a_row_are_one_map():
+    rng = np.random.default_rng(0)
+    other = AffineMap(rng.normal(size=5), rng.normal(size=5))
+    rows = rng.normal(size=(7, 5))
+    np.testing.assert_allclose(MAP.then(other)(rows), other(MAP(rows)), rtol=1e-12, atol=1e-9)
+    dropped = AffineMap([0.0], [1.0])
+    np.testing.assert_array_equal(dropped.then(AffineMap([2.0], [0.0])).scale, [0.0])
+    with pytest.raises(InputError, match="dropped"):
+        dropped.then(AffineMap([2.0], [1.0]))
+    with pytest.raises(InputError, match="1 and 5 features"):
+        dropped.then(MAP)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "found"),
+    [
+        ([1.0, np.inf], [0.0, 0.0], "`scale`"),
+        ([1.0], [[0.0]], "`shift`"),
+        ([1.0, 2.0], [0.0], "2 features"),
+    ],
+)
+def test_bad_maps_are_refused(scale, shift, found):
+    with pytest.raises(InputError, match=found):
+        AffineMap(scale, shift)
+
+
+def test_a_map_of_another_width_is_refused():
+    with pytest.raises(InputError, match="`input_map` has 5 features"):
+        mapped_source(random_expansion(np.random.default_rng(0), d=3))
+
+
+@pytest.mark.parametrize("guarantee", ["exact", "none", "certified"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_mapped_model_is_the_model_on_mapped_rows(guarantee, sparse):
+    rng = np.random.default_rng(1)
+    expansion = random_expansion(rng, d=5, k=2, gamma=0.02)
+    rows = unmapped(rng.normal(size=(50, 5)))
+    plain = kernelite.compile(expansion, MAP(rows), guarantee=guarantee, on_invalid="ignore")
+    model = kernelite.compile(
+        mapped_source(expansion), rows, guarantee=guarantee, on_invalid="ignore"
+    )
+    given_rows = csr_array(rows) if sparse else rows
+    np.testing.assert_array_equal(model.predict(given_rows), plain.predict(MAP(rows)))
+    np.testing.assert_array_equal(model.valid(given_rows), plain.valid(MAP(rows)))
+    again = loads(dumps(model))
+    np.testing.assert_array_equal(again.predict(given_rows), model.predict(given_rows))
+
+
+def test_a_given_expansion_point_is_in_the_rows_coordinates():
+    expansion = random_expansion(np.random.default_rng(2), d=5)
+    point = np.full(5, 2.0)
+    model = kernelite.compile(mapped_source(expansion), guarantee="none", expansion_point=point)
+    np.testing.assert_array_equal(model.form.point, MAP(point[None])[0])
+
+
+def test_rows_that_overflow_in_the_map_are_infinitely_far():
+    expansion = random_expansion(np.random.default_rng(3), d=2, k=1)
+    source = mapped_source(expansion, input_map=AffineMap([1e10, 1e10], [0.0, 0.0]))
+    for guarantee in ("exact", "certified", "none"):
+        model = kernelite.compile(source, guarantee=guarantee, on_invalid="ignore")
+        answer = model.predict([[1e305, -1e305], [1e305, 0.0]])
+        np.testing.assert_array_equal(answer, np.repeat(expansion.intercept, 2))
+
+
+def real_score(expansion: KernelExpansion, row: np.ndarray, through: AffineMap) -> arb:
+    """f of the mapped row in real arithmetic (200 bits, with its own error ball)."""
+    ctx.prec = 200
+    z = [
+        (arb(float(a)) - arb(float(b))) * arb(float(s))
+        for a, b, s in zip(row, through.shift, through.scale)
+    ]
+    total = arb(float(expansion.intercept[0]))
+    for center, weight in zip(expansion.dense_centers(), expansion.coefficients[:, 0]):
+        square = sum(((x - arb(float(c))) ** 2 for x, c in zip(z, center)), arb(0))
+        total += arb(float(weight)) * (-arb(expansion.gamma) * square).exp()
+    return total
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    gamma=st.sampled_from([1e-4, 0.02, 1.0, 50.0]),
+    away=st.sampled_from([0.0, 1.0, 1e4, 1e8]),
+)
+def test_the_bounds_cover_the_rounding_of_the_map(seed, gamma, away):
+    rng = np.random.default_rng(seed)
+    d = 3
+    through = AffineMap(10.0 ** rng.uniform(-6, 6, d), rng.normal(size=d) * away)
+    # Centers far from the origin of the mapped space: |z'| is large, differences are small.
+    offset = rng.normal(size=d) * away
+    expansion = KernelExpansion(
+        rng.normal(size=(6, d)) + offset, 10.0 ** rng.uniform(-3, 3, 6), [0.3], gamma=gamma
+    )
+    rows = (rng.normal(size=(4, d)) + offset) / through.scale + through.shift
+    model = kernelite.compile(mapped_source(expansion, input_map=through), guarantee="exact")
+    computed, bounds = model.predict(rows), model.error_bound(rows)
+    for row, value, bound in zip(rows, computed, bounds[:, 0]):
+        gap = abs(real_score(expansion, row, through) - arb(float(value)))
+        assert gap < arb(float(bound))
+
+
+def test_labels_stay_proven_behind_a_map():
+    rng = np.random.default_rng(4)
+    expansion = random_expansion(rng, d=5, k=1, gamma=0.05)
+    head = ClassifierHead(np.array([0, 1]), first_positive=False)
+    rows = unmapped(rng.normal(size=(300, 5)))
+    source = mapped_source(expansion, head)
+    fast, exact = (kernelite.compile(source, rows, guarantee=g) for g in ("certified", "exact"))
+    np.testing.assert_array_equal(fast.predict(rows), exact.predict(rows))
+
+
+def test_row_rounding_bounds_a_moved_row():
+    # The steepest place of one bump, far from the origin: the bound is within a factor of 4.
+    gamma, reach = 0.5, 1e6
+    steepest = reach + 1.0 / np.sqrt(2 * gamma)
+    moved = steepest * (1 + 2.0**-52)
+    change = abs(np.exp(-gamma * (steepest - reach) ** 2) - np.exp(-gamma * (moved - reach) ** 2))
+    bound = row_rounding(np.ones(1), gamma, reach)[0]
+    assert change <= bound <= 4 * change
