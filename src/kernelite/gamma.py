@@ -211,7 +211,7 @@ def _sparse_about(block: csr_array, point: FloatArray, best: float) -> FloatArra
     floor = max(best, float(np.max(squares - error)))
     candidates = np.flatnonzero(~(squares + error < floor))  # NaN, from overflow, is a candidate
     exact = np.full(block.shape[0], -1.0)
-    for part in row_blocks(len(candidates), max(1, _TILE // len(point))):
+    for part in row_blocks(len(candidates), max(1, _TILE // max(len(point), 1))):
         chosen = candidates[part]
         exact[chosen] = ((dense_block(block, chosen) - point) ** 2).sum(axis=1)
     return exact

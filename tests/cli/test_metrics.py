@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import mean_squared_error
 
 from kernelite.cli.metrics import Accuracy, SquaredError, metric_for, same_labels
+from kernelite.errors import InputError
 
 numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=30)
 
@@ -50,3 +52,12 @@ def test_labels_of_different_types() -> None:
     assert same_labels(ones, np.array(["1", "b"])).tolist() == [True, False]
     assert same_labels(np.array(["a", "b"]), np.array(["a", "c"], object)).tolist() == [True, False]
     assert same_labels(np.array([True, False]), np.array([1, 1])).tolist() == [True, False]
+
+
+def test_values_that_overflow_and_names() -> None:
+    metric = SquaredError()
+    metric.add(np.array([1e308, -1e200]), np.array([-1e308, 1e200]))
+    assert metric.mean == np.inf
+    assert np.isnan(metric.correlation)
+    with pytest.raises(InputError, match="--label-column none"):
+        metric.add(np.array(["a"]), np.array([1.0]))

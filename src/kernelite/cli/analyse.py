@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options, positive
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.errors import InputError
+from kernelite.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from kernelite.gamma import GammaMax
@@ -91,7 +91,11 @@ def extent(path: str, **reading: Any) -> Extent:
         count = part.rows.shape[0]
         features = max(features, part.n_features)
         if count:
-            here = gamma_max(part.rows)
+            try:
+                here = gamma_max(part.rows)
+            except InputError:
+                problem = f"a squared norm in rows {rows + 1} to {rows + count} overflows"
+                raise FileFormatError(path, problem) from None
             if farthest is None or here.max_sq_norm > farthest.max_sq_norm:
                 farthest = replace(here, row=rows + here.row)
         rows += count

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.errors import InputError
+
 __all__ = ["Accuracy", "Metric", "SquaredError", "metric_for"]
 
 
@@ -76,10 +78,16 @@ class SquaredError:
 
     def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
         """Count a chunk."""
+        if truth.dtype.kind not in "biuf":
+            raise InputError(
+                "the labels are names, but this model predicts numbers; leave the column out with "
+                "`--label-column none`, or name another."
+            )
         p, t = np.asarray(predicted, dtype=np.float64), np.asarray(truth, dtype=np.float64)
         self.total += len(t)
-        self.error += float(((p - t) ** 2).sum())
-        terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported as such
+            self.error += float(((p - t) ** 2).sum())
+            terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
         self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
 
     @property
@@ -92,8 +100,8 @@ class SquaredError:
         """Squared correlation coefficient; NaN when either side is constant."""
         p, t, pp, tt, pt = self.sums
         n = self.total
-        spread = (n * pp - p * p) * (n * tt - t * t)
-        return (n * pt - p * t) ** 2 / spread if spread > 0 else float("nan")
+        shared, spread = n * pt - p * t, (n * pp - p * p) * (n * tt - t * t)
+        return shared * shared / spread if spread > 0 else float("nan")
 
     def lines(self) -> list[str]:
         """Two lines."""
