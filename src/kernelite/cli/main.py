@@ -23,6 +23,7 @@ VERBS = {
     "xval": "cross-validate grids of C and gamma, exact against compiled",
     "inspect": "say what a model file holds and what it guarantees",
     "check": "list every defect of a data or model file",
+    "fetch": "download the data sets of the paper, verified",
     "demo": "train, compile and compare on data that scikit-learn ships",
 }
 """Verb -> what it does. The module `kernelite.cli.VERB` has `configure(parser)` and `run(args)`."""

@@ -1,0 +1,135 @@
+"""`kernelite fetch NAME`: the paper's data sets, downloaded once and verified."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any, Self
+
+from kernelite.cli.arguments import add_json
+from kernelite.cli.console import Progress, note, print_json, print_table
+
+__all__ = ["configure", "run"]
+
+EXAMPLES = """\
+examples:
+  kernelite fetch                        # list what there is
+  kernelite fetch a9a ijcnn1
+  kernelite fetch mnist --folder data
+
+A file is kept only when it is whole and its numbers are the known ones. Files are found later in
+$KERNELITE_DATA and in the cache folder ($KERNELITE_CACHE, or `kernelite` in your cache folder).
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add this verb's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("names", metavar="NAME", nargs="*", help="data set, or one of its files")
+    parser.add_argument("--folder", metavar="DIR", help="where to (default: the cache folder)")
+    parser.add_argument(
+        "--from",
+        dest="base",
+        metavar="ADDRESS",
+        help="a mirror of LIBSVM's data page, http or https",
+    )
+    parser.add_argument(
+        "--unchecked",
+        action="store_true",
+        help="accept numbers that are not the known ones; rows and features must agree",
+    )
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Download, or list."""
+    from kernelite.datasets import BASE, files_of
+    from kernelite.download import download
+
+    if not args.names:
+        return _list(args)
+    found = {}
+    for file in (file for name in args.names for file in files_of(name)):
+        with _Bars(file.name, file.rows) as bars:
+            path = download(
+                file,
+                args.folder,
+                base=args.base or BASE,
+                unchecked=args.unchecked,
+                tell=bars.received,
+                tell_check=bars.checked,
+            )
+        known = "" if file.digest else " (no digest of it is known; rows and features agree)"
+        note(f"{file.name}: {os.path.getsize(path):,} bytes{known}", quiet=args.json)
+        found[file.name] = str(path)
+    if args.json:
+        print_json(found)
+    else:
+        print("\n".join(found.values()))
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from kernelite.datasets import SETS, files_of, find
+    from kernelite.errors import InputError
+
+    listed: list[dict[str, Any]] = []
+    for name in SETS:
+        for file in files_of(name):
+            try:
+                path = str(find(file.name))
+            except InputError:
+                path = None
+            listed.append(
+                {
+                    "set": name,
+                    "file": file.name,
+                    "rows": file.rows,
+                    "features": file.features,
+                    "path": path,
+                }
+            )
+    if args.json:
+        print_json(listed)
+        return 0
+    cells = [
+        [entry["set"], entry["file"], f"{entry['rows']:,}", f"{entry['features']:,}", entry["path"]]
+        for entry in listed
+    ]
+    print_table(
+        ["set", "file", "rows", "features", "here"],
+        [[*row[:4], row[4] or "-"] for row in cells],
+    )
+    return 0
+
+
+class _Bars:
+    """A bar of bytes, and after it one of rows: a terminal shows one at a time."""
+
+    def __init__(self, name: str, rows: int) -> None:
+        self._name, self._rows = name, rows
+        self._bar: Progress | None = None
+        self._what, self._done = "", 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+
+    def received(self, done: int, total: int | None) -> None:
+        """So many bytes of so many are here."""
+        self._show("fetching", done, total)
+
+    def checked(self, rows: int) -> None:
+        """So many rows are verified."""
+        self._show("checking", rows, self._rows)
+
+    def _show(self, what: str, done: int, total: int | None) -> None:
+        if what != self._what:
+            self.__exit__()
+            self._bar, self._what, self._done = Progress(f"{what} {self._name}", total), what, 0
+        assert self._bar is not None
+        self._bar.advance(done - self._done)
+        self._done = done
