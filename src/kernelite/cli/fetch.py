@@ -7,7 +7,8 @@ import os
 from typing import Any, Self
 
 from kernelite.cli.arguments import add_json
-from kernelite.cli.console import Progress, note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
+from kernelite.progress import Progress
 
 __all__ = ["configure", "run"]
 
@@ -109,7 +110,7 @@ class _Bars:
     def __init__(self, name: str, rows: int) -> None:
         self._name, self._rows = name, rows
         self._bar: Progress | None = None
-        self._what, self._done = "", 0
+        self._what = ""
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +130,6 @@ class _Bars:
     def _show(self, what: str, done: int, total: int | None) -> None:
         if what != self._what:
             self.__exit__()
-            self._bar, self._what, self._done = Progress(f"{what} {self._name}", total), what, 0
+            self._bar, self._what = Progress(f"{what} {self._name}", total).__enter__(), what
         assert self._bar is not None
-        self._bar.advance(done - self._done)
-        self._done = done
+        self._bar.reach(done)
