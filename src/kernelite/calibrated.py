@@ -22,7 +22,7 @@ from kernelite.approximation.quadratic import quadratic_form
 from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import margins
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.tiers import evaluate
+from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
@@ -158,7 +158,7 @@ def _test(
 def _form_answers(
     approximation: Approximation, head: Head, rows: FloatArray
 ) -> tuple[FloatArray, NDArray[np.generic]]:
-    scores = evaluate(approximation, None, rows, None).scores
+    scores = evaluate(Tiers.prepare(approximation, fused=False), None, rows, None).scores
     return margins(head, scores), head.predict(scores)
 
 

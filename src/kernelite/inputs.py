@@ -43,6 +43,7 @@ def check_rows(
     n_features: int | None = None,
     feature_names: Sequence[str] | None = None,
     name: str = "X",
+    finite: bool = True,
 ) -> Rows:
     """Return `X` as rows of float64, checked: two dimensions, the expected width, all finite.
 
@@ -55,6 +56,8 @@ def check_rows(
         The column names a data frame must carry, in this order.
     name : str
         How the messages call the argument.
+    finite : bool
+        Whether to look for NaN and infinity; a caller that computes norms sees them anyway.
 
     Returns
     -------
@@ -69,13 +72,20 @@ def check_rows(
     _check_names(X, feature_names, name)
     if is_sparse(X):
         rows = _canonical_csr(X, name)
-        values = rows.data
     else:
-        rows = values = _dense(X, name)
+        rows = _dense(X, name)
     if n_features is not None and rows.shape[1] != n_features:
         raise InputError(
             f"`{name}` has {rows.shape[1]} features, but this model was compiled for {n_features}."
         )
+    if finite:
+        check_finite(rows, name=name)
+    return rows
+
+
+def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
+    """Refuse rows with NaN or infinity, naming the first; `first_row` is the number of row 0."""
+    values = rows.data if is_sparse(rows) else rows
     # One pass without a temporary: a sum is finite unless an entry is not, or it overflows.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(values.sum())
@@ -86,10 +96,9 @@ def check_rows(
         else:
             row = int(bad) // rows.shape[1]
         raise InputError(
-            f"`{name}` contains NaN or infinity (first in row {row}); "
+            f"`{name}` contains NaN or infinity (first in row {first_row + row}); "
             "impute or drop such rows before predicting."
         )
-    return rows
 
 
 def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.tiers import evaluate
+from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.inputs import FloatArray
 from kernelite.planner import Option
 
@@ -24,9 +24,10 @@ def measured_plan(
     finalists = sorted(options, key=lambda option: option.nanoseconds)[:FINALISTS]
     measured = []
     for option in finalists:
+        tiers = Tiers.prepare(option.approximation)
         seconds = min(
-            _seconds(lambda option=option: evaluate(option.approximation, engine, sample, settles))
-            for _ in range(REPEATS)
+            _seconds(lambda tiers=tiers: evaluate(tiers, engine, sample, settles))
+            for _ in range(REPEATS + 1)  # the first may load a kernel
         )
         measured.append(replace(option, nanoseconds=1e9 * seconds / max(len(sample), 1)))
     few = sample[:512]

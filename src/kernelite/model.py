@@ -27,7 +27,6 @@ from kernelite.criteria import (
     never,
     probability_settles,
 )
-from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
@@ -321,25 +320,27 @@ class CompiledModel:
 
     @cached_property
     def _runner(self) -> Runner:
-        exact = None if self.expansion is None else ExactEngine.prepare(self.expansion)
-        return Runner(self.approximation, exact, self.input_map)
+        return Runner.prepare(self.approximation, self.expansion, self.input_map)
 
     @cached_property
     def _wide_runner(self) -> Runner:
         """For rows with features beyond the width: one more feature, in which all centers are 0."""
-        exact = None
-        if self.expansion is not None:
-            exact = ExactEngine.prepare(widen_expansion(self.expansion))
-        wide = None if self.approximation is None else widen(self.approximation)
-        input_map = None if self.input_map is None else self.input_map.widened()
-        return Runner(wide, exact, input_map)
+        return Runner.prepare(
+            None if self.approximation is None else widen(self.approximation),
+            None if self.expansion is None else widen_expansion(self.expansion),
+            None if self.input_map is None else self.input_map.widened(),
+        )
 
     def _rows(self, X: Any) -> tuple[Rows, FloatArray | None]:
-        """Checked rows at the model's width, and the squared norm of what lies beyond it."""
+        """Rows at the model's width, and the squared norm of what lies beyond it.
+
+        Whether they are finite shows in |u|^2, which the forms compute anyway: see `Runner`.
+        """
         names, d = self.origin.feature_names, self.n_features_in_
+        poly = self._part.kernel == "poly2"  # drops what is beyond its width, NaN included
         if self.origin.width_is_open:
-            return fit_width(check_rows(X, feature_names=names), d)
-        return check_rows(X, n_features=d, feature_names=names), None
+            return fit_width(check_rows(X, feature_names=names, finite=poly), d)
+        return check_rows(X, n_features=d, feature_names=names, finite=False), None
 
     def _placed(self, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
         """Rows and the runner for their width."""

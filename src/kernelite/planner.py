@@ -22,7 +22,7 @@ from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.tiers import EXACT, FORM, evaluate
+from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 from kernelite.plan import Candidate, Plan
@@ -188,7 +188,9 @@ class _Search:
     def option(self, name: str, cells: list[Cell]) -> Option:
         """Run the tiers on the sample and cost them."""
         approximation = Approximation(tuple(cells))
-        tier = evaluate(approximation, None, self.sample, self.settles).tier
+        tier = evaluate(
+            Tiers.prepare(approximation, fused=False), None, self.sample, self.settles
+        ).tier
         left = np.bincount(tier, minlength=3) / max(len(tier), 1)
         cost = tiers_cost(
             approximation, self.expansion, 1.0 - float(left[FORM]), float(left[EXACT])
@@ -263,7 +265,7 @@ class _Search:
     def _fourth_order_could_settle(self, best: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle an open row."""
         cell = best.approximation.cells[0]
-        probe = evaluate(best.approximation, None, self.sample, None)
+        probe = evaluate(Tiers.prepare(best.approximation, fused=False), None, self.sample, None)
         assert cell.certificate is not None
         U = self.sample - cell.form.point
         bounds = cell.certificate.bound(np.einsum("ij,ij->i", U, U), probe.scores, 3)

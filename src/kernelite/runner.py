@@ -14,24 +14,40 @@ from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, evaluate
-from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
+from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks
 from kernelite.stats import Stats
 
 __all__ = ["Finish", "Runner"]
 
-BLOCK_ELEMENTS = 1 << 18  # numbers of one block of rows: 2 MB, so that temporaries stay in cache
+BLOCK_ELEMENTS = 1 << 20  # numbers of one block of rows: 8 MB
+MOST_ROWS = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """An approximation and an exact engine, at least one of them, behind a map of the inputs."""
+    """Engines made ready to run, at least one of them, behind a map of the inputs."""
 
-    approximation: Approximation | None
+    tiers: Tiers | None
     exact: ExactEngine | None
     input_map: AffineMap | None = None
+
+    @classmethod
+    def prepare(
+        cls,
+        approximation: Approximation | None,
+        expansion: KernelExpansion | None,
+        input_map: AffineMap | None = None,
+    ) -> Runner:
+        """Lay out the engines."""
+        return cls(
+            None if approximation is None else Tiers.prepare(approximation),
+            None if expansion is None else ExactEngine.prepare(expansion),
+            input_map,
+        )
 
     def run(
         self, rows: Rows, finish: Finish, settles: Settles | None
@@ -49,7 +65,7 @@ class Runner:
         out: NDArray[Any] | None = None
         stats = Stats()
         for block in self._blocks(rows):
-            outcome = self._outcome(self._mapped(rows, block), settles)
+            outcome = self._outcome(rows, block, settles)
             answers = finish(outcome.scores)
             if out is None:
                 out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
@@ -60,14 +76,12 @@ class Runner:
 
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""
-        return np.concatenate(
-            [self._block_bounds(self._mapped(rows, block)) for block in self._blocks(rows)]
-        )
+        return np.concatenate([self._block_bounds(rows, block) for block in self._blocks(rows)])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
         return np.concatenate(
-            [self._outcome(self._mapped(rows, block), None).valid for block in self._blocks(rows)]
+            [self._outcome(rows, block, None).valid for block in self._blocks(rows)]
         )
 
     def _mapped(self, rows: Rows, block: slice) -> FloatArray:
@@ -75,28 +89,37 @@ class Runner:
         return part if self.input_map is None else self.input_map(part)
 
     def _blocks(self, rows: Rows) -> list[slice]:
-        block = max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1))
+        block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
         return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
 
-    def _outcome(self, rows: FloatArray, settles: Settles | None) -> Outcome:
-        if self.approximation is not None:
-            return evaluate(self.approximation, self.exact, rows, settles)
+    def _outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
+        part = self._mapped(rows, block)
+        if self.tiers is not None:
+            outcome = evaluate(self.tiers, self.exact, part, settles)
+        else:
+            outcome = self._exact_outcome(part)
+        if not outcome.finite:
+            check_finite(dense_block(rows, block), first_row=block.start)
+        return outcome
+
+    def _exact_outcome(self, rows: FloatArray) -> Outcome:
         assert self.exact is not None
         started = perf_counter()
         scores, bounds = self.exact.run(rows)
         seconds = np.array([0.0, 0.0, perf_counter() - started])
         tier = np.full(len(rows), EXACT, dtype=np.int8)
-        return Outcome(scores, bounds, tier, np.ones(len(rows), dtype=np.bool_), seconds)
+        valid = np.ones(len(rows), dtype=np.bool_)
+        return Outcome(scores, bounds, tier, valid, finite=False, seconds=seconds)
 
-    def _block_bounds(self, rows: FloatArray) -> FloatArray:
-        exact = None if self.exact is None else self.exact.run_bound(rows)
-        if self.approximation is None:
-            assert exact is not None
-            return exact
+    def _block_bounds(self, rows: Rows, block: slice) -> FloatArray:
+        bounds = None if self.tiers is None else self._outcome(rows, block, None).bounds
+        if self.exact is None:
+            assert bounds is not None
+            return bounds
+        check_finite(dense_block(rows, block), first_row=block.start)
         # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-        bounds = evaluate(self.approximation, None, rows, None).bounds
-        assert bounds is not None
-        return bounds if exact is None else np.maximum(bounds, exact)
+        exact = self.exact.run_bound(self._mapped(rows, block))
+        return exact if bounds is None else np.maximum(bounds, exact)
 
 
 def _count(outcome: Outcome, settles: Settles | None) -> Stats:

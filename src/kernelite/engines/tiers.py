@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.spectral import SpectralForm
-from kernelite.engines.blas import Evaluated, cubic_values, form_scores
+from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.exact import ExactEngine
+from kernelite.engines.forms import FormEngine, form_bounds
 from kernelite.inputs import FloatArray
 
-__all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "evaluate", "form_bounds"]
+__all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "Tiers", "evaluate"]
 
 FORM, CUBIC, EXACT = 0, 1, 2
 Criterion = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
@@ -38,6 +38,8 @@ class Outcome:
         FORM, CUBIC or EXACT.
     valid : ndarray of shape (m,)
         The paper's validity bound of the form that served.
+    finite : bool
+        Whether all squared norms are finite; if not, rows may hold NaN or infinity.
     seconds : ndarray of shape (3,)
         Time spent in each tier.
     """
@@ -46,20 +48,46 @@ class Outcome:
     bounds: FloatArray | None
     tier: NDArray[np.int8]
     valid: NDArray[np.bool_]
+    finite: bool
     seconds: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class CellEngine:
+    """A cell's first tier, and the full form that its second tier may start from."""
+
+    cell: Cell
+    first: FormEngine
+    full: FormEngine | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tiers:
+    """An approximation made ready to run."""
+
+    approximation: Approximation
+    engines: tuple[CellEngine, ...]
+
+    @classmethod
+    def prepare(cls, approximation: Approximation, *, fused: bool = True) -> Tiers:
+        """Choose and lay out an engine for each form; `fused=False` keeps to BLAS."""
+        engines = []
+        for cell in approximation.cells:
+            full = None
+            if cell.full is not None:
+                full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
+            engines.append(CellEngine(cell, FormEngine.prepare(cell, fused=fused), full))
+        return cls(approximation, tuple(engines))
+
+
 def evaluate(
-    approximation: Approximation,
-    exact: ExactEngine | None,
-    rows: FloatArray,
-    settled: Criterion | None,
+    tiers: Tiers, exact: ExactEngine | None, rows: FloatArray, settled: Criterion | None
 ) -> Outcome:
     """Run the tiers on a block of rows.
 
     Parameters
     ----------
-    approximation : Approximation
+    tiers : Tiers
     exact : ExactEngine, optional
         The last tier; without it open rows keep their last scores.
     rows : ndarray of shape (m, d)
@@ -67,95 +95,113 @@ def evaluate(
         Which rows need no further tier. None: the form's scores serve all rows.
     """
     started = perf_counter()
-    m, k = len(rows), approximation.form.n_outputs
-    scores, bounds = np.empty((m, k)), np.zeros((m, k))
-    tier, valid = np.zeros(m, dtype=np.int8), np.empty(m, dtype=np.bool_)
-    seconds = np.zeros(3)
-    cell_of_row = approximation.assign(rows)
-    for index, cell in enumerate(approximation.cells):
-        mine = _members(cell_of_row, index, len(approximation.cells))
-        outcome = _evaluate_cell(cell, rows[mine], settled, seconds)
-        scores[mine], bounds[mine], tier[mine], valid[mine] = outcome
-    seconds[FORM] += perf_counter() - started - seconds.sum()
+    if len(tiers.engines) == 1:
+        outcome = _evaluate_cell(tiers.engines[0], rows, settled)
+    else:
+        outcome = _evaluate_cells(tiers, rows, settled)
+    outcome.seconds[FORM] = perf_counter() - started - outcome.seconds[CUBIC]
     if settled is not None and exact is not None:
         started = perf_counter()
-        open_rows = np.flatnonzero(tier == EXACT)
-        if len(open_rows):
-            scores[open_rows], bounds[open_rows] = exact.run(rows[open_rows])
-        seconds[EXACT] += perf_counter() - started
-    return Outcome(scores, bounds if approximation.certified else None, tier, valid, seconds)
+        still = np.flatnonzero(outcome.tier == EXACT)
+        if len(still):
+            outcome.scores[still], bounds = exact.run(rows[still])
+            if outcome.bounds is not None:
+                outcome.bounds[still] = bounds
+        outcome.seconds[EXACT] = perf_counter() - started
+    return outcome
 
 
-def form_bounds(cell: Cell, evaluated: Evaluated, degree: int = 2) -> FloatArray:
-    """The certificate of evaluated scores, the truncation of the spectrum included: (m, k)."""
-    assert cell.certificate is not None
-    bounds = cell.certificate.bound(evaluated.sq_norms, evaluated.scores, degree)
-    if isinstance(cell.form, SpectralForm) and evaluated.kept is not None:
-        bounds += cell.form.truncation_bound(evaluated.sq_norms, evaluated.kept)
-    return bounds
+def _evaluate_cells(tiers: Tiers, rows: FloatArray, settled: Criterion | None) -> Outcome:
+    """Rows grouped by cell, so that each cell runs as a block."""
+    approximation = tiers.approximation
+    m, k = len(rows), approximation.form.n_outputs
+    whole = Outcome(
+        np.empty((m, k)),
+        np.empty((m, k)) if approximation.certified else None,
+        np.empty(m, dtype=np.int8),
+        np.empty(m, dtype=np.bool_),
+        True,
+        np.zeros(3),
+    )
+    cell_of_row = approximation.assign(rows)
+    finite = True
+    for index, engine in enumerate(tiers.engines):
+        mine = np.flatnonzero(cell_of_row == index)
+        part = _evaluate_cell(engine, rows[mine], settled)
+        whole.scores[mine], whole.tier[mine], whole.valid[mine] = part.scores, part.tier, part.valid
+        if whole.bounds is not None:
+            whole.bounds[mine] = part.bounds
+        whole.seconds[CUBIC] += part.seconds[CUBIC]
+        finite = finite and part.finite
+    return replace(whole, finite=finite)
 
 
-def _members(cell_of_row: NDArray[np.intp], index: int, count: int) -> slice | NDArray[np.intp]:
-    return slice(None) if count == 1 else np.flatnonzero(cell_of_row == index)
-
-
-def _evaluate_cell(
-    cell: Cell, rows: FloatArray, settled: Criterion | None, seconds: FloatArray
-) -> tuple[FloatArray, FloatArray, NDArray[np.int8], NDArray[np.bool_]]:
-    evaluated = form_scores(cell.form, rows)
-    scores = evaluated.scores
+def _evaluate_cell(engine: CellEngine, rows: FloatArray, settled: Criterion | None) -> Outcome:
+    cell = engine.cell
+    certified = cell.certificate is not None
+    evaluated, bounds = engine.first.run(rows, bounded=certified)
+    scores, seconds = evaluated.scores, np.zeros(3)
     tier = np.zeros(len(rows), dtype=np.int8)
     valid = cell.form.valid(evaluated.sq_norms)
-    if cell.certificate is None:
-        bounds = np.zeros_like(scores)
-    else:
-        bounds = form_bounds(cell, evaluated)
-    if settled is None:
-        return scores, bounds, tier, valid
-    tier[~settled(scores, bounds)] = EXACT
-    if cell.has_second_tier:
-        started = perf_counter()
-        still = np.flatnonzero(tier == EXACT)
-        if len(still):
-            better = _second_tier(cell, rows[still], _part(evaluated, still))
-            # Not where its bound is the looser one: `error_bound` promises the first tier's.
-            done = settled(*better) & (better[1] <= bounds[still]).all(axis=1)
-            scores[still[done]], bounds[still[done]] = better[0][done], better[1][done]
-            tier[still[done]] = CUBIC
-        seconds[CUBIC] += perf_counter() - started
-    return scores, bounds, tier, valid
+    finite = bool(np.isfinite(evaluated.sq_norms.sum()))
+    if settled is not None:
+        tier[~settled(scores, scores if bounds is None else bounds)] = EXACT
+        if cell.has_second_tier and bounds is not None:
+            started = perf_counter()
+            _try_second_tier(engine, rows, evaluated, bounds, tier, settled)
+            seconds[CUBIC] = perf_counter() - started
+    return Outcome(scores, bounds, tier, valid, finite, seconds)
 
 
-def _part(evaluated: Evaluated, rows: NDArray[np.intp]) -> Evaluated:
-    kept = None if evaluated.kept is None else evaluated.kept[rows]
-    return Evaluated(evaluated.scores[rows], evaluated.sq_norms[rows], kept)
+def _try_second_tier(
+    engine: CellEngine,
+    rows: FloatArray,
+    evaluated: Evaluated,
+    bounds: FloatArray,
+    tier: NDArray[np.int8],
+    settled: Criterion,
+) -> None:
+    """Improve the open rows in place."""
+    still = np.flatnonzero(tier == EXACT)
+    if not len(still):
+        return
+    kept = None if evaluated.kept is None else evaluated.kept[still]
+    part = Evaluated(evaluated.scores[still], evaluated.sq_norms[still], kept)
+    better = _second_tier(engine, rows[still], part)
+    # Not where its bound is the looser one: `error_bound` promises the first tier's.
+    done = settled(*better) & (better[1] <= bounds[still]).all(axis=1)
+    evaluated.scores[still[done]], bounds[still[done]] = better[0][done], better[1][done]
+    tier[still[done]] = CUBIC
 
 
 def _second_tier(
-    cell: Cell, rows: FloatArray, evaluated: Evaluated
+    engine: CellEngine, rows: FloatArray, evaluated: Evaluated
 ) -> tuple[FloatArray, FloatArray]:
     """Scores and bounds from the untruncated form and the third order, as far as the cell has them.
 
     The third order is evaluated, or bounded along each row's direction.
     """
-    if cell.full is not None:
-        evaluated = form_scores(cell.full, rows)
-        cell = replace(cell, form=cell.full)
-    cubic = cell.cubic
-    if cubic is None:
-        return evaluated.scores, form_bounds(cell, evaluated)
-    U = rows - cell.form.point
+    cell, form = engine.cell, engine.cell.form
+    certificate, cubic = cell.certificate, cell.cubic
+    assert certificate is not None
+    if engine.full is not None:
+        evaluated, bounds = engine.full.run(rows, bounded=cubic is None)
+        form = engine.full.form
+        if bounds is not None:
+            return evaluated.scores, bounds
+    assert cubic is not None
+    U = rows - form.point
     with np.errstate(over="ignore", under="ignore"):
-        damping = np.exp(-cell.form.gamma * evaluated.sq_norms)
+        damping = np.exp(-form.gamma * evaluated.sq_norms)
     if not isinstance(cubic, CubicForm):
-        bounds = form_bounds(cell, evaluated, degree=3)
+        bounds = form_bounds(form, certificate, evaluated, degree=3)
         return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
     Y = U if cubic.basis is None else U @ cubic.basis
     third = cubic_values(cubic.packed, Y)
     with np.errstate(over="ignore", invalid="ignore"):
         third *= damping[:, None]
     third[damping == 0.0] = 0.0
-    scores = evaluated.scores + third
-    bounds = form_bounds(cell, evaluated._replace(scores=scores), degree=3)
+    evaluated = evaluated._replace(scores=evaluated.scores + third)
+    bounds = form_bounds(form, certificate, evaluated, degree=3)
     norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
-    return scores, bounds + cubic.tail_bound(norms, kept, damping)
+    return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)
