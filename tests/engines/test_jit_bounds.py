@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelite.approximation.certificate import Certificate, certify
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.approximation.remainder import lower_gamma
 from kernelite.approximation.rounding import RoundingTerms
 from kernelite.engines import jit
 from kernelite.engines.jit_bounds import prepare_certificate
@@ -17,7 +17,7 @@ from tests.helpers import random_expansion
 
 def random_certificate(
     rng: np.random.Generator, form: QuadraticForm, rho_size: float
-) -> tuple[np.ndarray, RoundingTerms]:
+) -> Certificate:
     k, d = form.n_outputs, form.n_features
     terms = RoundingTerms(
         moments=rng.random((4, k)) * 10.0 ** rng.integers(-3, 4, size=(4, 1)),
@@ -28,15 +28,7 @@ def random_certificate(
         magnitude=np.abs(form.intercept),
         underflow=np.full(k, 1e-290),
     )
-    return rho_size * rng.random(k), terms
-
-
-def slow_bounds(
-    form: QuadraticForm, rho: np.ndarray, terms: RoundingTerms, sq: np.ndarray, scores: np.ndarray
-) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        root = np.sqrt(lower_gamma(3, 2.0 * form.gamma * sq))
-    return rho * root[:, None] + terms.bound(sq, scores)
+    return Certificate(rho_size * rng.random((2, k)), terms)
 
 
 @settings(max_examples=40, deadline=None)
@@ -52,18 +44,18 @@ def test_bounds_are_just_above_the_formula(
 ) -> None:
     rng = np.random.default_rng(seed)
     form = quadratic_form(random_expansion(rng, d=d, k=k, gamma=1.0 / d), rng.normal(size=d))
-    rho, terms = random_certificate(rng, form, rho_size)
+    certificate = random_certificate(rng, form, rho_size)
     rows = form.point + spread * rng.normal(size=(200, d))
     rows[0] = form.point
-    prepared, certificate = jit.prepare(form), prepare_certificate(rho, terms)
-    scores, sq_norms, bounds = jit.bounded_scores(prepared, certificate, rows)
-    slow = slow_bounds(form, rho, terms, sq_norms, scores)
+    prepared, packed = jit.prepare(form), prepare_certificate(certificate)
+    scores, sq_norms, bounds = jit.bounded_scores(prepared, packed, rows)
+    slow = certificate.bound(sq_norms, scores)
     assert (bounds >= slow).all()
     assert (bounds <= slow * 1.0001).all()
     plain, plain_norms = jit.scores(prepared, rows)
     np.testing.assert_array_equal(scores, plain)
     np.testing.assert_array_equal(sq_norms, plain_norms)
-    undecided = jit.open_scores(prepared, certificate, rows)[2]
+    undecided = jit.open_scores(prepared, packed, rows)[2]
     np.testing.assert_array_equal(undecided, ~(np.abs(scores) > bounds).all(axis=1))
 
 
@@ -71,11 +63,11 @@ def test_bounds_are_just_above_the_formula(
 def test_both_sides_of_the_branches(t: float) -> None:
     rng = np.random.default_rng(1)
     form = quadratic_form(random_expansion(rng, d=3, gamma=0.5), np.zeros(3))
-    rho, terms = random_certificate(rng, form, 1.0)
+    certificate = random_certificate(rng, form, 1.0)
     rows = np.zeros((5, 3))
     rows[:, 0] = np.sqrt(t)  # 2 gamma |u|^2 = t
-    got = jit.bounded_scores(jit.prepare(form), prepare_certificate(rho, terms), rows)
-    slow = slow_bounds(form, rho, terms, got[1], got[0])
+    got = jit.bounded_scores(jit.prepare(form), prepare_certificate(certificate), rows)
+    slow = certificate.bound(got[1], got[0])
     assert (got[2] >= slow).all()
     assert (got[2] <= slow * 1.0001).all()
 
@@ -83,6 +75,22 @@ def test_both_sides_of_the_branches(t: float) -> None:
 def test_a_row_with_nan_stays_open() -> None:
     rng = np.random.default_rng(2)
     form = quadratic_form(random_expansion(rng, d=3, gamma=0.5), np.zeros(3))
-    certificate = prepare_certificate(*random_certificate(rng, form, 0.0))
+    certificate = prepare_certificate(random_certificate(rng, form, 0.0))
     rows = np.array([[0.1, 0.2, 0.3], [0.1, np.nan, 0.3]])
     assert jit.open_scores(jit.prepare(form), certificate, rows)[2].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+def test_certificates_of_models(kernel: str) -> None:
+    rng = np.random.default_rng(3)
+    expansion = random_expansion(rng, d=7, k=3, gamma=0.05, kernel=kernel)
+    point = np.zeros(7) if kernel == "poly2" else rng.normal(size=7)
+    form, certificate = quadratic_form(expansion, point), certify(expansion, point)
+    rows = rng.normal(size=(300, 7))
+    scores, sq_norms, bounds = jit.bounded_scores(
+        jit.prepare(form), prepare_certificate(certificate), rows
+    )
+    slow = certificate.bound(sq_norms, scores)
+    assert (bounds >= slow).all()
+    assert (bounds <= slow * 1.0001).all()
+    assert (np.abs(scores - expansion.scores(rows)) <= bounds).all()

@@ -5,8 +5,7 @@ In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k),
 
     g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
 
-M is held as 4 x 4 blocks of its upper triangle: a block takes 16 coefficients in registers along
-all rows of a tile. Twin: `blas.quadratic_scores`.
+Twin: `blas.quadratic_scores`.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.engines.jit_blocks import add_triangle, padded, triangle_blocks
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.engines.jit_exp import exp_nonpositive
 from kernelite.engines.jit_support import array_type, helper, kernel
-from kernelite.engines.jit_tiles import TILE, aligned, load_tile
+from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, load_tile
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
 __all__ = ["MOST_FEATURES", "JitForm", "bounded_scores", "open_scores", "prepare", "scores"]
 
 MOST_FEATURES = 256  # from here on BLAS is faster; measured by benchmarks/kernels.py
-_CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class JitForm:
     def chunk(self) -> int:
         """Rows that a thread should take at a time."""
         work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0
-        return TILE * max(1, int(_CHUNK_WORK / work / TILE))
+        return TILE * max(1, int(CHUNK_WORK / work / TILE))
 
 
 def prepare(form: QuadraticForm) -> JitForm:
@@ -75,14 +74,8 @@ def prepare(form: QuadraticForm) -> JitForm:
     (1, 1, 16)
     """
     d, k = form.n_features, form.n_outputs
-    width = (d + 3) // 4 * 4
-    triangle = np.zeros((k, width, width))
-    triangle[:, :d, :d] = np.triu(form.quadratic) + np.triu(form.quadratic, 1)
-    starts = [(a, b) for a in range(0, width, 4) for b in range(a, width, 4)]
-    blocks = np.empty((k, len(starts), 16))
-    for index, (a, b) in enumerate(starts):
-        blocks[:, index] = triangle[:, a : a + 4, b : b + 4].reshape(k, 16)
-    outputs = np.zeros((k, 2 + width))
+    blocks = triangle_blocks(np.triu(form.quadratic) + np.triu(form.quadratic, 1))
+    outputs = np.zeros((k, 2 + padded(d)))
     outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
     outputs[:, 2 : 2 + d] = form.linear.T
     gamma = form.gamma if form.kernel == "rbf" else 0.0
@@ -184,39 +177,6 @@ def _square_tile(tile: FloatArray, width: int, sq_norms: FloatArray) -> None:
 
 
 @helper
-def _form_tile(
-    tile: FloatArray, width: int, blocks: FloatArray, output: FloatArray, g: FloatArray
-) -> None:
-    """g[r] = c + v.u + u'Mu of a tile's rows."""
-    g[:width] = output[0]
-    index = 0
-    for a in range(0, tile.shape[0], 4):
-        m = blocks[index]
-        m00, m01, m02, m03 = m[0], m[1], m[2], m[3]
-        m11, m12, m13, m22, m23, m33 = m[5], m[6], m[7], m[10], m[11], m[15]
-        v0, v1, v2, v3 = output[a + 2], output[a + 3], output[a + 4], output[a + 5]
-        index += 1
-        for r in range(width):
-            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
-            left = u0 * (v0 + m00 * u0 + m01 * u1 + m02 * u2 + m03 * u3)
-            left += u1 * (v1 + m11 * u1 + m12 * u2 + m13 * u3)
-            g[r] += left + (u2 * (v2 + m22 * u2 + m23 * u3) + u3 * (v3 + m33 * u3))
-        for b in range(a + 4, tile.shape[0], 4):
-            m = blocks[index]
-            m00, m01, m02, m03, m10, m11, m12, m13 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
-            m20, m21, m22, m23 = m[8], m[9], m[10], m[11]
-            m30, m31, m32, m33 = m[12], m[13], m[14], m[15]
-            index += 1
-            for r in range(width):
-                u0, u1, u2, u3 = tile[b, r], tile[b + 1, r], tile[b + 2, r], tile[b + 3, r]
-                left = tile[a, r] * (m00 * u0 + m01 * u1 + m02 * u2 + m03 * u3)
-                left += tile[a + 1, r] * (m10 * u0 + m11 * u1 + m12 * u2 + m13 * u3)
-                right = tile[a + 2, r] * (m20 * u0 + m21 * u1 + m22 * u2 + m23 * u3)
-                right += tile[a + 3, r] * (m30 * u0 + m31 * u1 + m32 * u2 + m33 * u3)
-                g[r] += left + right
-
-
-@helper
 def _damp_tile(exponentials: FloatArray, width: int, intercept: float, g: FloatArray) -> None:
     """g[r] = E g + b; b alone where E is zero, even if g overflowed."""
     for r in range(width):
@@ -265,7 +225,8 @@ def _form_kernel(
         for r in range(count):
             sq_norms[start + r] = squares[r]
         for j in range(k):
-            _form_tile(tile, width, blocks[j], outputs[j], g)
+            g[:width] = outputs[j, 0]
+            add_triangle(tile, width, blocks[j], outputs[j, 2:], g)
             _damp_tile(exponentials, width, outputs[j, 1], g)
             for r in range(count):
                 values[start + r, j] = g[r]

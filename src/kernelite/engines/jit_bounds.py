@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.approximation.rounding import SAFETY, UNIT, RoundingTerms
+from kernelite.approximation.certificate import Certificate
+from kernelite.approximation.rounding import SAFETY, UNIT
 from kernelite.engines.jit_support import helper
 from kernelite.inputs import FloatArray
 
@@ -43,21 +44,18 @@ class JitCertificate:
 NO_CERTIFICATE = JitCertificate(np.empty((0, 8)))
 
 
-def prepare_certificate(rho: FloatArray, rounding: RoundingTerms) -> JitCertificate:
-    """Pack the constants of a second-order form's certificate.
-
-    Parameters
-    ----------
-    rho : ndarray of shape (k,)
-        Norms of the remainder from the third order on.
-    rounding : RoundingTerms
+def prepare_certificate(certificate: Certificate) -> JitCertificate:
+    """Pack what bounds the second-order form.
 
     Examples
     --------
-    >>> terms = RoundingTerms(np.ones((4, 1)), 9.0, 6.0, 1.0, 0.5, np.ones(1), np.zeros(1))
-    >>> prepare_certificate(np.array([0.25]), terms).numbers.shape
+    >>> from kernelite.approximation.certificate import certify
+    >>> from kernelite.expansion import KernelExpansion
+    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
+    >>> prepare_certificate(certify(one, np.zeros(1))).numbers.shape
     (1, 8)
     """
+    rho, rounding = certificate.rho[0], certificate.rounding
     unit = SAFETY * UNIT
     numbers = np.empty((len(rho), 8))
     numbers[:, 0] = rho

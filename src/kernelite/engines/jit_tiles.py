@@ -15,9 +15,10 @@ from numba.core import types
 from kernelite.engines.jit_support import helper, instruction
 from kernelite.inputs import FloatArray
 
-__all__ = ["TILE", "aligned", "load_tile"]
+__all__ = ["CHUNK_WORK", "TILE", "aligned", "load_tile"]
 
 TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
+CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
 _LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
 # What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.
 _SHUFFLES = (
