@@ -231,7 +231,8 @@ def _form_kernel(
             for r in range(count):
                 values[start + r, j] = g[r]
             if len(certificate) > 0:
-                bound_tile(squares, exponentials, g, gamma, certificate[j], width, bound)
+                numbers = certificate[j]
+                bound_tile(squares, squares, exponentials, g, gamma, 0.0, numbers, width, bound)
                 if len(bounds) > 0:
                     for r in range(count):
                         bounds[start + r, j] = bound[r]

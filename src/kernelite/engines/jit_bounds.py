@@ -71,27 +71,36 @@ def prepare_certificate(certificate: Certificate) -> JitCertificate:
 @helper
 def bound_tile(
     sq_norms: FloatArray,
+    reach: FloatArray,
     exponentials: FloatArray,
     scores: FloatArray,
     gamma: float,
+    slack: float,
     numbers: FloatArray,
     width: int,
     bounds: FloatArray,
 ) -> None:
-    """bounds[r] of the rows r < width of a tile; `numbers` are one output's."""
+    """bounds[r] of the rows r < width of a tile; `numbers` are one output's.
+
+    `reach` is |u|^2, or what stands for it where the shift is folded (see jit_sparse.py); there
+    |u|^2 may be off by `slack` times it.
+    """
     rho, a0, a1, a2 = numbers[0], numbers[1], numbers[2], numbers[3]
     at_zero, growth, relative, absolute = numbers[4], numbers[5], numbers[6], numbers[7]
     for r in range(width):
-        square, E = sq_norms[r], exponentials[r]
+        square, E = reach[r], exponentials[r]
         exponent = gamma * square
-        t = 2.0 * exponent
+        off = 2.0 * slack * exponent
+        t = 2.0 * gamma * sq_norms[r] + off
         E2 = E * E
         series = _S7 + t * (_S8 + t * _S9)
         series = _S4 + t * (_S5 + t * (_S6 + t * series))
         series = _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
         # sqrt(P) = t sqrt(t series E^2): t^3 would underflow for t < 1e-108.
         near = t < 1.0
-        root = np.sqrt(t * series * E2 if near else 1.0 - E2 * (1.0 + t * (1.0 + 0.5 * t)))
+        root = np.sqrt(
+            t * series * E2 if near else 1.0 - E2 * (1.0 - off) * (1.0 + t * (1.0 + 0.5 * t))
+        )
         remainder = rho * (t * root if near else root)
         amplitude = E * (a0 + a1 * np.sqrt(square) + a2 * square)
         grown = (at_zero + growth * exponent) * amplitude
