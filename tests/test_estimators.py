@@ -117,12 +117,14 @@ def test_an_outlier_detector_follows_its_svm(iris) -> None:
 def test_probabilities_appear_only_where_the_svm_learns_them(iris) -> None:
     X, y = iris
     assert not hasattr(CompiledClassifier(SVC()), "predict_proba")
+    assert not hasattr(CompiledClassifier(SVC()), "predict_log_proba")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # scikit-learn 1.8 deprecates the switch
         inner = SVC(gamma=0.05, probability=True, random_state=0)
         meta = CompiledClassifier(inner, guarantee="exact").fit(X, y)
         expected = meta.estimator_.predict_proba(X)
     np.testing.assert_allclose(meta.predict_proba(X), expected, atol=1e-6)
+    np.testing.assert_allclose(np.exp(meta.predict_log_proba(X)), expected, atol=1e-6)
 
 
 def test_sparse_rows_give_what_dense_rows_give(iris) -> None:

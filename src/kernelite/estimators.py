@@ -24,6 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelite.compiler import compile
+from kernelite.head import OutlierHead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,6 +237,21 @@ class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[m
         rows = self._rows(X)
         return self.compiled_.predict_proba(rows)
 
+    @_if_inner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of the class probabilities, shape (m, K).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m, K)
+        """
+        rows = self._rows(X)
+        return self.compiled_.predict_log_proba(rows)
+
 
 class CompiledRegressor(RegressorMixin, _CompiledEstimator):  # type: ignore[misc]
     """An SVM regressor that predicts with its compiled form.
@@ -303,8 +319,10 @@ class CompiledOutlierDetector(OutlierMixin, _CompiledEstimator):  # type: ignore
     @property
     def offset_(self) -> float:
         """What separates `score_samples` from `decision_function`."""
-        check_is_fitted(self, "estimator_")
-        return float(np.asarray(self.estimator_.offset_).item())
+        check_is_fitted(self, "compiled_")
+        head = self.compiled_.head
+        assert isinstance(head, OutlierHead)
+        return head.offset
 
     @_if_inner_has("decision_function")
     def decision_function(self, X: Any) -> FloatArray:
@@ -333,4 +351,5 @@ class CompiledOutlierDetector(OutlierMixin, _CompiledEstimator):  # type: ignore
         -------
         ndarray of shape (m,)
         """
-        return self.decision_function(X) + self.offset_
+        rows = self._rows(X)
+        return self.compiled_.score_samples(rows)
