@@ -48,7 +48,7 @@ class FormEngine:
         assert isinstance(form, QuadraticForm)
         bounds = jit_bounds.NO_CERTIFICATE
         if certificate is not None:
-            bounds = jit_bounds.prepare_certificate(certificate.rho[0], certificate.rounding)
+            bounds = jit_bounds.prepare_certificate(certificate)
         return cls(form, certificate, (jit.prepare(form), bounds))
 
     def run(self, rows: FloatArray, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
