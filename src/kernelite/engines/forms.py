@@ -5,7 +5,9 @@ In: a cell's form and certificate, once; then dense rows. Out: scores, |u|^2, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kernelite.approximation.cells import Cell
 from kernelite.approximation.certificate import Certificate
@@ -28,46 +30,69 @@ class FormEngine:
     ----------
     form : QuadraticForm or SpectralForm
     certificate : Certificate, optional
-    fused : tuple, optional
-        The form and the certificate laid out for the kernel.
+    fused : Fused, optional
+        The same laid out for the kernel.
     """
 
     form: QuadraticForm | SpectralForm
     certificate: Certificate | None
-    fused: tuple[object, object] | None = None
+    fused: Fused | None = None
 
     @classmethod
     def prepare(cls, cell: Cell, *, fused: bool = True) -> FormEngine:
         """Lay out what the kernel needs; `fused=False` asks for BLAS."""
-        form, certificate = cell.form, cell.certificate
-        suits = isinstance(form, QuadraticForm) and form.n_features <= FUSED_FEATURES
-        if not (fused and suits and jit_available()):
-            return cls(form, certificate)
-        from kernelite.engines import jit, jit_bounds
-
-        assert isinstance(form, QuadraticForm)
-        bounds = jit_bounds.NO_CERTIFICATE
-        if certificate is not None:
-            bounds = jit_bounds.prepare_certificate(certificate)
-        return cls(form, certificate, (jit.prepare(form), bounds))
+        form = cell.form
+        pays = isinstance(form, SpectralForm) or form.n_features <= FUSED_FEATURES
+        ready = Fused.prepare(cell) if fused and pays and jit_available() else None
+        return cls(form, cell.certificate, ready)
 
     def run(self, rows: FloatArray, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """Scores of the rows, and bounds on their errors if `bounded`."""
-        if self.fused is None:
-            evaluated = form_scores(self.form, rows)
-            return evaluated, self.bounds(evaluated) if bounded else None
-        from kernelite.engines import jit
-
-        form, certificate = self.fused
+        if self.fused is not None:
+            return self.fused.run(rows, bounded)
+        evaluated = form_scores(self.form, rows)
         if not bounded:
-            return Evaluated(*jit.scores(form, rows)), None  # type: ignore[arg-type]
-        scores, sq_norms, bounds = jit.bounded_scores(form, certificate, rows)  # type: ignore[arg-type]
-        return Evaluated(scores, sq_norms), bounds
-
-    def bounds(self, evaluated: Evaluated) -> FloatArray:
-        """The certificate of scores of this form."""
+            return evaluated, None
         assert self.certificate is not None
-        return form_bounds(self.form, self.certificate, evaluated)
+        return evaluated, form_bounds(self.form, self.certificate, evaluated)
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """A form and its certificate laid out for the fused kernels."""
+
+    form: Any
+    certificate: Any
+    run_kernel: Callable[..., tuple[Evaluated, FloatArray | None]]
+
+    @classmethod
+    def prepare(cls, cell: Cell) -> Fused:
+        """Load the kernels and lay out the cell's first tier."""
+        from kernelite.engines import jit, jit_bounds, jit_spectral
+
+        certificate = jit_bounds.NO_CERTIFICATE
+        if cell.certificate is not None:
+            certificate = jit_bounds.prepare_certificate(cell.certificate)
+        if isinstance(cell.form, SpectralForm):
+            return cls(jit_spectral.prepare(cell.form), certificate, jit_spectral.scores)
+        return cls(jit.prepare(cell.form), certificate, _full_scores)
+
+    def run(self, rows: FloatArray, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
+        """As `FormEngine.run`."""
+        if bounded:
+            return self.run_kernel(self.form, rows, self.certificate)
+        return self.run_kernel(self.form, rows)
+
+
+def _full_scores(
+    form: Any, rows: FloatArray, certificate: Any = None
+) -> tuple[Evaluated, FloatArray | None]:
+    from kernelite.engines import jit
+
+    if certificate is None:
+        return Evaluated(*jit.scores(form, rows)), None
+    scores, sq_norms, bounds = jit.bounded_scores(form, certificate, rows)
+    return Evaluated(scores, sq_norms), bounds
 
 
 def form_bounds(

@@ -19,8 +19,8 @@ from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.jit_blocks import add_triangle, padded, triangle_blocks
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.engines.jit_exp import exp_nonpositive
-from kernelite.engines.jit_support import array_type, helper, kernel
-from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, load_tile
+from kernelite.engines.jit_support import array_type, kernel
+from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, damp_tile, load_tile, square_tile
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
@@ -166,24 +166,6 @@ def _run(
     for_each_chunk(part, m, chunk)
 
 
-@helper
-def _square_tile(tile: FloatArray, width: int, sq_norms: FloatArray) -> None:
-    """|u|^2 of a tile's rows."""
-    sq_norms[:width] = 0.0
-    for a in range(0, tile.shape[0], 4):
-        for r in range(width):
-            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
-            sq_norms[r] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
-
-
-@helper
-def _damp_tile(exponentials: FloatArray, width: int, intercept: float, g: FloatArray) -> None:
-    """g[r] = E g + b; b alone where E is zero, even if g overflowed."""
-    for r in range(width):
-        E = exponentials[r]
-        g[r] = (0.0 if E == 0.0 else E * g[r]) + intercept
-
-
 @kernel(
     array_type(2),
     array_type(1),
@@ -219,7 +201,7 @@ def _form_kernel(
         count = min(TILE, m - start)
         width = (count + 7) // 8 * 8
         load_tile(rows, start, count, point, tile)
-        _square_tile(tile, width, squares)
+        square_tile(tile, width, squares)
         for r in range(width):
             exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
         for r in range(count):
@@ -227,7 +209,7 @@ def _form_kernel(
         for j in range(k):
             g[:width] = outputs[j, 0]
             add_triangle(tile, width, blocks[j], outputs[j, 2:], g)
-            _damp_tile(exponentials, width, outputs[j, 1], g)
+            damp_tile(exponentials, width, outputs[j, 1], g)
             for r in range(count):
                 values[start + r, j] = g[r]
             if len(certificate) > 0:

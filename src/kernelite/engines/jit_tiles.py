@@ -15,7 +15,7 @@ from numba.core import types
 from kernelite.engines.jit_support import helper, instruction
 from kernelite.inputs import FloatArray
 
-__all__ = ["CHUNK_WORK", "TILE", "aligned", "load_tile"]
+__all__ = ["CHUNK_WORK", "TILE", "aligned", "damp_tile", "load_tile", "square_tile"]
 
 TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
 CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
@@ -119,3 +119,21 @@ def load_tile(rows: FloatArray, start: int, count: int, point: FloatArray, tile:
     for r in range(whole, count):
         for j in range(d):
             tile[j, r] = rows[start + r, j] - point[j]
+
+
+@helper
+def square_tile(tile: FloatArray, width: int, sq_norms: FloatArray) -> None:
+    """|u|^2 of a tile's rows."""
+    sq_norms[:width] = 0.0
+    for a in range(0, tile.shape[0], 4):
+        for r in range(width):
+            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
+            sq_norms[r] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
+
+
+@helper
+def damp_tile(exponentials: FloatArray, width: int, intercept: float, g: FloatArray) -> None:
+    """g[r] = E g + b; b alone where E is zero, even if g overflowed."""
+    for r in range(width):
+        E = exponentials[r]
+        g[r] = (0.0 if E == 0.0 else E * g[r]) + intercept

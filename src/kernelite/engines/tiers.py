@@ -18,6 +18,7 @@ from kernelite.approximation.cubic import CubicForm
 from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.forms import FormEngine, form_bounds
+from kernelite.engines.jit_support import jit_available
 from kernelite.inputs import FloatArray
 
 __all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "Tiers", "evaluate"]
@@ -54,11 +55,22 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class CellEngine:
-    """A cell's first tier, and the full form that its second tier may start from."""
+    """A cell's first tier, and what its second tier may use: the full form, the third order."""
 
     cell: Cell
     first: FormEngine
     full: FormEngine | None
+    third: Callable[[FloatArray], FloatArray] | None
+
+    @classmethod
+    def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
+        """Lay out the forms of one cell."""
+        full = third = None
+        if cell.full is not None:
+            full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
+        if isinstance(cell.cubic, CubicForm):
+            third = _cubic_engine(cell.cubic, fused)
+        return cls(cell, FormEngine.prepare(cell, fused=fused), full, third)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +83,17 @@ class Tiers:
     @classmethod
     def prepare(cls, approximation: Approximation, *, fused: bool = True) -> Tiers:
         """Choose and lay out an engine for each form; `fused=False` keeps to BLAS."""
-        engines = []
-        for cell in approximation.cells:
-            full = None
-            if cell.full is not None:
-                full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
-            engines.append(CellEngine(cell, FormEngine.prepare(cell, fused=fused), full))
-        return cls(approximation, tuple(engines))
+        cells = approximation.cells
+        return cls(approximation, tuple(CellEngine.prepare(cell, fused=fused) for cell in cells))
+
+
+def _cubic_engine(cubic: CubicForm, fused: bool) -> Callable[[FloatArray], FloatArray]:
+    if not (fused and jit_available()):
+        return lambda Y: cubic_values(cubic.packed, Y)
+    from kernelite.engines import jit_cubic
+
+    prepared = jit_cubic.prepare_cubic(cubic.packed, cubic.rank)
+    return lambda Y: jit_cubic.cubic_values(prepared, Y)
 
 
 def evaluate(
@@ -197,7 +213,8 @@ def _second_tier(
         bounds = form_bounds(form, certificate, evaluated, degree=3)
         return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
     Y = U if cubic.basis is None else U @ cubic.basis
-    third = cubic_values(cubic.packed, Y)
+    assert engine.third is not None
+    third = engine.third(Y)
     with np.errstate(over="ignore", invalid="ignore"):
         third *= damping[:, None]
     third[damping == 0.0] = 0.0
