@@ -155,6 +155,11 @@ class _Task:
     def expansion(self) -> KernelExpansion:
         return self.source.expansion
 
+    @property
+    def mapped(self) -> bool:
+        """Whether rows come through an affine map."""
+        return self.source.input_map is not None
+
     def exact(self) -> dict[str, Any]:
         chosen = exact_candidate(self.expansion, "asked for")
         return {
@@ -169,7 +174,7 @@ class _Task:
         self._refuse_large_form()
         form = quadratic_form(self.expansion, point)
         cut = self._cut(form, rank)
-        proof = certify(self.expansion, point) if certificate else None
+        proof = certify(self.expansion, point, mapped=self.mapped) if certificate else None
         approximation = Approximation((Cell(cut, proof),))
         chosen = Candidate(
             form_name(cut),
@@ -191,6 +196,7 @@ class _Task:
                 sample,
                 label_settles(self.source.head, tolerances),
                 max_bytes=self.max_bytes,
+                mapped=self.mapped,
                 cells=self.cells,
                 random_state=self.random_state,
                 choose=measured_plan if measure else None,

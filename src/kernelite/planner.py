@@ -15,14 +15,19 @@ import numpy as np
 from kernelite.approximation.cells import Approximation, Cell, cell_points
 from kernelite.approximation.certificate import Certificate, certify
 from kernelite.approximation.cubic import CubicForm, cubic_form, cubic_tensor, packed_size
-from kernelite.approximation.directional import DirectionalBound, cubic_gram, directional_bound
+from kernelite.approximation.directional import (
+    DirectionalBound,
+    cubic_gram,
+    directional_bound,
+    gram_slack,
+)
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.approximation.rounding import UNIT
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
+from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 from kernelite.plan import Candidate, Plan
@@ -33,10 +38,11 @@ __all__ = ["Option", "exact_candidate", "form_name", "plan_certified", "truncate
 RANKS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CUBIC_RANKS = (16, 32, 64)
 CELL_COUNTS = (4, 16)
-TENSOR_BYTES = 128 * 2**20  # the most a dense third-order tensor may take while compiling
+TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
+LARGEST_CUBIC = 1e100  # entry of a third-order tensor: its square is still far from overflow
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
 Tell: TypeAlias = Callable[[float], None]
 
@@ -50,10 +56,14 @@ class Option:
     nanoseconds: float
     open_share: float
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return array_bytes(self.approximation)
+
     def candidate(self, verdict: str = "") -> Candidate:
         """Its line in the plan."""
-        nbytes = array_bytes(self.approximation)
-        return Candidate(self.name, self.nanoseconds, self.open_share, nbytes, verdict)
+        return Candidate(self.name, self.nanoseconds, self.open_share, self.nbytes, verdict)
 
 
 Measure: TypeAlias = Callable[
@@ -68,6 +78,7 @@ def plan_certified(
     settles: Settles,
     *,
     max_bytes: int,
+    mapped: bool = False,
     cells: int | None = None,
     random_state: int = 0,
     choose: Measure | None = None,
@@ -84,6 +95,8 @@ def plan_certified(
     settles : callable
         Which rows the guarantee accepts.
     max_bytes : int
+    mapped : bool
+        Whether rows come through an affine map.
     cells : int, optional
         Ask for this many cells instead of letting the plan choose.
     random_state : int
@@ -93,7 +106,7 @@ def plan_certified(
     tell : callable
         Told the share of the work that is done.
     """
-    search = _Search(expansion, sample, settles, max_bytes)
+    search = _Search(expansion, sample, settles, max_bytes, mapped)
     options: list[Option] = []
     if cells is None or cells == 1:
         for index, (name, point) in enumerate(points.items()):
@@ -104,6 +117,7 @@ def plan_certified(
     elif options and search.cells_may_pay(min(options, key=_cost)):
         for count in CELL_COUNTS:
             options += search.cells(count, random_state, lambda share: None)
+    options = [option for option in options if option.nbytes <= max_bytes]
     exact_nanoseconds = exact_cost(expansion)
     if choose is not None and options:
         engine = ExactEngine.prepare(expansion)
@@ -147,10 +161,15 @@ class _Search:
     """Builds options and costs them on the sample."""
 
     def __init__(
-        self, expansion: KernelExpansion, sample: FloatArray, settles: Settles, max_bytes: int
+        self,
+        expansion: KernelExpansion,
+        sample: FloatArray,
+        settles: Settles,
+        max_bytes: int,
+        mapped: bool,
     ) -> None:
         self.expansion, self.sample, self.settles = expansion, sample, settles
-        self.max_bytes = max_bytes
+        self.max_bytes, self.mapped = max_bytes, mapped
         self.notes: list[str] = []
 
     def about(self, point: FloatArray, where: str, tell: Tell) -> list[Option]:
@@ -160,8 +179,12 @@ class _Search:
             needed = 8 * k * d * d / 2**20
             self.notes.append(f"A form {where} needs {needed:,.0f} MB, more than `max_bytes`.")
             return []
-        form = quadratic_form(self.expansion, point)
-        certificate = certify(self.expansion, point, progress=tell)
+        try:
+            form = quadratic_form(self.expansion, point)
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No form {where}: {error}")
+            return []
         options = []
         for cut in self._forms(form):
             name = f"{form_name(cut)} {where}"
@@ -209,21 +232,31 @@ class _Search:
         if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel == "poly2":
             return []
         points = cell_points(self.sample, count, random_state)
+        try:
+            return self._cells(points, tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No cells: {error}")
+            return []
+
+    def _cells(self, points: FloatArray, tell: Tell) -> list[Option]:
+        d, k = self.expansion.n_features, self.expansion.n_outputs
         plain, cubics = [], []
         with_cubic = packed_size(d) * k * 8 * len(points) <= self.max_bytes // 2
-        with_cubic = with_cubic and 8 * d**3 <= TENSOR_BYTES
+        with_cubic = with_cubic and 8 * d**3 * k <= TENSOR_BYTES
         for index, point in enumerate(points):
             share = _between(tell, index / len(points), (index + 1) / len(points))
             form = quadratic_form(self.expansion, point)
-            cell = Cell(form, certify(self.expansion, point, progress=share))
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=share)
+            cell = Cell(form, certificate)
             plain.append(cell)
+            with_cubic = with_cubic and _third_order_fits(certificate)
             if with_cubic:
                 rank = d if d <= CUBIC_RANKS[-1] else CUBIC_RANKS[-1]
                 cubic = cubic_form(self._tensors(point), rank)
                 cubics.append(replace(cell, cubic=cubic))
         name = f"{len(points)} cells, {form_name(plain[0].form)}"
         options = [self.option(name, plain)]
-        if cubics:
+        if with_cubic:
             options.append(self.option(f"{name}, {_cubic_name(cubics[0].cubic)}", cubics))
         return options
 
@@ -242,11 +275,11 @@ class _Search:
     ) -> Iterator[tuple[str, CubicForm | DirectionalBound]]:
         if whole.open_share == 0.0 or self.expansion.kernel == "poly2":
             return
-        if not self._fourth_order_could_settle(whole):
+        if not (_third_order_fits(certificate) and self._fourth_order_could_settle(whole)):
             return
         d, k = self.expansion.n_features, self.expansion.n_outputs
         grams: list[FloatArray] = []
-        if 8 * d**3 * min(k, 2) <= TENSOR_BYTES and 8 * d**3 * k <= 8 * TENSOR_BYTES:
+        if 8 * d**3 * k <= TENSOR_BYTES:
             tensors = self._tensors(point)
             for rank in (*(r for r in CUBIC_RANKS if r < d), d):
                 if packed_size(rank) * 8 * k <= self.max_bytes // 2:
@@ -256,9 +289,7 @@ class _Search:
         elif self.expansion.n_centers**2 * d * k < CELLS_BUDGET:
             grams = [cubic_gram(self.expansion, point, output) for output in range(k)]
         if grams:
-            # Rounding of G: sums over pairs of centers, relative to the square of a_3.
-            size = certificate.rounding.moments[3] ** 2
-            slack = UNIT * (2 * certificate.rounding.sums + 8 * d) * size
+            slack = gram_slack(self.expansion, certificate.rounding)
             bound = directional_bound(grams, min(d, CUBIC_RANKS[1]), slack)
             yield "directional bound", bound
 
@@ -267,8 +298,10 @@ class _Search:
         cell = best.approximation.cells[0]
         probe = evaluate(Tiers.prepare(best.approximation, fused=False), None, self.sample, None)
         assert cell.certificate is not None
-        U = self.sample - cell.form.point
-        bounds = cell.certificate.bound(np.einsum("ij,ij->i", U, U), probe.scores, 3)
+        with np.errstate(over="ignore"):
+            U = self.sample - cell.form.point
+            sq_norms = np.einsum("ij,ij->i", U, U)
+        bounds = cell.certificate.bound(sq_norms, probe.scores, 3)
         still = ~self.settles(probe.scores, bounds)
         return float(still.mean()) < 0.9 * best.open_share
 
@@ -326,6 +359,11 @@ def _cubic_name(cubic: object) -> str:
     if isinstance(cubic, CubicForm):
         return "cubic" if cubic.basis is None else f"cubic on {cubic.rank} directions"
     return "directional bound"
+
+
+def _third_order_fits(certificate: Certificate) -> bool:
+    """Whether coefficients are not so large that squares of the third order overflow."""
+    return bool(certificate.rounding.moments[3].max(initial=0.0) < LARGEST_CUBIC)
 
 
 def _rank_pays(rank: int, d: int, k: int) -> bool:

@@ -45,7 +45,9 @@ class Runner:
         """Lay out the engines."""
         return cls(
             None if approximation is None else Tiers.prepare(approximation),
-            None if expansion is None else ExactEngine.prepare(expansion),
+            None
+            if expansion is None
+            else ExactEngine.prepare(expansion, mapped=input_map is not None),
             input_map,
         )
 

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.remainder import lower_gamma, remainder_norms
-from kernelite.approximation.rounding import TINY, RoundingTerms, round_up, row_rounding
-from kernelite.errors import InputError
+from kernelite.approximation.rounding import TINY, UNIT, RoundingTerms, round_up, row_rounding
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
 
 __all__ = ["Certificate", "certify", "rounding_terms"]
 
 BLOCK_ELEMENTS = 1 << 20
+LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +50,9 @@ class Certificate:
         rounding = self.rounding
         total = rounding.bound(sq_norms, scores, degree)
         if self.rho.any():
-            # |u|^2 errs by (d + 5) u relatively and P grows with it.
+            # |u|^2 errs by (d + 2) u relatively, 2 gamma |u|^2 by one more, and P grows with it.
             with np.errstate(over="ignore"):
-                x = 2.0 * rounding.gamma * sq_norms * (1.0 + 1e-12)
+                x = 2.0 * rounding.gamma * sq_norms * (1.0 + 4.0 * rounding.per_square * UNIT)
             total += np.sqrt(lower_gamma(degree + 1, x))[:, None] * self.rho[degree - 2]
         return total
 
@@ -60,9 +61,20 @@ def certify(
     expansion: KernelExpansion,
     point: FloatArray,
     *,
+    mapped: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Certificate:
     """Compute the certificate of `expansion` about `point`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    point : ndarray of shape (d,)
+        p.
+    mapped : bool
+        Whether rows come through an affine map, whose rounding then counts.
+    progress : callable, optional
+        Told the share that is done, from time to time.
 
     Examples
     --------
@@ -74,42 +86,68 @@ def certify(
         rho = np.zeros((2, expansion.n_outputs))
     else:
         rho = remainder_norms(expansion, point, progress=progress)
-    return Certificate(rho, rounding_terms(expansion, point))
+    if not np.isfinite(rho).all():
+        raise UnsupportedModelError(
+            "the certificate of this model overflows: its coefficients are too large; divide them "
+            "and the intercept by a common factor."
+        )
+    return Certificate(rho, rounding_terms(expansion, point, mapped=mapped))
 
 
-def rounding_terms(expansion: KernelExpansion, point: FloatArray) -> RoundingTerms:
+def rounding_terms(
+    expansion: KernelExpansion, point: FloatArray, *, mapped: bool = False
+) -> RoundingTerms:
     """Absolute moments of the centers about `point`, and the lengths of the sums over them."""
-    n, d, gamma = expansion.n_centers, expansion.n_features, expansion.gamma
-    polynomial = expansion.kernel == "poly2"
-    sums = np.zeros((4, expansion.n_outputs))
-    radius_sq = 0.0
-    for block in row_blocks(n, max(1, BLOCK_ELEMENTS // max(d, 1))):
-        S = dense_block(expansion.centers, block) - point
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", S, S)
-            size = np.ones(len(S)) if polynomial else np.exp(-gamma * squares)
-            norms = np.sqrt(squares)
-            powers = np.stack([np.where(size > 0, size * norms**m, 0.0) for m in range(4)])
-        sums += powers @ np.abs(expansion.coefficients[block])
-        radius_sq = max(radius_sq, float(squares.max(initial=0.0)))
-    if polynomial:
-        beta = abs(expansion.coef0)
-        factors = [beta**2, 2.0 * beta * gamma, gamma**2, 0.0]
-    else:
-        factors = [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]
-    total = np.abs(expansion.coefficients).sum(axis=0)
-    absolute = TINY * (1.0 + total)
-    if not polynomial:
-        reach = math.sqrt(radius_sq) + math.hypot(*point)
-        absolute = absolute + row_rounding(total, gamma, reach)
+    n, d = expansion.n_centers, expansion.n_features
+    gamma = 0.0 if expansion.kernel == "poly2" else expansion.gamma
+    sums, radius_sq = _absolute_sums(expansion, point, gamma)
+    with np.errstate(over="ignore"):
+        # An overflow to infinity is sound. The floor is for products that underflow in a
+        # polynomial, where no exponential keeps |u| small: u times it is TINY (1 + |u| + |u|^2).
+        total = np.abs(expansion.coefficients).sum(axis=0)
+        moments = round_up(sums * np.array(_factors(expansion))[:, None]) * (1.0 + 1e-9)
+        moments += TINY / UNIT * (1.0 + total)
+        absolute = TINY * (1.0 + total)
+        if mapped and gamma:
+            absolute += row_rounding(total, gamma, math.sqrt(radius_sq) + math.hypot(*point))
     return RoundingTerms(
-        moments=round_up(sums * np.array(factors)[:, None]) * (1.0 + 1e-9),
+        moments=moments,
         # 72: exponentials, and for a polynomial the two roundings of a mapped row, squared.
         # 4 sqrt(d) (d + 5): products with a basis V, whose rounding grows like sqrt(r) |u|.
         sums=float(n + 3 * d + 72 + 4.0 * math.sqrt(d) * (d + 5)),
         per_square=float(d + 5),
-        radius_sq=min(radius_sq, 1e300),
-        gamma=0.0 if polynomial else gamma,
+        radius_sq=min(radius_sq, LARGEST_EXPONENT / gamma) if gamma else 0.0,
+        gamma=gamma,
         magnitude=np.abs(expansion.intercept),
         underflow=absolute,
     )
+
+
+def _absolute_sums(
+    expansion: KernelExpansion, point: FloatArray, gamma: float
+) -> tuple[FloatArray, float]:
+    """sum_i |w_i| |s_i|^m for m = 0 to 3 (2 without an exponential), and max |s_i|^2."""
+    sums = np.zeros((4, expansion.n_outputs))
+    radius_sq = 0.0
+    orders = 4 if gamma else 3
+    for block in row_blocks(
+        expansion.n_centers, max(1, BLOCK_ELEMENTS // max(expansion.n_features, 1))
+    ):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            S = dense_block(expansion.centers, block) - point
+            squares = np.einsum("ij,ij->i", S, S)
+            size = np.exp(-gamma * squares) if gamma else np.ones(len(S))
+            norms = np.sqrt(squares)
+            powers = np.stack([np.where(size > 0, size * norms**m, 0.0) for m in range(orders)])
+            sums[:orders] += powers @ np.abs(expansion.coefficients[block])
+        radius_sq = max(radius_sq, float(squares.max(initial=0.0)))
+    return sums, radius_sq
+
+
+def _factors(expansion: KernelExpansion) -> list[float]:
+    """What the sums are multiplied with to give the moments."""
+    gamma = expansion.gamma
+    if expansion.kernel == "poly2":
+        beta = abs(expansion.coef0)
+        return [beta**2, 2.0 * beta * gamma, gamma**2, 0.0]
+    return [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]

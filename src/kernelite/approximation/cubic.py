@@ -4,17 +4,24 @@
     T = (2 gamma)^3 / 6 sum_i w_i s_i (x) s_i (x) s_i
 
 T is held packed, sum_{a<=b<=c} t_abc u_a u_b u_c, in full or on the r leading eigenvectors Q of
-G = T_(1) T_(1)'. There, with y = Q'u and v = u - Qy, what is missing is at most
-tail |v| (|u|^2 + |u| |y| + |y|^2), where tail^2 is the next eigenvalue of G.
+G = T_(1) T_(1)'. There, with y = Q'u and v = u - Qy,
+
+    T(u, u, u) - T(Qy, Qy, Qy) = T(v, u, u) + T(Qy, v, u) + T(Qy, Qy, v)
+    |T(v, a, b)| <= sqrt(v'Gv) |a| |b|,   sqrt(v'Gv) <= tail |v| + slack |u|
+
+where tail^2 is the largest eigenvalue of G beyond Q; slack is for Q'Q not being I, and for the
+rounding of T on Q: three products of length d, so 3 (d + 2) r^(3/2) u |T|.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelite.approximation.rounding import UNIT, round_up
+from kernelite.approximation.spectral import frobenius, skewness
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
@@ -34,13 +41,16 @@ class CubicForm:
         t_abc for a <= b <= c in lexicographic order, multiplicities folded in.
     basis : ndarray of shape (d, r), optional
         Q; None means r = d and the tensor in full.
-    tail : ndarray of shape (k,)
+    tail, slack : ndarray of shape (k,)
         Zero for a full tensor; rounded up.
+    rank : int
+        r.
     """
 
     packed: FloatArray
     basis: FloatArray | None
     tail: FloatArray
+    slack: FloatArray
     rank: int
 
     def __post_init__(self) -> None:
@@ -51,8 +61,10 @@ class CubicForm:
             )
         if self.basis is not None and (self.basis.ndim != 2 or self.basis.shape[1] != self.rank):
             raise InputError(f"`basis` of a cubic form must have {self.rank} columns.")
-        if self.tail.ndim != 1 or not (self.tail >= 0).all():
-            raise InputError("`tail` of a cubic form must be a list of numbers, none negative.")
+        for name in ("tail", "slack"):
+            array = getattr(self, name)
+            if array.shape != (len(self.packed),) or not (array >= 0).all():
+                raise InputError(f"`{name}` of a cubic form must hold numbers, none negative.")
 
     @property
     def n_features(self) -> int:
@@ -74,13 +86,15 @@ class CubicForm:
         """
         if self.basis is None:
             return np.zeros((len(norms), len(self.tail)))
+        d, r = self.basis.shape
         with np.errstate(over="ignore", invalid="ignore"):
-            # |v|^2 by difference errs by 2 (d + 8) u |u|^2; adding that keeps it an upper bound.
-            slack = 8.0 * (len(self.basis) + 8) * UNIT * norms**2
-            rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + slack)
-            reach = rest * (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
-        reach[damping == 0.0] = 0.0
-        return reach[:, None] * self.tail
+            # |u|^2 - |y|^2 errs by that much.
+            hidden = 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT * norms**2
+            rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + hidden)
+            reach = (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
+            bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)
+        bound[damping == 0.0] = 0.0  # in the underflow term
+        return bound
 
 
 def packed_size(rank: int) -> int:
@@ -131,21 +145,30 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
     d, k = tensors[0].shape[0], len(tensors)
     if rank >= d:
         packed = np.stack([pack(tensor) for tensor in tensors])
-        return CubicForm(packed, None, np.zeros(k), d)
-    grams = [t.reshape(d, d * d) @ t.reshape(d, d * d).T for t in tensors]
-    total = sum(gram / (np.trace(gram) or 1.0) for gram in grams)
-    _, vectors = np.linalg.eigh(np.asarray(total))
+        return CubicForm(packed, None, np.zeros(k), np.zeros(k), d)
+    sizes = np.array([frobenius(tensor) for tensor in tensors])
+    grams = [_unit_gram(tensor, size) for tensor, size in zip(tensors, sizes)]
+    _, vectors = np.linalg.eigh(sum(grams, np.zeros((d, d))))
     Q = np.ascontiguousarray(vectors[:, d - rank :])
     outside = np.eye(d) - Q @ Q.T
     tail = np.empty(k)
     for j, gram in enumerate(grams):
         rest = outside @ gram @ outside
         largest = float(np.linalg.eigvalsh(0.5 * (rest + rest.T))[-1])
-        # Rounding of gram, of the projection and of Q's orthonormality, relative to its trace.
-        rounding = 64.0 * (d + 8) ** 2 * UNIT * float(np.trace(gram))
-        tail[j] = np.sqrt(max(largest, 0.0) + rounding)
+        # Rounding of gram, of the projection and of the eigenvalue; the trace of gram is 1.
+        tail[j] = math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
     packed = np.stack([pack(project(tensor, Q)) for tensor in tensors])
-    return CubicForm(packed, Q, round_up(tail), rank)
+    skew = skewness(Q)
+    # |v|^2 = |u|^2 - |y|^2 + y'(Q'Q - I)y, under a root: |v| grows by sqrt(skew) |u|.
+    slack = tail * math.sqrt(skew) + 4.0 * skew + 4.0 * (d + 4) * rank**1.5 * UNIT
+    return CubicForm(packed, Q, round_up(tail * sizes), round_up(slack * sizes), rank)
+
+
+def _unit_gram(tensor: FloatArray, size: float) -> FloatArray:
+    """T_(1) T_(1)' of a tensor brought to norm 1: squares neither over- nor underflow."""
+    d = len(tensor)
+    unit = tensor.reshape(d, d * d) / (size or 1.0)
+    return np.asarray(unit @ unit.T)
 
 
 def pack(tensor: FloatArray) -> FloatArray:

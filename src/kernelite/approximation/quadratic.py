@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.approximation.rounding import GAMMA_RANGE
 from kernelite.approximation.series import SeriesForm
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
@@ -81,27 +82,30 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     polynomial = expansion.kernel == "poly2"
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
+    _check_range(expansion)
     c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
     largest = 0.0
     for block in row_blocks(expansion.n_centers, max(1, BLOCK_ELEMENTS // max(d, 1))):
-        S = dense_block(expansion.centers, block) - point
         with np.errstate(over="ignore", under="ignore"):
+            S = dense_block(expansion.centers, block) - point
             sq_norms = np.einsum("ij,ij->i", S, S)
             A = expansion.coefficients[block]
             w = A if polynomial else A * np.exp(-gamma * sq_norms)[:, None]
         largest = max(largest, float(sq_norms.max(initial=0.0)))
-        c += w.sum(axis=0)
-        v += S.T @ w
+        with np.errstate(over="ignore", invalid="ignore"):
+            c += w.sum(axis=0)
+            v += S.T @ w
         for output in range(k):
             _add_weighted_gram(M[output], S, w[:, output])
-    if polynomial:
-        c, v, M = expansion.coef0**2 * c, 2 * expansion.coef0 * gamma * v, gamma**2 * M
-    else:
-        v, M = 2 * gamma * v, 2 * gamma**2 * M
-    if not (np.isfinite(v).all() and np.isfinite(M).all()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        if polynomial:
+            c, v, M = expansion.coef0**2 * c, 2 * expansion.coef0 * gamma * v, gamma**2 * M
+        else:
+            v, M = 2 * gamma * v, 2 * gamma**2 * M
+    if not all(np.isfinite(part).all() for part in (c, v, M)):
         raise UnsupportedModelError(
-            "the quadratic form of this model overflows: its support vectors are too far from the "
-            "expansion point; scale the features before training."
+            "the quadratic form of this model overflows: its coefficients are too large, or its "
+            "support vectors too far from the expansion point; scale the features before training."
         )
     return QuadraticForm(
         point=np.array(point, dtype=np.float64),
@@ -113,6 +117,21 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         max_sq_norm=largest,
         kernel=expansion.kernel,
     )
+
+
+def _check_range(expansion: KernelExpansion) -> None:
+    """Refuse what would under- or overflow inside the form, unseen."""
+    low, high = GAMMA_RANGE
+    if not low <= expansion.gamma <= high:
+        raise UnsupportedModelError(
+            f"`gamma` must lie between {low:g} and {high:g} for a quadratic form, got "
+            f"{expansion.gamma!r}; scale the features before training, or use guarantee='exact'."
+        )
+    if abs(expansion.coef0) > high:
+        raise UnsupportedModelError(
+            f"`coef0` must be at most {high:g} for a quadratic form, got {expansion.coef0!r}; use "
+            "guarantee='exact'."
+        )
 
 
 def _upper(d: int) -> NDArray[np.bool_]:

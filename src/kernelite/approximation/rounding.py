@@ -1,24 +1,32 @@
 """The floating-point model, and the terms that put rounding inside the proof.
 
-The exact model is f in real arithmetic on the stored doubles. With u = 2^-53:
+The exact model is f in real arithmetic on the stored doubles. With u = 2^-53, to first order:
 
-- a sum or dot product of length k, in any order, errs by at most k u (sum of |terms|), to first
-  order; `SAFETY` covers the higher orders (k u < 1e-6 for every k here);
-- x - p errs by u |x - p| in each entry, so |s|^2 and |u|^2 err by (d + 4) u relatively;
-- exp errs by 4 ulp, and by the error of its argument times its value;
-- rows may have come through an affine map, which rounds twice an entry: `row_rounding`;
-- what underflows is below `TINY` times the sum of |A_i| (see `underflow`).
+- a sum or dot product of length l, in any order and with or without fused multiply-adds, errs by at
+  most l u (sum of |terms|); `SAFETY` covers the higher orders (l u < 1e-6 for every l here);
+- x - p errs by u |x - p| in each entry, so |s|^2 and |u|^2 err by (d + 2) u relatively;
+- exp errs by 4 ulp, that is 8 u, and by the absolute error of its argument times its value; below
+  1e-300 it may be anything from 0 to 1e-300;
+- LAPACK's symmetric eigenvalues and norms of an (l, l) matrix err by at most 4 l^2 u of its norm.
+- rows that came through an affine map were rounded twice an entry: `row_rounding`.
 
-Majorant. All second-order quantities are bounded by absolute moments of the centers,
-a_m = (2 gamma)^m / m! sum_i |w_i| |s_i|^m: |c| <= a_0, |v| <= a_1, ||M||_F <= a_2, and so the form
-is bounded by amplitude(|u|) = exp(-gamma |u|^2) (a_0 + a_1 |u| + a_2 |u|^2 [+ a_3 |u|^3]). Compile-
-time sums over n centers and run-time sums over d features each add their length to one factor:
+Majorant. With a_m = (2 gamma)^m / m! sum_i |w_i| |s_i|^m, all that is summed in c, v.u, u'Mu and
+T(u,u,u), term by term and in absolute value, is at most a_m |u|^m: a form is bounded by
+amplitude(|u|) = exp(-gamma |u|^2) (a_0 + a_1 |u| + a_2 |u|^2 [+ a_3 |u|^3]). Hence
 
     |computed - real| <= u K(|u|) amplitude(|u|) + 2 u (|b| + |f^|) + underflow
     K(|u|) = lengths + (d + 5) (8 + 2 gamma (R^2 + |u|^2)),    R = max |s_i|
 
-where (d + 5) gamma R^2 is the relative error of the w_i, (d + 5) gamma |u|^2 that of the final
-exponential, and 8 (d + 5) covers the shifts, v.u and u'Mu (or T(u,u,u)), of at most 3 factors each.
+Of K, the compile-time sums take n + 2; the w_i, whose exponent errs by (d + 3) u gamma |s_i|^2,
+take (d + 3) gamma R^2 + 9; powers of 2 gamma s_i up to 9; the products at run time with u up to
+3 d + 9 (order 3; a basis V adds 3 sqrt(d) (d + 1)); the exponential (d + 3) gamma |u|^2 + 8; the
+sums of orders 4. Together that is less than K.
+
+Underflow. gamma lies within `GAMMA_RANGE`, else there is no form. A center with gamma |s|^2 > 690,
+or a row with gamma |u|^2 > 690, has terms below exp(-690) (4 * 690)^(3/2) |A_i|; products of
+ordinary ones lose at most 5e-324 each, times (2 gamma |u|)^3 <= (8 * 690 gamma)^(3/2) when they
+meet u. Together below TINY (1 + sum |A_i|) for n d^3 < 1e20. So gamma R^2 counts up to 750 in K.
+Norms below 1e-154, whose squares underflow, change terms that are below u a_0 by far.
 """
 
 from __future__ import annotations
@@ -30,11 +38,12 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
-__all__ = ["SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up", "row_rounding"]
+__all__ = ["GAMMA_RANGE", "SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up", "row_rounding"]
 
 UNIT = 2.0**-53
 SAFETY = 1.05
-TINY = 1e-290
+TINY = 1e-250
+GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
 
 
 def round_up(value: FloatArray) -> FloatArray:
@@ -47,7 +56,8 @@ def row_rounding(weight: FloatArray, gamma: float, reach: float) -> FloatArray:
 
     |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and the
     row moves by at most 2u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from every
-    center that f is b up to an underflow, before and after; so |z| counts up to there only.
+    center that f is b up to an underflow, before and after; so |z| counts up to there only. No
+    kernel value moves by more than 1.
 
     Parameters
     ----------
@@ -62,8 +72,8 @@ def row_rounding(weight: FloatArray, gamma: float, reach: float) -> FloatArray:
     >>> bool(row_rounding(np.ones(1), 0.5, 10.0)[0] < 1e-13)
     True
     """
-    farthest = min(reach + float(np.sqrt(800.0 / gamma)), 1e300)
-    return weight * (3.0 * UNIT * np.sqrt(2.0 * gamma / np.e) * farthest)
+    moved = 3.0 * UNIT * (np.sqrt(2.0 * gamma / np.e) * reach + np.sqrt(1600.0 / np.e))
+    return weight * min(float(moved), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +85,13 @@ class RoundingTerms:
     moments : ndarray of shape (4, k)
         a_0, a_1, a_2, a_3 (rounded up).
     sums : float
-        Lengths of the compile-time and run-time sums: n + d-dependent constants.
+        Lengths of the compile-time and run-time sums.
     per_square : float
         (d + 5): what gamma (R^2 + |u|^2) is multiplied with in K.
     radius_sq : float
-        R^2.
+        R^2, at most 750 / gamma.
     gamma : float
+        0 for a polynomial, which has no exponential.
     magnitude : ndarray of shape (k,)
         |b|.
     underflow : ndarray of shape (k,)
@@ -118,8 +129,8 @@ class RoundingTerms:
             The degree of the form that was evaluated.
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            squares = self.gamma * sq_norms
             norms = np.sqrt(sq_norms)
+            squares = self.gamma * sq_norms if self.gamma else np.zeros_like(sq_norms)
             powers = np.stack([norms**m for m in range(order + 1)], axis=1)
             amplitude = powers @ self.moments[: order + 1]
             amplitude *= np.exp(-squares)[:, None]
@@ -127,6 +138,9 @@ class RoundingTerms:
                 8.0 + 2.0 * (self.gamma * self.radius_sq + squares)
             )
             grown = factor[:, None] * amplitude
-        # exp(-gamma |u|^2) = 0: whatever stood beside it, the product is in the underflow term.
-        grown[squares > 740.0] = 0.0
-        return SAFETY * UNIT * (grown + 4.0 * (self.magnitude + np.abs(scores))) + self.underflow
+            # Whatever stood beside so small an exponential, the product is in the underflow term.
+            grown[squares > 700.0] = 0.0
+            total = grown + 4.0 * (self.magnitude + np.abs(scores))
+        bound = SAFETY * UNIT * total + self.underflow
+        bound[np.isnan(bound)] = np.inf  # a polynomial that overflowed: nothing is known
+        return bound

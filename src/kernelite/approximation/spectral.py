@@ -3,12 +3,19 @@
     u'M_j u  ~  y' C_j y + mid_j (|u|^2 - |y|^2),    y = V'u,   C_j = V'M_j V
 
 For one output V holds eigenvectors of M, such that the discarded eigenvalues form the narrowest
-window [l_min, l_max]; mid is its middle. With v = u - Vy, the error is at most
-spread |v|^2 + 2 cross |y| |v| + leftover |u|^2, the last for what rounding leaves over.
+window [l_min, l_max]; mid is its middle. With x = W'u, the other directions, the error is at most
+spread |x|^2 + 2 cross |x| |y| + leftover |u|^2, the last for what rounding leaves over:
+
+Q = (V W) is square with Q'Q = I + F, |F| <= skew. So u = Q (I + F)^-1 Q'u, and replacing that by
+QQ'u costs 3 skew |M| |u|^2; |x|^2 + |y|^2 = |Q'u|^2 is |u|^2 up to skew |u|^2; MQ = Q diag(l) + E
+costs |E| (1 + skew) |u|^2. F and E are computed, by products of length d, which may hide d u times
+the norms of their factors. The numbers computed for Q'MQ err by 2 d u |Q|_F^2 |M|_F and its
+eigenvalues by 4 d^2 u |M|_F; y, at run time, by (d + 1) sqrt(r) u |u|.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +23,10 @@ import numpy as np
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import SAFETY, UNIT, round_up
 from kernelite.approximation.series import SeriesForm
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.inputs import FloatArray
 
-__all__ = ["SpectralForm", "Spectrum", "spectrum", "truncate"]
+__all__ = ["SpectralForm", "Spectrum", "frobenius", "skewness", "spectrum", "truncate"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,10 +86,12 @@ class SpectralForm(SeriesForm):
                 + np.sqrt(kept * rest)[:, None] * (2.0 * self.cross)
                 + sq_norms[:, None] * self.leftover
             )
+            size *= SAFETY
             if self.kernel == "poly2":
+                size[np.isnan(size)] = np.inf  # overflowed: nothing is known
                 return size
             E = np.exp(-self.gamma * sq_norms)
-            bound = SAFETY * E[:, None] * size
+            bound = E[:, None] * size
         bound[E == 0.0] = 0.0  # in the underflow term
         return bound
 
@@ -97,22 +106,50 @@ class Spectrum:
     skew: float
     residual: float
 
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.skew) and self.skew < 1e-3):
+            raise UnsupportedModelError("the eigenvectors of the quadratic form did not converge.")
+
 
 def spectrum(form: QuadraticForm) -> Spectrum:
     """Eigenpairs of M (one output), or of the sum of the scaled M_j^2 (several)."""
-    matrices = form.quadratic
+    matrices, d = form.quadratic, form.n_features
     if form.n_outputs == 1:
         values, vectors = np.linalg.eigh(matrices[0])
-        residual = float(np.linalg.norm(matrices[0] @ vectors - vectors * values))
+        residual = frobenius(matrices[0] @ vectors - vectors * values)
+        residual += 2.0 * (d + 4) * math.sqrt(d) * UNIT * frobenius(matrices[0])
     else:
         residual = 0.0
         total = np.zeros_like(matrices[0])
         for matrix in matrices:
-            scale = float(np.linalg.norm(matrix)) or 1.0
+            scale = frobenius(matrix) or 1.0
             total += (matrix / scale) @ (matrix / scale)
         values, vectors = np.linalg.eigh(total)
-    skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(form.n_features)))
-    return Spectrum(form, values, vectors, skew, residual)
+    return Spectrum(form, values, vectors, skewness(vectors), residual)
+
+
+def skewness(basis: FloatArray) -> float:
+    """A bound of |V'V - I| for a (d, r) basis, in Frobenius norm.
+
+    Examples
+    --------
+    >>> skewness(np.eye(3)) < 1e-14
+    True
+    """
+    d, r = basis.shape
+    return frobenius(basis.T @ basis - np.eye(r)) + 2.0 * (d + 4) * r * UNIT
+
+
+def frobenius(array: FloatArray) -> float:
+    """The root of the sum of squares of all entries, none of which over- or underflows.
+
+    Examples
+    --------
+    >>> frobenius(np.array([[3e-200, 4e-200]]))
+    5e-200
+    """
+    largest = float(np.abs(array).max(initial=0.0))
+    return largest * float(np.linalg.norm(array / largest)) if largest else 0.0
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
@@ -140,11 +177,12 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
         ends, core, cross[j] = _split(spectrum, keep, M)
         mid[j], spread[j] = 0.5 * (ends[1] + ends[0]), 0.5 * (ends[1] - ends[0])
         cores[j] = core - mid[j] * np.eye(r)
-    # What eigenvectors that are not orthonormal to the last bit leave over, and the rounding of
-    # products and eigenvalues here and of V'u at run time, all relative to the size of M.
-    size = np.linalg.norm(form.quadratic, axis=(1, 2)) + np.abs(mid)
-    leftover = size * (8.0 * spectrum.skew + 16.0 * (d + 8) * (r + 4) * UNIT)
-    leftover += 2.0 * spectrum.residual
+    # See above. The rounding of y hides some of |x|^2 = |u|^2 - |y|^2, under a root in the cross
+    # term: sqrt(|x|^2 + hidden |u|^2) <= |x| + sqrt(hidden) |u|.
+    size = np.array([frobenius(M) for M in form.quadratic]) + np.abs(mid)
+    hidden = spectrum.skew + 4.0 * (d + 4) * (math.sqrt(r) + 2.0) * UNIT
+    leftover = size * (8.0 * spectrum.skew + 16.0 * (d + 8) ** 2 * UNIT)
+    leftover += 2.0 * spectrum.residual + 2.0 * cross * math.sqrt(hidden)
     return SpectralForm(
         point=form.point,
         constant=form.constant,

@@ -1,7 +1,8 @@
 """One more feature, in which every center is zero.
 
 A row of a LIBSVM file may have features beyond the model's width; they count in |x - z|^2, for all
-centers alike. Their joint norm is one more coordinate of the row; here it enters the model.
+centers alike. Their joint norm is one more coordinate of the row; here it enters the model. What
+is proven is proven for that coordinate as the double that it is.
 """
 
 from __future__ import annotations
@@ -60,7 +61,11 @@ def _widen_form(form: QuadraticForm | SpectralForm) -> QuadraticForm | SpectralF
         basis[-1, -1] = 1.0
         cores = np.pad(form.cores, ((0, 0), (0, 1), (0, 1)))
         cores[:, -1, -1] = -form.mid
-        return replace(form, point=point, linear=linear, basis=basis, cores=cores)
+        # One more feature and direction: less than twice the rounding.
+        leftover = 2.0 * form.leftover
+        return replace(
+            form, point=point, linear=linear, basis=basis, cores=cores, leftover=leftover
+        )
     quadratic = np.pad(form.quadratic, ((0, 0), (0, 1), (0, 1)))
     return replace(form, point=point, linear=linear, quadratic=quadratic)
 
@@ -75,8 +80,9 @@ def _widen_certificate(certificate: Certificate) -> Certificate:
 
 
 def _widen_cubic(cubic: CubicForm | DirectionalBound, d: int) -> CubicForm | DirectionalBound:
+    # |v| now counts the new feature, in which T is zero: still an upper bound.
     basis = np.eye(d) if cubic.basis is None else cubic.basis
-    return replace(cubic, basis=_zero_row(basis))
+    return replace(cubic, basis=_zero_row(basis), slack=2.0 * cubic.slack)
 
 
 def _zero_row(array: FloatArray) -> FloatArray:

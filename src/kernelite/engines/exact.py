@@ -1,21 +1,25 @@
 """The exact engine: f in double precision, tile by tile, with a bound on its own rounding.
 
-Prepare once (shift to the centers' mean, norms), run on many rows. Per row, with S_i = x_i - p:
+Prepare once (shift to the centers' mean p, norms), run on many rows. With R = max |x_i - p|:
 
-    |computed f - f| <= u ((d + 8) 2 gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
+    |computed f - f| <= u ((3 d + 16) gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
 
-where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The expansion |x|^2 + |z|^2 - 2 x.z
-loses digits when gamma R^2 is huge; such models are evaluated by differences instead.
+where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The exponent 2 gamma s.u - gamma |u|^2
+- gamma |s|^2 is a product of length d + 2 with terms that err by (d + 3) u each and add up to at
+most 2 gamma (|s|^2 + |u|^2) in absolute value. It loses digits when gamma R^2 is large; such models
+are evaluated by differences x_i - z, not shifted: there the exponent gamma D errs by (d + 7) u
+relatively, and x exp(-x) <= 1.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from kernelite.approximation.rounding import SAFETY, TINY, UNIT, row_rounding
+from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, row_rounding
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.threads import for_each_chunk, single_threaded_blas, thread_count
 from kernelite.expansion import KernelExpansion
@@ -26,6 +30,7 @@ __all__ = ["ExactEngine"]
 ROWS, CENTERS = 128, 512  # a tile of kernel values: half a megabyte, in a core's own cache
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
+SURELY = 1e-9  # more than any norm errs by, relatively
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,62 +57,76 @@ class ExactEngine:
     by_differences: bool
 
     @classmethod
-    def prepare(cls, expansion: KernelExpansion) -> ExactEngine:
-        """Shift the centers to their mean and take their norms."""
+    def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> ExactEngine:
+        """Shift the centers to their mean and take their norms.
+
+        Parameters
+        ----------
+        expansion : KernelExpansion
+        mapped : bool
+            Whether rows come through an affine map, whose rounding then counts.
+        """
         centers = expansion.dense_centers()
         n, d = centers.shape
-        point = centers.mean(axis=0) if n and expansion.kernel == "rbf" else np.zeros(d)
-        shifted = centers - point
-        with np.errstate(over="ignore"):
-            exponents = expansion.gamma * np.einsum("ij,ij->i", shifted, shifted)
-        largest = float(exponents.max(initial=0.0))
-        # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
-        factors = np.column_stack([2.0 * expansion.gamma * shifted, -exponents, -np.ones(n)])
-        radius = float(np.sqrt(largest / expansion.gamma))
-        weight = np.abs(expansion.coefficients).sum(axis=0)
-        reach = radius + math.hypot(*point)
+        gamma, polynomial = expansion.gamma, expansion.kernel == "poly2"
+        with np.errstate(over="ignore", invalid="ignore"):
+            point = centers.mean(axis=0) if n and not polynomial else np.zeros(d)
+            shifted = centers - point
+            exponents = gamma * np.einsum("ij,ij->i", shifted, shifted)
+            largest = float(exponents.max(initial=0.0))
+            weight = np.abs(expansion.coefficients).sum(axis=0)
+            absolute = TINY * (1.0 + weight)
+            if mapped and not polynomial:
+                reach = np.sqrt(np.einsum("ij,ij->i", centers, centers)).max(initial=0.0)
+                absolute += row_rounding(weight, gamma, float(reach))
+        sound = (d + 8) * 6.0 * largest * UNIT <= CANCELLATION  # not if it overflowed
+        by_differences = not (sound and GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1])
+        if polynomial or by_differences:
+            point, shifted, factors = np.zeros(d), centers, np.empty((0, d + 2))
+        else:
+            # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
+            factors = np.column_stack([2.0 * gamma * shifted, -exponents, -np.ones(n)])
         return cls(
             expansion=expansion,
             point=point,
             centers=shifted,
             factors=factors,
             largest=largest,
-            radius=radius,
+            radius=math.sqrt(largest / gamma) if sound else math.inf,
             weight=weight,
-            absolute=TINY * (1.0 + weight) + row_rounding(weight, expansion.gamma, reach),
-            by_differences=bool((d + 8) * 4.0 * largest * UNIT > CANCELLATION),
+            absolute=absolute,
+            by_differences=by_differences,
         )
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
-        if self.expansion.kernel == "poly2":
-            return self._run_polynomial(rows)
         m, k = len(rows), self.expansion.n_outputs
         scores, squares = np.empty((m, k)), np.empty(m)
+        polynomial = self.expansion.kernel == "poly2"
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
-                scores[block] = self._sums(U, squares[block]) + self.expansion.intercept
+                sums = self._powers(U) if polynomial else self._sums(U, squares[block])
+                scores[block] = sums + self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
         chunk = max(1, min(ROWS, -(-m // thread_count())))
         with single_threaded_blas():
             for_each_chunk(part, m, chunk)
-        far = self._far(squares)
-        scores[far] = self.expansion.intercept
+        if not (polynomial or self.by_differences):
+            scores[~(self._nearest(squares) < UNDERFLOWS)] = self.expansion.intercept
         return scores, self._bound(squares, scores)
 
     def run_bound(self, rows: FloatArray) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""
-        if self.expansion.kernel == "poly2":
-            return self._run_polynomial(rows)[1]
         with np.errstate(over="ignore"):
             U = rows - self.point
             squares = np.einsum("ij,ij->i", U, U)
-        # |f| <= |b| + |A|_1 stands in for the score.
-        return self._bound(squares, np.abs(self.expansion.intercept) + self.weight[None, :])
+            # |f| <= |b| + |A|_1 stands in for the score.
+            size = self._size(squares) if self.expansion.kernel == "poly2" else self.weight[None, :]
+            return self._bound(squares, np.abs(self.expansion.intercept) + size)
 
     def _sums(self, U: FloatArray, squares: FloatArray) -> FloatArray:
         """sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""
@@ -124,48 +143,67 @@ class ExactEngine:
 
     def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
         tile = np.zeros((len(U), centers.stop - centers.start))
+        root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
         for feature in range(U.shape[1]):
             gap = U[:, feature][:, None] - self.centers[centers, feature]
-            tile += gap * gap
-        tile *= -self.expansion.gamma
+            gap *= root
+            tile -= gap * gap
         return tile
 
-    def _far(self, squares: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        gap = np.maximum(np.sqrt(squares) - self.radius, 0.0)
+    def _powers(self, rows: FloatArray) -> FloatArray:
+        """sum_i A_i (gamma x_i.z + coef0)^2 of a few rows, centers in tiles: shape (m, k)."""
+        expansion = self.expansion
+        sums = np.zeros((len(rows), expansion.n_outputs))
+        for centers in row_blocks(len(self.centers), CENTERS):
+            tile = expansion.gamma * (rows @ self.centers[centers].T)
+            tile += expansion.coef0
+            sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
+        return sums
+
+    def _nearest(self, squares: FloatArray) -> FloatArray:
+        """gamma max(0, |u| - R)^2, not above the real value: shape (m,)."""
         with np.errstate(over="ignore"):
-            return ~(self.expansion.gamma * gap * gap < UNDERFLOWS)
+            gap = np.sqrt(squares) * (1.0 - SURELY) - self.radius * (1.0 + SURELY)
+            gap = np.maximum(gap, 0.0) * math.sqrt(self.expansion.gamma)
+            return np.asarray(gap * gap * (1.0 - SURELY))
 
     def _bound(self, squares: FloatArray, scores: FloatArray) -> FloatArray:
         expansion = self.expansion
         n, d = self.centers.shape
+        lengths = min(n, CENTERS) + n / CENTERS + 64.0
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            gap = np.maximum(np.sqrt(squares) * (1.0 - 1e-12) - self.radius * (1.0 + 1e-12), 0.0)
-            kernels = np.exp(-expansion.gamma * gap * gap * (1.0 - 1e-12))
-            if self.by_differences:
-                # Relative to the distance: (d + 8) u gamma D with exp(-gamma D) nonzero.
-                spread = np.full(len(squares), (d + 8) * UNDERFLOWS)
+            if expansion.kernel == "poly2":
+                # 2 (d + 2): the products, squared. 8: rows that came through a map.
+                grown = (lengths + 2 * d + 8) * self._size(squares)
+            elif self.by_differences:
+                grown = np.full((len(squares), 1), lengths + d + 8) * self.weight
             else:
-                spread = (d + 8) * 2.0 * (self.largest + expansion.gamma * squares)
-            relative = spread + CENTERS + n / CENTERS + 64.0
-            grown = (kernels * relative)[:, None] * self.weight
-        grown[self._far(squares)] = 0.0
-        rounding = UNIT * (grown + 4.0 * (np.abs(expansion.intercept) + np.abs(scores)))
-        return SAFETY * rounding + self.absolute
+                nearest = self._nearest(squares)
+                spread = (3 * d + 16) * (self.largest + expansion.gamma * squares)
+                relative = np.exp(-nearest) * (lengths + spread)
+                relative[~(nearest < UNDERFLOWS)] = 0.0
+                grown = relative[:, None] * self.weight
+            grown = grown + 4.0 * (np.abs(expansion.intercept) + np.abs(scores))
+            bounds = SAFETY * UNIT * grown + self.absolute
+        bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
+        return np.asarray(bounds)
 
-    def _run_polynomial(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _size(self, squares: FloatArray) -> FloatArray:
+        """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(squares)
+            return np.asarray(np.stack([norms**m for m in range(3)], axis=1) @ self._moments)
+
+    @cached_property
+    def _moments(self) -> FloatArray:
+        """Coefficients of `_size` in |z|, shape (3, k)."""
         expansion = self.expansion
-        n, d = self.centers.shape
-        with np.errstate(over="ignore", invalid="ignore"):
-            products = expansion.gamma * (rows @ self.centers.T) + expansion.coef0
-            scores = np.square(products) @ expansion.coefficients + expansion.intercept
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            reach = abs(expansion.coef0) + expansion.gamma * np.outer(
-                norms, np.sqrt(np.einsum("ij,ij->i", self.centers, self.centers))
-            )
-            size = np.square(reach) @ np.abs(expansion.coefficients)
-            relative = UNIT * (n + 2 * d + 24)  # 8 of it for rows that came through a map
-            bounds = SAFETY * (relative * size + 4.0 * UNIT * (np.abs(scores) + np.abs(scores)))
-        return scores, bounds + TINY * (1.0 + self.weight)
+        with np.errstate(over="ignore"):
+            reach = expansion.gamma * np.sqrt(np.einsum("ij,ij->i", self.centers, self.centers))
+            start = np.full_like(reach, abs(expansion.coef0))
+            powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
+            sums = powers @ np.abs(expansion.coefficients)
+            return np.asarray(sums + TINY / UNIT * (1.0 + self.weight))
 
 
 def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:

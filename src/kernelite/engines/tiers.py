@@ -206,19 +206,19 @@ def _second_tier(
         if bounds is not None:
             return evaluated.scores, bounds
     assert cubic is not None
-    U = rows - form.point
     with np.errstate(over="ignore", under="ignore"):
+        U = rows - form.point
         damping = np.exp(-form.gamma * evaluated.sq_norms)
     if not isinstance(cubic, CubicForm):
         bounds = form_bounds(form, certificate, evaluated, degree=3)
         return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
-    Y = U if cubic.basis is None else U @ cubic.basis
     assert engine.third is not None
-    third = engine.third(Y)
     with np.errstate(over="ignore", invalid="ignore"):
+        Y = U if cubic.basis is None else U @ cubic.basis
+        third = engine.third(Y)
         third *= damping[:, None]
+        norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
     third[damping == 0.0] = 0.0
     evaluated = evaluated._replace(scores=evaluated.scores + third)
     bounds = form_bounds(form, certificate, evaluated, degree=3)
-    norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
     return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)
