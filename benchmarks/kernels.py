@@ -1,6 +1,6 @@
 """Micro benchmark: the fused kernel against matrix products, dense rows, one output.
 
-    python benchmarks/kernels.py [--features 4,22,64] [--outputs 1] [--repeat 30]
+    python benchmarks/kernels.py [--features 4,22,64] [--outputs 1] [--repeat 30] [--threads 1]
 
 Answers are compared before anything is timed. Times are the best of several rounds in which the
 contenders take turns, so that a busy machine hurts all alike; ratios are to blocked NumPy.
@@ -17,11 +17,11 @@ from scipy.linalg.blas import dtrmm
 
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines import blas, jit
-from kernelite.engines.threads import thread_count
+from kernelite.engines.threads import limit_threads, thread_count
 from kernelite.inputs import row_blocks
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-WORK = 1e8  # multiply-adds of a full product for one timing
+WORK = 1e8  # multiply-adds of a full product for one timing, by default
 Scores = Callable[[], np.ndarray]
 
 
@@ -89,13 +89,20 @@ def main() -> None:
     parser.add_argument("--features", default=",".join(map(str, FEATURES)))
     parser.add_argument("--outputs", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=-1)
+    parser.add_argument("--work", type=float, default=WORK, help="smaller on a busy machine")
     options = parser.parse_args()
+    with limit_threads(options.threads):
+        compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     print(f"{thread_count()} threads, {options.outputs} outputs; million rows a second")
     print(f"{'d':>5} {'rows':>8} {'numpy':>8} {'trmm':>8} {'jit':>8}   jit / numpy, jit / trmm")
     for d in map(int, options.features.split(",")):
         form = random_form(rng, d, options.outputs)
-        m = int(min(1e6, max(2000, WORK / (d * d * options.outputs))))
+        m = int(min(1e6, max(512, options.work / (d * d * options.outputs))))
         rows = form.point + rng.normal(size=(m, d))
         runs = contenders(form, rows)
         answers = [run() for run in runs.values()]
