@@ -24,9 +24,7 @@ from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, damp_tile, lo
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["MOST_FEATURES", "JitForm", "bounded_scores", "open_scores", "prepare", "scores"]
-
-MOST_FEATURES = 256  # from here on BLAS is faster; measured by benchmarks/kernels.py
+__all__ = ["JitForm", "bounded_scores", "open_scores", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,9 @@ def triangle_blocks(triangles: FloatArray) -> FloatArray:
     width = padded(d)
     filled = np.zeros((k, width, width))
     filled[:, :d, :d] = triangles
-    starts = [(a, b) for a in range(0, width, 4) for b in range(a, width, 4)]
-    blocks = np.empty((k, len(starts), 16))
-    for index, (a, b) in enumerate(starts):
-        blocks[:, index] = filled[:, a : a + 4, b : b + 4].reshape(k, 16)
-    return blocks
+    blocks = filled.reshape(k, width // 4, 4, width // 4, 4).swapaxes(2, 3)
+    lines, columns = np.triu_indices(width // 4)
+    return np.ascontiguousarray(blocks[:, lines, columns].reshape(k, len(lines), 16))
 
 
 @helper
