@@ -83,6 +83,11 @@ def check_rows(
     return rows
 
 
+def is_plain_row(X: NDArray[Any], n_features: int) -> bool:
+    """Whether `X` is a single row that the engines can take as it is."""
+    return X.shape == (1, n_features) and X.dtype == np.float64 and X.flags.c_contiguous
+
+
 def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
     """Refuse rows with NaN or infinity, naming the first; `first_row` is the number of row 0."""
     values = rows.data if is_sparse(rows) else rows

@@ -30,7 +30,7 @@ from kernelite.criteria import (
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
-from kernelite.inputs import FloatArray, Rows, check_rows, fit_width
+from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.offering import offered
 from kernelite.plan import Plan
 from kernelite.runner import Finish, Runner
@@ -42,6 +42,7 @@ __all__ = ["CompiledModel", "Guarantee", "Origin"]
 
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
 PROBABILITY_TOLERANCE = 1e-3
+ONE_ROW = Stats(rows=1, form=1)
 
 
 @dataclass(frozen=True)
@@ -359,8 +360,13 @@ class CompiledModel:
         on_invalid: OnInvalid | None,
         beyond: FloatArray | None,
     ) -> tuple[NDArray[Any], Stats]:
+        rule = self._rule(settles)
+        if type(X) is np.ndarray and beyond is None and is_plain_row(X, self.n_features_in_):
+            scores = self._runner.run_one(X, rule)
+            if scores is not None:
+                return finish(scores), ONE_ROW
         rows, runner = self._placed(X, beyond)
-        answers, stats = runner.run(rows, finish, self._rule(settles))
+        answers, stats = runner.run(rows, finish, rule)
         if self.guarantee == "none":
             policy = on_invalid if on_invalid is not None else self.on_invalid
             report_invalid(stats.outside_validity, stats.rows, policy)

@@ -76,6 +76,23 @@ class Runner:
         assert out is not None
         return out, stats
 
+    def run_one(self, row: FloatArray, settles: Settles | None) -> FloatArray | None:
+        """Scores of a single row of shape (1, d), if the first tier settles it; else None.
+
+        The low-latency path: no block, no counts, no repeated checks. What it does not settle
+        (an open row, one outside validity, NaN) `run` answers or refuses.
+        """
+        if self.tiers is None or self.input_map is not None or len(self.tiers.engines) > 1:
+            return None
+        engine = self.tiers.engines[0].first
+        evaluated, bounds = engine.run(row, bounded=settles is not None)
+        square, form = evaluated.sq_norms[0], engine.form
+        if settles is None:
+            inside = square * (form.max_sq_norm * form.gamma**2) < 1.0 / 16.0
+            return evaluated.scores if inside else None
+        settled = square < np.inf and settles(evaluated.scores, bounds)[0]  # type: ignore[arg-type]
+        return evaluated.scores if settled else None
+
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""
         return np.concatenate([self._block_bounds(rows, block) for block in self._blocks(rows)])

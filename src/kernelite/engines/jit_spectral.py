@@ -96,7 +96,10 @@ def scores(
         out = values[block], sq_norms[block], kept[block], bounds[block]
         _spectral_kernel(rows[block], *fixed, *out)
 
-    for_each_chunk(part, m, form.chunk)
+    if m <= form.chunk:
+        part(slice(None))
+    else:
+        for_each_chunk(part, m, form.chunk)
     return Evaluated(values, sq_norms, kept), bounds if len(certificate.numbers) else None
 
 

@@ -1,0 +1,43 @@
+"""One row at a time gives what a batch gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC, SVR
+
+import kernelite as kl
+from kernelite.errors import InputError
+from kernelite.validity import OutsideValidityWarning
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
+@pytest.mark.parametrize("d", [3, 90])
+def test_one_row_equals_its_batch(guarantee: str, d: int) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(120, d))
+    gamma = 0.2 / (X**2).sum(axis=1).max()
+    y = X[:, 0] + 0.3 * rng.normal(size=120)
+    for model, method in (
+        (SVC(gamma=gamma).fit(X, y > 0), "decision_function"),
+        (SVC(gamma=gamma).fit(X, y > 0), "predict"),
+        (SVR(gamma=gamma).fit(X, y), "predict"),
+    ):
+        fast = kl.compile(model, X, guarantee=guarantee, on_invalid="ignore")
+        batch = getattr(fast, method)(X)
+        for i in range(20):
+            one = getattr(fast, method)(X[i : i + 1])
+            assert one.shape == (1,)
+            assert one.dtype == batch.dtype
+            np.testing.assert_allclose(float(one[0]), float(batch[i]), rtol=1e-9, atol=1e-12)
+
+
+def test_one_bad_row_is_refused_and_one_outside_is_reported() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    fast = kl.compile(SVC(gamma=0.01).fit(X, X[:, 0] > 0), X, guarantee="none")
+    for bad in (np.nan, np.inf):
+        with pytest.raises(InputError, match="NaN or infinity"):
+            fast.predict(np.full((1, 4), bad))
+    with pytest.warns(OutsideValidityWarning, match="1 of 1 rows"):
+        fast.predict(np.full((1, 4), 100.0))
