@@ -103,9 +103,11 @@ class Runner:
             [self._outcome(rows, block, None).valid for block in self._blocks(rows)]
         )
 
-    def _mapped(self, rows: Rows, block: slice) -> FloatArray:
-        part = dense_block(rows, block)
-        return part if self.input_map is None else self.input_map(part)
+    def _mapped(self, rows: Rows, block: slice) -> Rows:
+        """A block as the engines take it: mapped, and dense unless the first tier is for sparse."""
+        if self.input_map is not None:
+            return self.input_map(dense_block(rows, block))
+        return rows[block] if self.tiers is not None else dense_block(rows, block)
 
     def _blocks(self, rows: Rows) -> list[slice]:
         block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
@@ -116,7 +118,7 @@ class Runner:
         if self.tiers is not None:
             outcome = evaluate(self.tiers, self.exact, part, settles)
         else:
-            outcome = self._exact_outcome(part)
+            outcome = self._exact_outcome(dense_block(part, slice(None)))
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
         return outcome
@@ -137,7 +139,7 @@ class Runner:
             return bounds
         check_finite(dense_block(rows, block), first_row=block.start)
         # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-        exact = self.exact.run_bound(self._mapped(rows, block))
+        exact = self.exact.run_bound(dense_block(self._mapped(rows, block), slice(None)))
         return exact if bounds is None else np.maximum(bounds, exact)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelite.approximation.cells import Cell
 from kernelite.approximation.certificate import Certificate
@@ -17,11 +17,15 @@ from kernelite.engines.blas import Evaluated, form_scores
 from kernelite.engines.jit_support import jit_available
 from kernelite.inputs import FloatArray
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 __all__ = ["FormEngine", "form_bounds"]
 
 # Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.6 times at
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a third ahead at 2,048.
 FUSED_FEATURES = 2048
+GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,20 @@ class FormEngine:
         pays = isinstance(form, SpectralForm) or form.n_features <= FUSED_FEATURES
         ready = Fused.prepare(cell) if fused and pays and jit_available() else None
         return cls(form, cell.certificate, ready)
+
+    def takes_sparse(self, rows: csr_array) -> bool:
+        """Whether sparse rows had better stay so: nnz^2 / 2 gathers against d^2 / 2 products."""
+        filled = rows.nnz / max(rows.shape[0], 1)
+        return (
+            self.fused is not None
+            and isinstance(self.form, QuadraticForm)
+            and GATHER_COST * filled < rows.shape[1]
+        )
+
+    def run_sparse(self, rows: csr_array, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
+        """As `run`, for rows that `takes_sparse` accepts."""
+        assert self.fused is not None
+        return self.fused.run_sparse(self.form, rows, bounded)
 
     def run(self, rows: FloatArray, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """Scores of the rows, and bounds on their errors if `bounded`."""
@@ -84,6 +102,16 @@ class Fused:
         if bounded:
             return self.run_kernel(self.form, rows, self.certificate)
         return self.run_kernel(self.form, rows)
+
+    def run_sparse(
+        self, form: Any, rows: csr_array, bounded: bool
+    ) -> tuple[Evaluated, FloatArray | None]:
+        """As `FormEngine.run_sparse`."""
+        from kernelite.engines import jit_bounds, jit_sparse
+
+        certificate = self.certificate if bounded else jit_bounds.NO_CERTIFICATE
+        found = jit_sparse.scores(jit_sparse.prepare(form), rows, certificate)
+        return Evaluated(found.scores, found.sq_norms), found.bounds
 
 
 def _full_scores(

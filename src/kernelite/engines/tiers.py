@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.forms import FormEngine, form_bounds
 from kernelite.engines.jit_support import jit_available
-from kernelite.inputs import FloatArray
+from kernelite.inputs import FloatArray, Rows, dense_block, is_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "Tiers", "evaluate"]
 
@@ -86,6 +90,10 @@ class Tiers:
         cells = approximation.cells
         return cls(approximation, tuple(CellEngine.prepare(cell, fused=fused) for cell in cells))
 
+    def takes_sparse(self, rows: csr_array) -> bool:
+        """Whether the first tier evaluates these sparse rows as they are."""
+        return len(self.engines) == 1 and self.engines[0].first.takes_sparse(rows)
+
 
 def _cubic_engine(cubic: CubicForm, fused: bool) -> Callable[[FloatArray], FloatArray]:
     if not (fused and jit_available()):
@@ -97,7 +105,7 @@ def _cubic_engine(cubic: CubicForm, fused: bool) -> Callable[[FloatArray], Float
 
 
 def evaluate(
-    tiers: Tiers, exact: ExactEngine | None, rows: FloatArray, settled: Criterion | None
+    tiers: Tiers, exact: ExactEngine | None, rows: Rows, settled: Criterion | None
 ) -> Outcome:
     """Run the tiers on a block of rows.
 
@@ -106,11 +114,14 @@ def evaluate(
     tiers : Tiers
     exact : ExactEngine, optional
         The last tier; without it open rows keep their last scores.
-    rows : ndarray of shape (m, d)
+    rows : ndarray or csr_array of shape (m, d)
+        Sparse rows stay so in the first tier where that is cheaper.
     settled : callable of (scores, bounds), optional
         Which rows need no further tier. None: the form's scores serve all rows.
     """
     started = perf_counter()
+    if is_sparse(rows) and not tiers.takes_sparse(rows):
+        rows = rows.toarray()
     if len(tiers.engines) == 1:
         outcome = _evaluate_cell(tiers.engines[0], rows, settled)
     else:
@@ -120,7 +131,7 @@ def evaluate(
         started = perf_counter()
         still = np.flatnonzero(outcome.tier == EXACT)
         if len(still):
-            outcome.scores[still], bounds = exact.run(rows[still])
+            outcome.scores[still], bounds = exact.run(dense_block(rows, still))
             if outcome.bounds is not None:
                 outcome.bounds[still] = bounds
         outcome.seconds[EXACT] = perf_counter() - started
@@ -152,12 +163,13 @@ def _evaluate_cells(tiers: Tiers, rows: FloatArray, settled: Criterion | None) -
     return replace(whole, finite=finite)
 
 
-def _evaluate_cell(engine: CellEngine, rows: FloatArray, settled: Criterion | None) -> Outcome:
+def _evaluate_cell(engine: CellEngine, rows: Rows, settled: Criterion | None) -> Outcome:
     cell = engine.cell
     certified = cell.certificate is not None
-    evaluated, bounds = engine.first.run(rows, bounded=certified)
+    run = engine.first.run_sparse if is_sparse(rows) else engine.first.run
+    evaluated, bounds = run(rows, bounded=certified)
     scores, seconds = evaluated.scores, np.zeros(3)
-    tier = np.zeros(len(rows), dtype=np.int8)
+    tier = np.zeros(len(scores), dtype=np.int8)
     valid = cell.form.valid(evaluated.sq_norms)
     finite = bool(np.isfinite(evaluated.sq_norms.sum()))
     if settled is not None:
@@ -171,7 +183,7 @@ def _evaluate_cell(engine: CellEngine, rows: FloatArray, settled: Criterion | No
 
 def _try_second_tier(
     engine: CellEngine,
-    rows: FloatArray,
+    rows: Rows,
     evaluated: Evaluated,
     bounds: FloatArray,
     tier: NDArray[np.int8],
@@ -181,9 +193,15 @@ def _try_second_tier(
     still = np.flatnonzero(tier == EXACT)
     if not len(still):
         return
-    kept = None if evaluated.kept is None else evaluated.kept[still]
-    part = Evaluated(evaluated.scores[still], evaluated.sq_norms[still], kept)
-    better = _second_tier(engine, rows[still], part)
+    if is_sparse(rows):
+        # The folded shift cost |u|^2 some digits; the second tier's bounds want it whole.
+        dense = dense_block(rows, still)
+        part, _ = engine.first.run(dense, bounded=False)
+    else:
+        dense = rows[still]
+        kept = None if evaluated.kept is None else evaluated.kept[still]
+        part = Evaluated(evaluated.scores[still], evaluated.sq_norms[still], kept)
+    better = _second_tier(engine, dense, part)
     # Not where its bound is the looser one: `error_bound` promises the first tier's.
     done = settled(*better) & (better[1] <= bounds[still]).all(axis=1)
     evaluated.scores[still[done]], bounds[still[done]] = better[0][done], better[1][done]
