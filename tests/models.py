@@ -1,8 +1,8 @@
 """One table of fitted scikit-learn models that the suites share.
 
-`MODELS` maps a name to a recipe; `fitted(name)` fits it once and returns the model with rows to
-predict: some it was trained on, some new, some far away, in the form (dense, sparse, data frame)
-that the model was fitted on.
+`MODELS` maps a name to a recipe (`SVMS` and `MACHINES` are parts of it); `fitted(name)` fits it
+once and returns the model with rows to predict: some it was trained on, some new, some far away, in
+the form (dense, sparse, data frame) that the model was fitted on.
 """
 
 from __future__ import annotations
@@ -14,13 +14,35 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn import datasets
 from sklearn.base import clone
+from sklearn.decomposition import KernelPCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-__all__ = ["CLASSIFIERS", "MODELS", "Recipe", "fitted"]
+from tests.datasets import (
+    Table,
+    cancer,
+    diabetes,
+    digits,
+    flat,
+    friedman,
+    generated,
+    half_labelled,
+    iris,
+    linnerud,
+    named_iris,
+    raw_cancer,
+    signs,
+    wine,
+    words,
+)
 
-Table = tuple[np.ndarray, np.ndarray]
+__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "Recipe", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -30,112 +52,142 @@ class Recipe:
     estimator: Any
     data: Callable[[], Table]
     form: str = "dense"  # or "sparse", "frame"
+    train: int | None = None  # fit on so many rows, predict all of them
 
 
-def _standard(X: np.ndarray) -> np.ndarray:
-    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+def _column(table: Table) -> Table:
+    X, y = table
+    return X, y[:, None]
 
 
-def _iris() -> Table:
-    X, y = datasets.load_iris(return_X_y=True)
-    return X[::2], y[::2]
+def _two_classes(table: Table) -> Table:
+    X, y = table
+    return X[y < 2], y[y < 2]
 
 
-def _named_iris() -> Table:
-    X, y = _iris()
-    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+_NOISY = ConstantKernel(1.0) * RBF(3.0) + WhiteKernel(0.5)
 
-
-def _wine() -> Table:
-    X, y = datasets.load_wine(return_X_y=True)
-    return _standard(X)[::2], y[::2]
-
-
-def _cancer() -> Table:
-    X, y = datasets.load_breast_cancer(return_X_y=True)
-    return _standard(X)[:200], y[:200]
-
-
-def _raw_cancer() -> Table:
-    X, y = datasets.load_breast_cancer(return_X_y=True)
-    return X[:150], np.where(y[:150] == 1, "benign", "malignant")
-
-
-def _digits() -> Table:
-    X, y = datasets.load_digits(return_X_y=True)
-    return X[:400] / 16.0, y[:400]
-
-
-def _diabetes() -> Table:
-    X, y = datasets.load_diabetes(return_X_y=True)
-    return _standard(X)[:150], y[:150] / 100.0
-
-
-def _friedman() -> Table:
-    return datasets.make_friedman1(120, n_features=6, noise=0.1, random_state=0)
-
-
-def _words() -> Table:
-    """Non-negative, mostly zero, five classes with negative integer labels among them."""
-    rng = np.random.default_rng(5)
-    y = rng.integers(-2, 3, 150)
-    X = rng.poisson(0.15, (150, 40)) * rng.random((150, 40))
-    X[np.arange(150), y + 2] += 1.0
-    return X, y
-
-
-def _flat() -> Table:
-    """Values that never leave the tube, so that no support vector is needed."""
-    return np.arange(12.0).reshape(4, 3), np.array([1.0, 1.05, 0.95, 1.0])
-
-
-def _signs() -> Table:
-    X, y = _cancer()
-    return X, y.astype(bool)
-
-
-MODELS: dict[str, Recipe] = {
-    "svc binary": Recipe(SVC(), _cancer),
-    "svc binary gamma number": Recipe(SVC(gamma=0.02, C=10.0), _cancer),
-    "svc binary strings, raw scale": Recipe(SVC(gamma="scale"), _raw_cancer),
-    "svc binary booleans": Recipe(SVC(gamma=0.05), _signs),
-    "svc binary sparse": Recipe(SVC(gamma=0.02), _cancer, "sparse"),
-    "svc binary probability": Recipe(SVC(probability=True, random_state=0), _cancer),
-    "svc binary poly": Recipe(SVC(kernel="poly", degree=2, coef0=1.0), _cancer),
-    "svc iris ovr": Recipe(SVC(gamma="auto"), _iris),
-    "svc iris ovo": Recipe(SVC(decision_function_shape="ovo"), _iris),
-    "svc iris break ties": Recipe(SVC(gamma=0.01, C=0.05, break_ties=True), _iris),
-    "svc iris strings, frame": Recipe(SVC(C=3.0), _named_iris, "frame"),
+SVMS: dict[str, Recipe] = {
+    "svc binary": Recipe(SVC(), cancer),
+    "svc binary gamma number": Recipe(SVC(gamma=0.02, C=10.0), cancer),
+    "svc binary strings, raw scale": Recipe(SVC(gamma="scale"), raw_cancer),
+    "svc binary booleans": Recipe(SVC(gamma=0.05), signs),
+    "svc binary sparse": Recipe(SVC(gamma=0.02), cancer, "sparse"),
+    "svc binary probability": Recipe(SVC(probability=True, random_state=0), cancer),
+    "svc binary poly": Recipe(SVC(kernel="poly", degree=2, coef0=1.0), cancer),
+    "svc iris ovr": Recipe(SVC(gamma="auto"), iris),
+    "svc iris ovo": Recipe(SVC(decision_function_shape="ovo"), iris),
+    "svc iris break ties": Recipe(SVC(gamma=0.01, C=0.05, break_ties=True), iris),
+    "svc iris strings, frame": Recipe(SVC(C=3.0), named_iris, "frame"),
     "svc iris poly ovo": Recipe(
-        SVC(kernel="poly", degree=2, gamma=0.1, decision_function_shape="ovo"), _iris
+        SVC(kernel="poly", degree=2, gamma=0.1, decision_function_shape="ovo"), iris
     ),
-    "svc wine sparse ovo": Recipe(SVC(decision_function_shape="ovo"), _wine, "sparse"),
-    "svc wine sparse poly": Recipe(SVC(kernel="poly", degree=2, coef0=0.5), _wine, "sparse"),
-    "svc wine probability": Recipe(SVC(probability=True, random_state=0), _wine),
-    "svc wine balanced": Recipe(SVC(class_weight="balanced", gamma=0.1), _wine),
-    "svc digits": Recipe(SVC(gamma=0.05), _digits),
-    "svc digits break ties": Recipe(SVC(gamma=0.5, C=0.3, break_ties=True), _digits),
-    "svc digits probability": Recipe(SVC(gamma=0.05, probability=True, random_state=0), _digits),
-    "svc words sparse": Recipe(SVC(gamma=0.5), _words, "sparse"),
+    "svc wine sparse ovo": Recipe(SVC(decision_function_shape="ovo"), wine, "sparse"),
+    "svc wine sparse poly": Recipe(SVC(kernel="poly", degree=2, coef0=0.5), wine, "sparse"),
+    "svc wine probability": Recipe(SVC(probability=True, random_state=0), wine),
+    "svc wine balanced": Recipe(SVC(class_weight="balanced", gamma=0.1), wine),
+    "svc digits": Recipe(SVC(gamma=0.05), digits),
+    "svc digits break ties": Recipe(SVC(gamma=0.5, C=0.3, break_ties=True), digits),
+    "svc digits probability": Recipe(SVC(gamma=0.05, probability=True, random_state=0), digits),
+    "svc words sparse": Recipe(SVC(gamma=0.5), words, "sparse"),
     "svc words sparse probability": Recipe(
-        SVC(gamma=0.5, probability=True, random_state=0), _words, "sparse"
+        SVC(gamma=0.5, probability=True, random_state=0), words, "sparse"
     ),
-    "nusvc binary": Recipe(NuSVC(nu=0.2), _cancer),
-    "nusvc wine ovo": Recipe(NuSVC(nu=0.3, decision_function_shape="ovo"), _wine),
-    "nusvc words probability": Recipe(NuSVC(nu=0.4, probability=True, random_state=0), _words),
-    "svr diabetes": Recipe(SVR(C=10.0), _diabetes),
-    "svr friedman sparse": Recipe(SVR(gamma=0.2, C=10.0), _friedman, "sparse"),
-    "svr diabetes poly": Recipe(SVR(kernel="poly", degree=2, coef0=1.0, gamma=0.1), _diabetes),
-    "svr flat": Recipe(SVR(epsilon=0.5), _flat),
-    "svr flat sparse": Recipe(SVR(epsilon=0.5), _flat, "sparse"),
-    "nusvr friedman": Recipe(NuSVR(nu=0.4, C=5.0), _friedman),
-    "nusvr diabetes sparse": Recipe(NuSVR(gamma="auto"), _diabetes, "sparse"),
-    "oneclass cancer": Recipe(OneClassSVM(nu=0.1), _cancer),
-    "oneclass friedman sparse": Recipe(OneClassSVM(nu=0.3, gamma=0.5), _friedman, "sparse"),
-    "oneclass iris poly": Recipe(OneClassSVM(kernel="poly", degree=2, nu=0.2), _iris),
+    "nusvc binary": Recipe(NuSVC(nu=0.2), cancer),
+    "nusvc wine ovo": Recipe(NuSVC(nu=0.3, decision_function_shape="ovo"), wine),
+    "nusvc words probability": Recipe(NuSVC(nu=0.4, probability=True, random_state=0), words),
+    "svr diabetes": Recipe(SVR(C=10.0), diabetes),
+    "svr friedman sparse": Recipe(SVR(gamma=0.2, C=10.0), friedman, "sparse"),
+    "svr diabetes poly": Recipe(SVR(kernel="poly", degree=2, coef0=1.0, gamma=0.1), diabetes),
+    "svr flat": Recipe(SVR(epsilon=0.5), flat),
+    "svr flat sparse": Recipe(SVR(epsilon=0.5), flat, "sparse"),
+    "nusvr friedman": Recipe(NuSVR(nu=0.4, C=5.0), friedman),
+    "nusvr diabetes sparse": Recipe(NuSVR(gamma="auto"), diabetes, "sparse"),
+    "oneclass cancer": Recipe(OneClassSVM(nu=0.1), cancer),
+    "oneclass friedman sparse": Recipe(OneClassSVM(nu=0.3, gamma=0.5), friedman, "sparse"),
+    "oneclass iris poly": Recipe(OneClassSVM(kernel="poly", degree=2, nu=0.2), iris),
 }
 
-CLASSIFIERS = tuple(name for name in MODELS if "svc" in name)
+CLASSIFIERS = tuple(name for name in SVMS if "svc" in name)
+
+MACHINES: dict[str, Recipe] = {
+    "ridge diabetes": Recipe(KernelRidge(kernel="rbf", gamma=0.01), diabetes),
+    "ridge friedman sparse": Recipe(KernelRidge(kernel="rbf", alpha=0.1), friedman, "sparse"),
+    "ridge linnerud three targets": Recipe(KernelRidge(kernel="rbf", gamma=0.05), linnerud),
+    "ridge diabetes one column": Recipe(
+        KernelRidge(kernel="rbf", gamma=0.02), lambda: _column(diabetes())
+    ),
+    "ridge diabetes poly": Recipe(KernelRidge(kernel="poly", degree=2, gamma=0.1), diabetes),
+    "ridge generated": Recipe(KernelRidge(kernel="rbf", gamma=0.02), generated, train=300),
+    "gpr diabetes": Recipe(GaussianProcessRegressor(_NOISY, normalize_y=True), diabetes),
+    "gpr friedman length scales": Recipe(
+        GaussianProcessRegressor(
+            ConstantKernel(2.0) * RBF([1.0, 2.0, 1.5, 3.0, 4.0, 9.0]) + WhiteKernel(0.1),
+            normalize_y=True,
+        ),
+        friedman,
+        "frame",
+    ),
+    "gpr linnerud three targets": Recipe(
+        GaussianProcessRegressor(RBF(3.0), alpha=0.5, normalize_y=True, optimizer=None), linnerud
+    ),
+    "gpr diabetes default kernel": Recipe(GaussianProcessRegressor(alpha=0.5), diabetes),
+    "gpr diabetes constant beside": Recipe(
+        GaussianProcessRegressor(
+            ConstantKernel(0.5) + ConstantKernel(2.0) * RBF(4.0) + WhiteKernel(0.3), optimizer=None
+        ),
+        diabetes,
+    ),
+    "gpr friedman product": Recipe(
+        GaussianProcessRegressor(
+            RBF([1.0, 2.0, 1.0, 1.0, 3.0, 3.0]) * RBF(2.0) ** 2 * Matern(3.0, nu=np.inf),
+            alpha=0.1,
+            optimizer=None,
+        ),
+        friedman,
+    ),
+    "gpr generated": Recipe(
+        GaussianProcessRegressor(2.0 * RBF(3.0) + WhiteKernel(0.1), optimizer=None),
+        generated,
+        train=300,
+    ),
+    "gpc cancer": Recipe(GaussianProcessClassifier(3.0 * RBF(5.0), optimizer=None), signs),
+    "gpc cancer length scales": Recipe(
+        GaussianProcessClassifier(
+            ConstantKernel(2.0) + RBF(np.linspace(2.0, 9.0, 30)), optimizer=None
+        ),
+        cancer,
+    ),
+    "gpc two wines": Recipe(
+        GaussianProcessClassifier(1.0 * RBF(4.0)), lambda: _two_classes(wine())
+    ),
+    "gpc generated": Recipe(
+        GaussianProcessClassifier(3.0 * RBF(2.0), optimizer=None), generated, train=200
+    ),
+    "pca iris": Recipe(KernelPCA(3, kernel="rbf", gamma=0.05), iris),
+    "pca wine all": Recipe(KernelPCA(kernel="rbf", gamma=0.01), wine, "frame"),
+    "pca digits sparse": Recipe(KernelPCA(5, kernel="rbf", gamma=0.01), digits, "sparse"),
+    "pca iris poly": Recipe(KernelPCA(2, kernel="poly", degree=2), iris),
+    "pca generated": Recipe(KernelPCA(4, kernel="rbf", gamma=0.01), generated, train=300),
+    "nystroem iris": Recipe(Nystroem(gamma=0.1, n_components=20, random_state=0), iris),
+    "nystroem wine sparse": Recipe(Nystroem(n_components=30, random_state=0), wine, "sparse"),
+    "nystroem digits poly": Recipe(
+        Nystroem(kernel="poly", degree=2, n_components=15, random_state=0), digits
+    ),
+    "nystroem generated": Recipe(
+        Nystroem(gamma=0.01, n_components=10, random_state=0), generated, train=300
+    ),
+    "spreading iris": Recipe(LabelSpreading(gamma=2.0), lambda: half_labelled(iris())),
+    "spreading wine": Recipe(LabelSpreading(gamma=0.1), lambda: half_labelled(wine()), "frame"),
+    "spreading digits": Recipe(LabelSpreading(gamma=0.2), lambda: half_labelled(digits())),
+    "propagation iris": Recipe(LabelPropagation(gamma=5.0), lambda: half_labelled(iris())),
+    "propagation cancer": Recipe(LabelPropagation(gamma=0.05), lambda: half_labelled(cancer())),
+    "spreading generated": Recipe(
+        LabelSpreading(gamma=0.5), lambda: half_labelled(generated()), train=300
+    ),
+}
+
+MODELS: dict[str, Recipe] = SVMS | MACHINES
 
 
 @cache
@@ -145,8 +197,11 @@ def fitted(name: str) -> tuple[Any, Any]:
     X, y = recipe.data()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # `probability` is to go in 1.11
-        model = clone(recipe.estimator).fit(_formed(X, recipe.form), y)
-    return model, _formed(_rows_around(X), recipe.form)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = clone(recipe.estimator).fit(
+            _formed(X[: recipe.train], recipe.form), y[: recipe.train]
+        )
+    return model, _formed(X if recipe.train else _rows_around(X), recipe.form)
 
 
 def _rows_around(X: np.ndarray) -> np.ndarray:

@@ -8,7 +8,14 @@ import kernelite
 from kernelite.model import CompiledModel
 from tests.models import MODELS, fitted
 
-METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "score_samples")
+METHODS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "score_samples",
+    "transform",
+)
 
 
 @pytest.mark.parametrize("name", MODELS)

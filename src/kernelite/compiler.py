@@ -136,6 +136,8 @@ def compile(
         origin=_origin(source),
         on_invalid=on_invalid,
         input_map=source.input_map,
+        # The variance is computed from the support vectors, which "none" does not keep.
+        posterior=None if guarantee == "none" else source.posterior,
         **parts,
     )
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.head import ClassifierHead, Head, OutlierHead
+from kernelite.head import ArgmaxHead, ClassifierHead, Head, OutlierHead
 from kernelite.inputs import FloatArray
 from kernelite.votes import winner_margin
 
@@ -53,6 +53,8 @@ def probability_settles(head: Head, tolerance: float) -> Settles:
     if isinstance(head, ClassifierHead) and head.n_classes == 2 and not head.couple_two_classes:
         assert head.platt_a is not None
         return within(4.0 * tolerance / np.maximum(np.abs(head.platt_a), 1e-300))
+    if isinstance(head, ArgmaxHead):
+        return lambda scores, bounds: head.probability_errors(scores, bounds) <= tolerance
     if isinstance(head, OutlierHead):
         # A step function of the score: settled when no mark lies within the bound.
         return head.probability_decided
@@ -73,6 +75,8 @@ def margins(head: Head, scores: FloatArray) -> FloatArray:
     """How far a row is from another label: |f|, or the winner's smallest lead over a rival."""
     if isinstance(head, ClassifierHead) and head.n_classes > 2:
         return winner_margin(head.towards_first(scores), head.n_classes)
+    if isinstance(head, ArgmaxHead):
+        return head.margin(scores)
     threshold = head.threshold if isinstance(head, ClassifierHead) else 0.0
     return np.abs(scores[:, 0] - threshold)
 

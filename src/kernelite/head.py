@@ -7,9 +7,20 @@ a kind of answer stands in `kernelite.heads`; here they have one address.
 
 from __future__ import annotations
 
+from kernelite.heads.argmax import ArgmaxHead
 from kernelite.heads.base import Head
+from kernelite.heads.latent import LatentHead
 from kernelite.heads.one_vs_one import ClassifierHead
 from kernelite.heads.outlier import OutlierHead
 from kernelite.heads.regressor import RegressorHead
+from kernelite.heads.transform import TransformHead
 
-__all__ = ["ClassifierHead", "Head", "OutlierHead", "RegressorHead"]
+__all__ = [
+    "ArgmaxHead",
+    "ClassifierHead",
+    "Head",
+    "LatentHead",
+    "OutlierHead",
+    "RegressorHead",
+    "TransformHead",
+]

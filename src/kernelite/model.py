@@ -29,10 +29,11 @@ from kernelite.criteria import (
 )
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
-from kernelite.head import Head
+from kernelite.head import Head, LatentHead
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.offering import offered
 from kernelite.plan import Plan
+from kernelite.posterior import Posterior
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
 from kernelite.stats import Stats
@@ -91,6 +92,8 @@ class CompiledModel:
     on_invalid : {"warn", "raise", "ignore"}
     input_map : AffineMap, optional
         Applied to rows before anything else; what follows is all in mapped coordinates.
+    posterior : Posterior, optional
+        Of a Gaussian process: what its variance is computed from.
     """
 
     head: Head
@@ -103,6 +106,7 @@ class CompiledModel:
     threshold: float | None = None
     on_invalid: OnInvalid = "warn"
     input_map: AffineMap | None = None
+    posterior: Posterior | None = None
 
     def __post_init__(self) -> None:
         if self.approximation is None and self.expansion is None:
@@ -131,6 +135,8 @@ class CompiledModel:
                 f"the input map has {self.input_map.n_features} features, but the model has "
                 f"{expected[0]}."
             )
+        if self.posterior is not None:
+            self.posterior.check_belongs(self.expansion)
         names = self.origin.feature_names
         if names is not None and len(names) != expected[0]:
             raise InputError(f"{len(names)} feature names for {expected[0]} features.")
@@ -155,7 +161,10 @@ class CompiledModel:
     @property
     def offers(self) -> frozenset[str]:
         """Names of the predicting methods this model has: those of its source."""
-        return self.head.offers
+        names = self.head.offers
+        if self.posterior is None:
+            names = names - getattr(self.head, "needs_posterior", frozenset())
+        return names
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -194,6 +203,16 @@ class CompiledModel:
 
     @overload
     def predict(
+        self, X: Any, /, *, return_std: Literal[True]
+    ) -> tuple[NDArray[Any], FloatArray]: ...
+
+    @overload
+    def predict(
+        self, X: Any, /, *, return_cov: Literal[True]
+    ) -> tuple[NDArray[Any], FloatArray]: ...
+
+    @overload
+    def predict(
         self,
         X: Any,
         /,
@@ -209,15 +228,20 @@ class CompiledModel:
         X: Any,
         /,
         *,
+        return_std: bool = False,
+        return_cov: bool = False,
         return_stats: bool = False,
         on_invalid: OnInvalid | None = None,
         beyond: FloatArray | None = None,
-    ) -> NDArray[Any] | tuple[NDArray[Any], Stats]:
+    ) -> NDArray[Any] | tuple[NDArray[Any], Any]:
         """Labels or values.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
+        return_std, return_cov : bool
+            Of a Gaussian process: also return the standard deviation of each row, exactly and at
+            bounded memory, or the covariance of all rows, shape (m, m). One of them at most.
         return_stats : bool
             Also return a `Stats`: how many rows each tier decided.
         on_invalid : {"warn", "raise", "ignore"}, optional
@@ -228,11 +252,17 @@ class CompiledModel:
 
         Returns
         -------
-        ndarray of shape (m,), or (ndarray, Stats)
+        ndarray of shape (m,), or (ndarray, what was asked for besides)
         """
+        if return_std + return_cov + return_stats > 1:
+            raise InputError(
+                "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
+            )
         answers, stats = self._answer(
             X, self.head.predict, label_settles(self.head, self.tolerance), on_invalid, beyond
         )
+        if return_std or return_cov:
+            return answers, self._spread(X, joint=return_cov)
         return (answers, stats) if return_stats else answers
 
     @offered
@@ -256,6 +286,9 @@ class CompiledModel:
         With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
         classes are coupled by iteration, all rows are evaluated exactly.
         """
+        if isinstance(self.head, LatentHead):
+            means = self._answer(X, lambda scores: scores, never, on_invalid, beyond)[0]
+            return self.head.class_probabilities(means, self._variances(X))
         settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
         finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
         return self._answer(X, finish, settles, on_invalid, beyond)[0]
@@ -278,6 +311,15 @@ class CompiledModel:
         """
         settles = decision_settles(self.head, self.tolerance)
         finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
+        return self._answer(X, finish, settles, on_invalid, beyond)[0]
+
+    @offered
+    def transform(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
+        settles = label_settles(self.head, self.tolerance)
+        finish: Finish = self.head.transform  # type: ignore[attr-defined]
         return self._answer(X, finish, settles, on_invalid, beyond)[0]
 
     def scores(
@@ -371,6 +413,32 @@ class CompiledModel:
             policy = on_invalid if on_invalid is not None else self.on_invalid
             report_invalid(stats.outside_validity, stats.rows, policy)
         return answers, stats
+
+    def _variances(self, X: Any) -> FloatArray:
+        """The latent variance of each row, shape (m,)."""
+        if self.posterior is None or self.expansion is None:
+            raise InputError(
+                "this model has no variance: it is not a Gaussian process, or its support vectors "
+                "were not kept (guarantee='none')."
+            )
+        posterior, expansion = self.posterior, self.expansion
+        rows, runner = self._placed(X)
+        return runner.each(
+            rows, lambda part: posterior.variance(expansion, part), posterior.block()
+        )
+
+    def _spread(self, X: Any, *, joint: bool) -> FloatArray:
+        """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
+        if not joint or self.posterior is None or self.expansion is None:
+            variances = self._variances(X)
+            assert self.posterior is not None
+            return self.posterior.deviations(variances)
+        rows, runner = self._placed(X)
+        posterior, expansion = self.posterior, self.expansion
+        latent = runner.each(
+            rows, lambda part: posterior.covariance(expansion, part), max(rows.shape[0], 1)
+        )
+        return posterior.scaled(latent)
 
     def _rule(self, settles: Settles) -> Settles | None:
         """What this model's guarantee asks of a row, given what certified would ask."""

@@ -93,6 +93,13 @@ class Runner:
         settled = square < np.inf and settles(evaluated.scores, bounds)[0]  # type: ignore[arg-type]
         return evaluated.scores if settled else None
 
+    def each(
+        self, rows: Rows, answer: Callable[[FloatArray], NDArray[Any]], block: int
+    ) -> NDArray[Any]:
+        """Answers of a function of mapped rows, taken so many at a time."""
+        parts = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+        return np.concatenate([answer(self._mapped(rows, part)) for part in parts])
+
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""
         return np.concatenate([self._block_bounds(rows, block) for block in self._blocks(rows)])

@@ -11,7 +11,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from kernelite.errors import UnsupportedModelError
 from kernelite.head import ClassifierHead, OutlierHead
 from kernelite.sources import read
-from tests.models import CLASSIFIERS, MODELS, fitted
+from tests.models import CLASSIFIERS, SVMS, fitted
 
 RELATIVE = 1e-9
 
@@ -23,13 +23,13 @@ def largest_gap(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def test_the_table_is_large_enough():
-    assert len(MODELS) >= 20
-    assert {type(recipe.estimator).__name__ for recipe in MODELS.values()} == {
+    assert len(SVMS) >= 20
+    assert {type(recipe.estimator).__name__ for recipe in SVMS.values()} == {
         *("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
     }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SVMS)
 def test_labels_and_values_are_scikit_learns(name):
     model, X = fitted(name)
     source = read(model)
@@ -42,7 +42,7 @@ def test_labels_and_values_are_scikit_learns(name):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "svr" not in n])
+@pytest.mark.parametrize("name", [n for n in SVMS if "svr" not in n])
 def test_decision_values_are_scikit_learns(name):
     model, X = fitted(name)
     source = read(model)
@@ -50,7 +50,7 @@ def test_decision_values_are_scikit_learns(name):
     assert largest_gap(ours, model.decision_function(X)) < RELATIVE
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "probability" in n])
+@pytest.mark.parametrize("name", [n for n in SVMS if "probability" in n])
 def test_probabilities_are_scikit_learns(name):
     model, X = fitted(name)
     source = read(model)
@@ -111,7 +111,7 @@ def test_a_subclass_is_read_as_what_it_extends():
     class Mine(SVC):
         pass
 
-    X, y = MODELS["svc iris ovr"].data()
+    X, y = SVMS["svc iris ovr"].data()
     assert read(Mine().fit(X, y)).type_name == "SVC"
 
 

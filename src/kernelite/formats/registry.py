@@ -20,6 +20,7 @@ __all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class
 CLASSES = {
     "AffineMap": "kernelite.affine",
     "Approximation": "kernelite.approximation.cells",
+    "ArgmaxHead": "kernelite.head",
     "Candidate": "kernelite.plan",
     "Cell": "kernelite.approximation.cells",
     "Certificate": "kernelite.approximation.certificate",
@@ -28,13 +29,16 @@ CLASSES = {
     "CubicForm": "kernelite.approximation.cubic",
     "DirectionalBound": "kernelite.approximation.directional",
     "KernelExpansion": "kernelite.expansion",
+    "LatentHead": "kernelite.head",
     "Origin": "kernelite.model",
     "OutlierHead": "kernelite.head",
     "Plan": "kernelite.plan",
+    "Posterior": "kernelite.posterior",
     "QuadraticForm": "kernelite.approximation.quadratic",
     "RegressorHead": "kernelite.head",
     "RoundingTerms": "kernelite.approximation.rounding",
     "SpectralForm": "kernelite.approximation.spectral",
+    "TransformHead": "kernelite.head",
 }
 """Name and module; imported when a file or a model first needs it."""
 

@@ -23,6 +23,17 @@ READERS: dict[str, str] = {
     "sklearn.SVR": "kernelite.sources.sklearn_svm:read_svm",
     "sklearn.NuSVR": "kernelite.sources.sklearn_svm:read_svm",
     "sklearn.OneClassSVM": "kernelite.sources.sklearn_svm:read_svm",
+    "sklearn.KernelRidge": "kernelite.sources.sklearn_kernel_ridge:read_kernel_ridge",
+    "sklearn.GaussianProcessRegressor": "kernelite.sources.sklearn_gaussian_process:read_regressor",
+    "sklearn.GaussianProcessClassifier": (
+        "kernelite.sources.sklearn_gaussian_process:read_classifier"
+    ),
+    "sklearn.KernelPCA": "kernelite.sources.sklearn_kernel_pca:read_kernel_pca",
+    "sklearn.Nystroem": "kernelite.sources.sklearn_nystroem:read_nystroem",
+    "sklearn.LabelPropagation": (
+        "kernelite.sources.sklearn_label_propagation:read_label_propagation"
+    ),
+    "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
 }
 """Top-level package and class name -> "module:function" of the reader.
 

@@ -8,6 +8,7 @@ from kernelite.affine import AffineMap
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
+from kernelite.posterior import Posterior
 
 __all__ = ["Source", "describe"]
 
@@ -36,6 +37,8 @@ class Source:
 
     input_map : AffineMap, optional
         Takes rows to the coordinates of the expansion: length scales, scalers.
+    posterior : Posterior, optional
+        Of a Gaussian process: what its variance is computed from.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Source:
     feature_names: tuple[str, ...] | None = None
     width_is_open: bool = False
     input_map: AffineMap | None = None
+    posterior: Posterior | None = None
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:

@@ -1,0 +1,77 @@
+"""What readers of scikit-learn estimators share: is it fitted, which kernel, which columns.
+
+In: an estimator whose kernel is named by `kernel`, `gamma`, `degree` and `coef0`. Out: the kernel
+in an expansion's terms, or a refusal that says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kernelite.errors import UnsupportedModelError
+
+__all__ = ["NamedKernel", "feature_names", "named_kernel", "require_fitted"]
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """The kernel fields of a `KernelExpansion`."""
+
+    kernel: Literal["rbf", "poly2"]
+    gamma: float
+    coef0: float = 0.0
+
+    def fields(self) -> dict[str, Any]:
+        """As keywords of `KernelExpansion`."""
+        return {"kernel": self.kernel, "gamma": self.gamma, "coef0": self.coef0}
+
+
+def require_fitted(model: Any, attribute: str, type_name: str) -> None:
+    """Refuse an estimator that lacks what `fit` leaves behind."""
+    if not hasattr(model, attribute):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+
+
+def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
+    """The kernel of an estimator that names it, with scikit-learn's defaults filled in.
+
+    Parameters
+    ----------
+    model : estimator
+        With `kernel`, `gamma`, `degree` and `coef0`; None stands for the default of
+        `sklearn.metrics.pairwise`: 1 / d, 3 and 1.
+    type_name : str
+        What messages call it.
+    n_features : int
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> named_kernel(SimpleNamespace(kernel="rbf", gamma=None), "model", 4).gamma
+    0.25
+    """
+    gamma = getattr(model, "gamma_", model.gamma)
+    gamma = 1.0 / n_features if gamma is None else float(gamma)
+    if model.kernel == "rbf":
+        return NamedKernel("rbf", gamma)
+    if model.kernel in ("poly", "polynomial"):
+        degree = 3 if model.degree is None else model.degree
+        if degree == 2:
+            return NamedKernel("poly2", gamma, 1.0 if model.coef0 is None else float(model.coef0))
+        found = f"kernel {model.kernel!r} of degree {degree}"
+    elif callable(model.kernel):
+        found = "a callable as kernel, whose values no series is known for"
+    elif model.kernel == "precomputed":
+        found = "a precomputed kernel, so it holds no vectors to expand in"
+    else:
+        found = f"kernel {model.kernel!r}, which is not exp(-gamma |x - z|^2)"
+    raise UnsupportedModelError(
+        f"this {type_name} has {found}; accepted are kernel 'rbf', and 'poly' of degree 2."
+    )
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """Column names seen at fit time."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)

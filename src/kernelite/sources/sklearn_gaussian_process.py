@@ -1,0 +1,159 @@
+"""scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier with RBF kernels.
+
+The posterior mean is sum_i alpha_i k(x_i, z), an expansion; `normalize_y` is folded into
+coefficients and intercept, length scales per feature into a map of the inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import Head, LatentHead, RegressorHead
+from kernelite.inputs import FloatArray
+from kernelite.posterior import Posterior
+from kernelite.sources.gaussian_process_kernels import Covariance, covariance
+from kernelite.sources.sklearn_common import feature_names, require_fitted
+from kernelite.sources.source import Source, describe
+
+__all__ = ["read_binary_classifier", "read_classifier", "read_regressor"]
+
+
+def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Source:
+    """Read a fitted GaussianProcessRegressor.
+
+    Parameters
+    ----------
+    model : estimator
+        Its kernel: see `kernelite.sources.gaussian_process_kernels`.
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> gp = GaussianProcessRegressor(alpha=0.1).fit([[0.0], [1.0]], [1.0, 2.0])
+    >>> source = read_regressor(gp)
+    >>> bool(np.allclose(source.expansion.scores([[0.5]])[:, 0], gp.predict([[0.5]])))
+    True
+    """
+    require_fitted(model, "X_train_", type_name)
+    kernel = covariance(model.kernel_, _width(model), type_name)
+    alphas = np.asarray(model.alpha_, dtype=np.float64)
+    alphas = alphas.reshape(len(alphas), -1)
+    k = alphas.shape[1]
+    scales = np.broadcast_to(np.ravel(model._y_train_std), (k,)).astype(np.float64)
+    means = np.broadcast_to(np.ravel(model._y_train_mean), (k,)).astype(np.float64)
+    return _source(
+        model,
+        type_name,
+        kernel,
+        coefficients=kernel.amplitude * alphas * scales,
+        intercept=kernel.constant * alphas.sum(axis=0) * scales + means,
+        head=RegressorHead(k),
+        weights=np.ones(len(alphas)),
+        scales=scales,
+    )
+
+
+def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /) -> Source:
+    """Read a fitted GaussianProcessClassifier of two classes.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process import GaussianProcessClassifier
+    >>> gp = GaussianProcessClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> source = read_classifier(gp)
+    >>> source.head.predict(source.expansion.scores([[0.0], [3.0]]))
+    array(['a', 'b'], dtype='<U1')
+    """
+    require_fitted(model, "base_estimator_", type_name)
+    if len(model.classes_) > 2:
+        raise UnsupportedModelError(f"this {type_name} has {len(model.classes_)} classes.")
+    return read_binary_classifier(model.base_estimator_, type_name, names=feature_names(model))
+
+
+def read_binary_classifier(
+    model: Any, type_name: str = "GaussianProcessClassifier", /, names: Any = None
+) -> Source:
+    """Read the Laplace approximation inside a GaussianProcessClassifier.
+
+    Parameters
+    ----------
+    model : the estimator's `base_estimator_`, or one of its `estimators_`
+    type_name : str
+    names : tuple of str, optional
+        Column names seen at fit time.
+    """
+    require_fitted(model, "X_train_", type_name)
+    kernel = covariance(model.kernel_, _width(model), type_name)
+    gradient = np.asarray(model.y_train_ - model.pi_, dtype=np.float64)
+    return _source(
+        model,
+        type_name,
+        kernel,
+        coefficients=kernel.amplitude * gradient[:, None],
+        intercept=np.array([kernel.constant * gradient.sum()]),
+        head=LatentHead(np.array(model.classes_)),
+        weights=np.array(model.W_sr_, dtype=np.float64),
+        scales=np.ones(1),
+        names=names,
+    )
+
+
+def _width(model: Any) -> int:
+    """d; kernels on other things than vectors are refused by their name."""
+    return int(np.shape(model.X_train_)[1]) if np.ndim(model.X_train_) == 2 else 1
+
+
+def _source(
+    model: Any,
+    type_name: str,
+    kernel: Covariance,
+    *,
+    coefficients: FloatArray,
+    intercept: FloatArray,
+    head: Head,
+    weights: FloatArray,
+    scales: FloatArray,
+    names: tuple[str, ...] | None = None,
+) -> Source:
+    input_map, gamma = kernel.scaling()
+    rows = np.asarray(model.X_train_, dtype=np.float64)
+    centers = rows if input_map is None else input_map(rows)
+    expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)
+    posterior = Posterior(
+        np.array(model.L_, dtype=np.float64),
+        weights,
+        kernel.amplitude,
+        kernel.constant,
+        kernel.diagonal,
+        scales,
+    )
+    return Source(
+        expansion,
+        head,
+        describe(f"scikit-learn {type_name}", expansion),
+        "scikit-learn",
+        type_name,
+        feature_names(model) if names is None else names,
+        input_map=input_map,
+        posterior=posterior,
+    )

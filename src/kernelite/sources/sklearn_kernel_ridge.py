@@ -1,0 +1,51 @@
+"""scikit-learn's KernelRidge: f(z) = sum_i dual_coef_i k(x_i, z), one column a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.expansion import KernelExpansion
+from kernelite.head import RegressorHead
+from kernelite.sources.sklearn_common import feature_names, named_kernel, require_fitted
+from kernelite.sources.source import Source, describe
+
+__all__ = ["read_kernel_ridge"]
+
+
+def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
+    """Read a fitted KernelRidge with kernel "rbf", or "poly" of degree 2.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> ridge = KernelRidge(kernel="rbf", gamma=0.5).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> read_kernel_ridge(ridge).description
+    'scikit-learn KernelRidge, 2 support vectors, gamma 0.5'
+    """
+    require_fitted(model, "dual_coef_", type_name)
+    kernel = named_kernel(model, type_name, int(model.n_features_in_))
+    duals = np.asarray(model.dual_coef_, dtype=np.float64)
+    targets = duals.shape[1:]  # () for a list of values, (k,) for a table
+    coefficients = duals.reshape(len(duals), -1)
+    k = coefficients.shape[1]
+    expansion = KernelExpansion(model.X_fit_, coefficients, np.zeros(k), **kernel.fields())
+    return Source(
+        expansion,
+        RegressorHead(k, value_shape=targets),
+        describe(f"scikit-learn {type_name}", expansion),
+        "scikit-learn",
+        type_name,
+        feature_names(model),
+    )

@@ -1,0 +1,75 @@
+"""Every kernel machine of the table, compiled, against its own library's answers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import kernelite
+from kernelite.formats.store import dumps, loads
+from tests.answers import answers, deviation, is_label
+from tests.models import MACHINES, MODELS, fitted
+
+EXACT = 1e-8
+
+
+def test_the_table_is_large_enough():
+    assert len(MODELS) >= 60
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_exact_answers_are_the_librarys(name):
+    model, X = fitted(name)
+    compiled = kernelite.compile(model, guarantee="exact")
+    for method, theirs in answers(model, X):
+        ours = getattr(compiled, method)(X)
+        assert ours.dtype == theirs.dtype
+        if is_label(model, method):
+            np.testing.assert_array_equal(ours, theirs)
+        else:
+            assert deviation(ours, theirs) < EXACT
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_certified_answers_are_within_the_tolerance(name):
+    model, X = fitted(name)
+    compiled = kernelite.compile(model, X)
+    for method, theirs in answers(model, X):
+        ours = getattr(compiled, method)(X)
+        if is_label(model, method):
+            np.testing.assert_array_equal(ours, theirs)
+        elif method == "predict_proba":
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-3 + EXACT)
+        else:
+            assert compiled.tolerance is not None
+            gap = np.abs(ours - theirs).reshape(len(ours), -1).max(axis=0)
+            assert (gap <= compiled.tolerance + EXACT * np.abs(theirs).max()).all()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_forms_alone_answer_too(name):
+    model, X = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = kernelite.compile(model, X, guarantee="none", on_invalid="ignore")
+        mine = dict(answers(compiled, X))
+    assert compiled.expansion is None
+    theirs = dict(answers(model, X))
+    # Probabilities of a Gaussian process need its training rows.
+    assert mine.keys() == theirs.keys() - ({"predict_proba"} if name.startswith("gpc") else set())
+    for method, answer in mine.items():
+        assert answer.shape == theirs[method].shape
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if "generated" not in name])
+@pytest.mark.parametrize("guarantee", ["certified", "none"])
+def test_files_hold_every_machine(name, guarantee):
+    model, X = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = kernelite.compile(model, X, guarantee=guarantee, on_invalid="ignore")
+    again = loads(dumps(compiled))
+    for method, mine in answers(compiled, X):
+        np.testing.assert_array_equal(getattr(again, method)(X), mine)

@@ -1,0 +1,166 @@
+"""Gaussian processes: which kernels are served, deviations and covariances, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    ExpSineSquared,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
+
+import kernelite
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.sources import read
+from kernelite.sources.gaussian_process_kernels import covariance
+from tests.models import MACHINES, fitted
+
+REGRESSORS = [name for name in MACHINES if name.startswith("gpr")]
+
+RNG = np.random.default_rng(0)
+X, Z = RNG.normal(size=(40, 3)), RNG.normal(size=(9, 3))
+Y = np.sin(X).sum(axis=1) + 0.1 * RNG.normal(size=40)
+
+
+def process(kernel, **options):
+    return GaussianProcessRegressor(kernel, optimizer=None, **{"alpha": 0.1, **options}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.parametrize("guarantee", ["exact", "certified"])
+def test_deviations_are_scikit_learns(name, guarantee):
+    model, rows = fitted(name)
+    rows = rows[:200]
+    compiled = kernelite.compile(model, guarantee=guarantee)
+    mean, deviation = compiled.predict(rows, return_std=True)
+    their_mean, their_deviation = model.predict(rows, return_std=True)
+    np.testing.assert_array_equal(mean, compiled.predict(rows))
+    assert mean.shape == their_mean.shape
+    assert deviation.shape == their_deviation.shape
+    np.testing.assert_allclose(deviation, their_deviation, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_covariances_are_scikit_learns(name):
+    model, rows = fitted(name)
+    rows = rows[:30]
+    compiled = kernelite.compile(model, guarantee="exact")
+    _, ours = compiled.predict(rows, return_cov=True)
+    _, theirs = model.predict(rows, return_cov=True)
+    # Both are differences of numbers as large as the prior's variance.
+    prior = compiled.posterior.scaled(np.array(compiled.posterior.diagonal))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12 * np.max(prior))
+
+
+def test_deviations_come_in_blocks(monkeypatch):
+    model = process(2.0 * RBF(2.0))
+    compiled = kernelite.compile(model, guarantee="exact")
+    whole = compiled.predict(X, return_std=True)[1]
+    monkeypatch.setattr("kernelite.posterior.BLOCK_ELEMENTS", 1)
+    assert compiled.posterior.block() == 16
+    np.testing.assert_allclose(compiled.predict(X, return_std=True)[1], whole, rtol=1e-12)
+    assert compiled.predict(X[:0], return_std=True)[1].shape == (0,)
+
+
+def test_variances_that_round_below_zero_become_zero():
+    posterior = kernelite.compile(process(RBF(2.0)), guarantee="exact").posterior
+    with pytest.warns(UserWarning, match="variances smaller than 0"):
+        deviations = posterior.deviations(np.array([-1e-17, 0.25]))
+    np.testing.assert_array_equal(deviations, [0.0, 0.5])
+
+
+def test_what_cannot_be_had_is_refused():
+    model = process(RBF(2.0))
+    compiled = kernelite.compile(model, guarantee="exact")
+    with pytest.raises(InputError, match="one of `return_std`"):
+        compiled.predict(Z, return_std=True, return_cov=True)
+    for other in (
+        kernelite.compile(fitted("svr diabetes")[0], guarantee="exact"),
+        kernelite.compile(fitted("gpr diabetes")[0], guarantee="none"),
+    ):
+        for option in ("return_std", "return_cov"):
+            with pytest.raises(InputError, match="no variance"):
+                other.predict(np.zeros((1, 10)), **{option: True})
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parts"),
+    [
+        (RBF(2.0), (1.0, 0.25, 0.0, 0.0)),
+        (3.0 * RBF(0.5) * ConstantKernel(2.0), (6.0, 4.0, 0.0, 0.0)),
+        (RBF(1.0) * RBF(0.5), (1.0, 5.0, 0.0, 0.0)),
+        ((2.0 * RBF(1.0)) ** 3, (8.0, 3.0, 0.0, 0.0)),
+        (RBF(2.0) + RBF(2.0) + ConstantKernel(0.5), (2.0, 0.25, 0.5, 0.0)),
+        ((RBF(2.0) + WhiteKernel(0.1)) * ConstantKernel(3.0), (3.0, 0.25, 0.0, 0.1 * 3.0)),
+        ((1.0 + RBF(2.0)) * (2.0 + WhiteKernel(0.5)), (2.0, 0.25, 2.0, 1.0)),
+        (Matern(2.0, nu=np.inf), (1.0, 0.25, 0.0, 0.0)),
+    ],
+)
+def test_kernels_are_reduced(kernel, parts):
+    found = covariance(kernel, 3, "model")
+    amplitude, precision, constant, noise = parts
+    np.testing.assert_allclose(found.precision, precision)
+    assert (found.amplitude, found.constant) == pytest.approx((amplitude, constant))
+    assert found.noise == pytest.approx(noise)
+    assert found.diagonal == pytest.approx(kernel.diag(X)[0])
+    values = found.amplitude * np.exp(-0.5 * ((X[0] - Z[0]) ** 2 * found.precision).sum())
+    assert values + found.constant == pytest.approx(kernel(X[:1], Z[:1])[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (Matern(1.0, nu=1.5), "Matern is not exp"),
+        (RationalQuadratic(), "RationalQuadratic is not exp"),
+        (DotProduct() + RBF(1.0), "DotProduct is not exp"),
+        (ExpSineSquared(), "ExpSineSquared is not exp"),
+        (PairwiseKernel(metric="laplacian"), "PairwiseKernel is not exp"),
+        (RBF(1.0) + RBF(2.0), "sum of RBF kernels with different length scales"),
+        ((RBF(1.0) + 1.0) ** 2, "power of a sum"),
+        (ConstantKernel(2.0) + WhiteKernel(0.1), "no RBF in it"),
+    ],
+)
+def test_other_kernels_are_refused_by_name(kernel, reason):
+    labels = (Y > 0).astype(int)
+    for model in (
+        process(kernel, alpha=50.0),  # some are not positive definite otherwise
+        GaussianProcessClassifier(kernel, optimizer=None).fit(X, labels),
+    ):
+        with pytest.raises(UnsupportedModelError, match=reason):
+            read(model)
+
+
+def test_a_kernel_of_ones_own_is_refused():
+    class Mine(RBF):
+        pass
+
+    with pytest.raises(UnsupportedModelError, match="Mine is not one of scikit-learn's own"):
+        read(process(Mine(1.0)))
+
+
+def test_unfitted_processes_are_refused():
+    for model in (GaussianProcessRegressor(), GaussianProcessClassifier()):
+        with pytest.raises(UnsupportedModelError, match="not fitted"):
+            read(model)
+
+
+def test_length_scales_per_feature_become_a_map():
+    source = read(process(RBF([1.0, 2.0, 4.0])))
+    assert source.expansion.gamma == 0.5
+    np.testing.assert_allclose(source.input_map.scale, [1.0, 0.5, 0.25])
+    assert read(process(RBF([2.0, 2.0, 2.0]))).input_map is None
+
+
+def test_a_latent_mean_of_zero_is_the_first_class():
+    # With a kernel so narrow that a far row meets nothing, the latent mean is 0.
+    model = GaussianProcessClassifier(RBF(0.01), optimizer=None).fit([[0.0], [1.0]], ["b", "a"])
+    compiled = kernelite.compile(model, guarantee="exact")
+    np.testing.assert_array_equal(compiled.predict([[9.0]]), model.predict([[9.0]]))
+    np.testing.assert_allclose(compiled.predict_proba([[9.0]]), model.predict_proba([[9.0]]))
