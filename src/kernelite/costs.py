@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.expansion import KernelExpansion
 
 __all__ = ["exact_cost", "form_cost", "second_cost", "tiers_cost"]
 
 PRODUCT = 1 / 45  # a multiply-add inside a matrix product
-LOOP = 1 / 18  # a multiply-add inside a compiled loop over a tile of rows
-EXPONENTIAL = 0.55  # one kernel value: exponential, shift and weighted sum
-ROW = 4.0  # reading a row, its norm and exponential, writing its scores
-CERTIFY = 12.0  # the bound of a row and output, and the decision
+LOOP = 1 / 30  # a multiply-add inside a fused kernel
+LOAD = 1 / 10  # an entry of a row: read, shifted, transposed, squared
+EXPONENTIAL = 0.5  # one kernel value: exponential and weighted sum
+ROW = 6.0  # a row's exponential, its scores written and turned into an answer
+CERTIFY = 4.0  # the bound of a row and output, and the decision
 GATHER = 60.0  # picking an open row out and putting its result back
-LOOPS_UP_TO = 64  # features up to which the compiled loop beats the matrix product
 
 
 def exact_cost(expansion: KernelExpansion) -> float:
@@ -28,14 +29,14 @@ def exact_cost(expansion: KernelExpansion) -> float:
     return n * ((d + k) * PRODUCT + EXPONENTIAL) + ROW
 
 
-def form_cost(form: object, d: int, k: int) -> float:
+def form_cost(form: QuadraticForm | SpectralForm) -> float:
     """A row of a form, bounds aside."""
+    d, k = form.n_features, form.n_outputs
+    products = k * d * (d + 3) / 2
     if isinstance(form, SpectralForm):
         r = form.rank
-        return ROW + (d * (r + k + 2) + k * r * r) * PRODUCT
-    if d <= LOOPS_UP_TO:
-        return ROW + k * d * (d + 3) / 2 * LOOP
-    return ROW + k * d * (d + 2) * PRODUCT
+        products = d * (r + k) + k * r * (r + 1) / 2
+    return ROW + d * LOAD + products * LOOP
 
 
 def second_cost(cell: Cell) -> float:
@@ -45,7 +46,7 @@ def second_cost(cell: Cell) -> float:
     d, k, cubic = cell.form.n_features, cell.form.n_outputs, cell.cubic
     cost = GATHER + CERTIFY * k
     if cell.full is not None:
-        cost += form_cost(cell.full, d, k)
+        cost += form_cost(cell.full)
     if isinstance(cubic, CubicForm):
         project = 0.0 if cubic.basis is None else d * cubic.rank * PRODUCT
         cost += project + cubic.packed.size * LOOP
@@ -65,7 +66,7 @@ def tiers_cost(
     cell = approximation.cells[0]
     d, k = cell.form.n_features, cell.form.n_outputs
     count = len(approximation.cells)
-    cost = form_cost(cell.form, d, k)
+    cost = form_cost(cell.form)
     if count > 1:
         cost += count * d * PRODUCT + GATHER
     if cell.certificate is not None:
