@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench paper clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
@@ -16,6 +16,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks
+
+paper: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.paper
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("kernelite needs Python 3.11 or newer; this is %s" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +32,10 @@ $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	touch $@ $(VENV)/.installed
 
 clean:

@@ -1,0 +1,82 @@
+"""Plots of the results, as SVG next to the JSON (matplotlib, extra `bench`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks import results
+
+__all__ = ["draw"]
+
+LABELS = {
+    "support_vectors": "support vectors",
+    "features": "features",
+    "rows": "rows of a call",
+    "threads": "threads",
+}
+
+
+def draw(folder: Path = results.FOLDER) -> list[Path]:
+    """Draw what there are results of; the paths of the plots."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "kernelite", "svg.fonttype": "none"})
+    drawn = []
+    if (document := results.load("scaling", folder)) is not None:
+        for axis in LABELS:
+            drawn.append(_curve(document["content"][axis], axis, folder))
+    if (document := results.load("batch", folder)) is not None:
+        drawn += [_scatter(workload, folder) for workload in document["content"]]
+    return drawn
+
+
+def _curve(points: list[dict[str, Any]], axis: str, folder: Path) -> Path:
+    """Microseconds a row along an axis, both logarithmic."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
+    names = dict.fromkeys(name for point in points for name in point["microseconds"])
+    for name in names:
+        known = [point for point in points if name in point["microseconds"]]
+        axes.plot(
+            [point[axis] for point in known],
+            [point["microseconds"][name] for point in known],
+            marker="o",
+            markersize=3,
+            label=name,
+        )
+    axes.set(xlabel=LABELS[axis], ylabel="microseconds a row", yscale="log")
+    if axis != "threads":
+        axes.set_xscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+    return _saved(figure, folder / f"scaling-{axis.replace('_', '-')}.svg")
+
+
+def _scatter(workload: dict[str, Any], folder: Path) -> Path:
+    """Microseconds a row against the share of labels that differ."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
+    for one in workload["contestants"]:
+        share = one["rows_differ"] / one["rows_checked"]
+        marker = "s" if one["kind"] == "kernelite" else "o"
+        (point,) = axes.plot(100 * share, one["microseconds"], marker, label=one["name"])
+        point.set_alpha(0.8)
+    axes.set(xlabel="labels that differ (%)", ylabel="microseconds a row", yscale="log")
+    axes.set_xscale("symlog", linthresh=0.01)
+    axes.set_title(workload["name"], fontsize=9)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=6)
+    name = "".join(c if c.isalnum() else "-" for c in workload["name"])
+    return _saved(figure, folder / f"batch-{name}.svg")
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    from matplotlib import pyplot as plt
+
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    return path

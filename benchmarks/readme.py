@@ -1,0 +1,142 @@
+"""Writes the README's part about speed: `python -m benchmarks.readme [--check]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine, results
+from benchmarks.report import markdown, micros, times
+
+__all__ = ["filled", "main", "speed_section"]
+
+README = Path(__file__).parents[1] / "README.md"
+START, END = "<!-- speed:start -->", "<!-- speed:end -->"
+COLUMNS = ("kernelite exact", "kernelite certified", "kernelite none")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fill the README, or say with `--check` whether it is up to date."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether it would change")
+    parser.add_argument("--results", type=Path, default=results.FOLDER, help="folder of the JSON")
+    parser.add_argument("--readme", type=Path, default=README)
+    args = parser.parse_args(argv)
+    old = args.readme.read_text(encoding="utf-8")
+    new = filled(old, speed_section(args.results))
+    if args.check:
+        print("up to date" if new == old else "would change")
+        return int(new != old)
+    args.readme.write_text(new, encoding="utf-8")
+    return 0
+
+
+def filled(text: str, section: str) -> str:
+    """`text` with `section` between the two marks.
+
+    Examples
+    --------
+    >>> filled("a\\n<!-- speed:start -->\\nold\\n<!-- speed:end -->\\nb", "new")
+    'a\\n<!-- speed:start -->\\nnew\\n<!-- speed:end -->\\nb'
+    """
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise ValueError(f"the README needs the marks {START} and {END}")
+    return f"{before}{START}\n{section.strip()}\n{END}{after}"
+
+
+def speed_section(folder: Path = results.FOLDER) -> str:
+    """The section as Markdown."""
+    batch = results.load("batch", folder)
+    if batch is None:
+        raise ValueError("there are no results yet; run `make bench` first")
+    single, files = results.load("single", folder), results.load("files", folder)
+    parts = [
+        "## Speed",
+        f"Microseconds a row in batches, best of {batch['settings']['rounds']}, all in one run; in "
+        "brackets, times faster than scikit-learn's `SVC.predict`. Labels are compared with the "
+        "exact model's before anything is timed: certified and exact have no difference.",
+        _batch(batch["content"]),
+    ]
+    if single is not None:
+        parts += ["One row a call (`decision_function` on an array), median:", _single(single)]
+    if files is not None:
+        parts += ["From file to file, whole commands:", _files(files)]
+    parts.append(_how(batch))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _batch(workloads: list[dict[str, Any]]) -> str:
+    peers = ["scikit-learn", "scikit-learn-intelex"]
+    rows = []
+    for workload in workloads:
+        found = {one["name"]: one for one in workload["contestants"]}
+        cells = [_model(workload)]
+        cells += [micros(found[name]["microseconds"]) if name in found else "-" for name in peers]
+        cells += [_with_ratio(found.get(name)) for name in COLUMNS]
+        cells.append(_differences(found.get("kernelite none")))
+        rows.append(cells)
+    columns = ["model", *peers, *COLUMNS, "labels that differ with none"]
+    return markdown(columns, rows)
+
+
+def _model(workload: dict[str, Any]) -> str:
+    made = "" if not workload["generated"] else ", generated"
+    size = f"{workload['support_vectors']:,} SVs, {workload['features']} features"
+    return f"{workload['name'].removeprefix('generated ') or 'generated'} ({size}{made})"
+
+
+def _with_ratio(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return "-"
+    return f"{micros(one['microseconds'])} ({times(one['times_sklearn'])})"
+
+
+def _differences(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return "-"
+    return f"{100 * one['rows_differ'] / one['rows_checked']:.2g}%"
+
+
+def _single(document: dict[str, Any]) -> str:
+    names = [one["name"] for one in document["content"][0]["contestants"]]
+    rows = []
+    for workload in document["content"]:
+        found = {one["name"]: one["microseconds"] for one in workload["contestants"]}
+        rows.append([workload["name"], *(f"{micros(found.get(name))} us" for name in names)])
+    return markdown(["model", *names], rows)
+
+
+def _files(document: dict[str, Any]) -> str:
+    rows = []
+    for workload in document["content"]:
+        for one in workload["contestants"]:
+            size = f"{one['file_megabytes']:.3g} MB, {one['rows']:,} rows"
+            speed = f"{one['megabytes_a_second']:.3g} MB/s"
+            rows.append([workload["name"], one["name"], size, f"{one['seconds']:.2f} s", speed])
+    return markdown(["model", "command", "file", "time", "speed"], rows)
+
+
+def _how(batch: dict[str, Any]) -> str:
+    rows = {
+        one["rows_timed"]
+        for w in batch["content"]
+        for one in w["contestants"]
+        if one["name"] == "scikit-learn"
+    }
+    return (
+        "Slow contestants are timed on fewer rows (scikit-learn on "
+        f"{min(rows, default=0):,} or more). "
+        f"Measured on {machine.in_words(batch['machine'])}. "
+        "Reproduce with `make bench`; "
+        "`python -m benchmarks --help` lists the rest: more peers, scaling, memory, threads, "
+        "share of the roofline. All figures: [benchmarks/results](benchmarks/results)."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
