@@ -50,14 +50,12 @@ class Answerer:
             rows, beyond=beyond, on_invalid="ignore", return_stats=True
         )
         self.stats += stats
+        if not self.header():
+            return answers, _lines(answers)
         lines = [label_text(answer) for answer in answers.tolist()]
-        if self.header():
-            chances = self.model.predict_proba(rows, beyond=beyond, on_invalid="ignore")
-            lines = [
-                " ".join([line, *(f"{chance:g}" for chance in row)])
-                for line, row in zip(lines, chances.tolist())
-            ]
-        return answers, "".join(f"{line}\n" for line in lines)
+        chances = self.model.predict_proba(rows, beyond=beyond, on_invalid="ignore")
+        said = (" ".join(f"{chance:g}" for chance in row) for row in chances.tolist())
+        return answers, "".join(f"{line} {more}\n" for line, more in zip(lines, said))
 
     def fit(self, part: DataSet) -> tuple[Rows, FloatArray | None]:
         """The part's rows at the model's width, and the squared norms beyond it."""
@@ -141,6 +139,15 @@ def label_text(label: Any) -> str:
     ('1', '0.10000000000000001', 'yes')
     """
     return f"{label:.17g}" if isinstance(label, float) else str(label)
+
+
+def _lines(answers: NDArray[Any]) -> str:
+    """A line an answer. Labels are few, so each one's text is made once."""
+    values = answers.tolist()
+    if answers.dtype.kind == "f" and len(values) > 64 and len(set(values)) > len(values) // 4:
+        return "".join([f"{value:.17g}\n" for value in values])
+    text = {value: f"{label_text(value)}\n" for value in set(values)}
+    return "".join(map(text.__getitem__, values))
 
 
 def _check_names(part: DataSet, expected: tuple[str, ...] | None) -> None:

@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answerer
     from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output, predictor
+    from kernelite.cli.overlap import read_ahead
     from kernelite.formats.data import iter_data
 
     check_output(args.output, args.data, args.model)
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     labelled = False
     with Progress("predicting rows") as bar, output(args.output) as file:
         file.write(answerer.header())
-        for part in iter_data(args.data, **data_options(args)):
+        for part in read_ahead(iter_data(args.data, **data_options(args))):
             answers, lines = answerer.answer(part)
             file.write(lines)
             if part.labels is not None:
