@@ -55,4 +55,5 @@ def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
             yield value
     finally:
         stop.set()
-        maker.join()
+        # Not for ever: it may be waiting on a pipe that nobody writes to any more.
+        maker.join(timeout=1.0)
