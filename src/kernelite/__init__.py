@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kernelite.compiler import compile
+    from kernelite.engines.threads import limit_threads
     from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
     from kernelite.expansion import KernelExpansion
     from kernelite.formats.store import load
@@ -30,6 +31,7 @@ _HOMES = {
     "RegressorHead": "kernelite.head",
     "compile": "kernelite.compiler",
     "gamma_max": "kernelite.gamma",
+    "limit_threads": "kernelite.engines.threads",
     "load": "kernelite.formats.store",
 }
 
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "compile",
     "gamma_max",
+    "limit_threads",
     "load",
 ]
 

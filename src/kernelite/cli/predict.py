@@ -48,6 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact", action="store_true", help="MODEL is a fitted model; evaluate it exactly"
     )
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="threads to use (default: all cores)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     add_pickle(parser)
     add_json(parser)
@@ -58,6 +61,13 @@ def run(args: argparse.Namespace) -> int:
     """Predict and write, part by part."""
     if args.output == "-" and args.json:
         args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
+    from kernelite.engines.threads import limit_threads
+
+    with limit_threads(args.threads):
+        return _predict(args)
+
+
+def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answerer
     from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output, predictor
