@@ -141,6 +141,8 @@ class Runner:
 
     def _block_bounds(self, rows: Rows, block: slice) -> FloatArray:
         bounds = None if self.tiers is None else self._outcome(rows, block, None).bounds
+        if bounds is not None:
+            bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
         if self.exact is None:
             assert bounds is not None
             return bounds

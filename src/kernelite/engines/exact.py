@@ -190,7 +190,7 @@ class ExactEngine:
 
     def _size(self, squares: FloatArray) -> FloatArray:
         """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(squares)
             return np.asarray(np.stack([norms**m for m in range(3)], axis=1) @ self._moments)
 

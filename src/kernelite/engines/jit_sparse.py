@@ -93,10 +93,12 @@ def prepare(form: QuadraticForm) -> JitSparseForm:
     """
     dense, p = jit.prepare(form), form.point
     outputs = dense.outputs.copy()
-    along = form.quadratic @ p  # (k, d)
-    outputs[:, 0] = form.constant - form.linear.T @ p + along @ p
-    outputs[:, 2 : 2 + len(p)] = form.linear.T - 2.0 * along
-    return JitSparseForm(dense, outputs, float(p @ p))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Where |p|^2 overflows, every row's reach does, and all are evaluated densely.
+        along = form.quadratic @ p  # (k, d)
+        outputs[:, 0] = form.constant - form.linear.T @ p + along @ p
+        outputs[:, 2 : 2 + len(p)] = form.linear.T - 2.0 * along
+        return JitSparseForm(dense, outputs, float(p @ p))
 
 
 def scores(

@@ -1,0 +1,97 @@
+"""f in real arithmetic: the rigorous reference of every bound.
+
+In: an expansion and rows of doubles. Out: f as balls (python-flint's arb, 400 bits), which contain
+the real value; or, where python-flint is absent, as mpmath numbers of 120 digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.expansion import KernelExpansion
+
+try:
+    from flint import arb, ctx
+
+    ctx.prec = 400
+
+    def real(value: float) -> Any:
+        """A double as an exact real."""
+        return arb(float(value))
+
+    def exponential(value: Any) -> Any:
+        """e to a real."""
+        return value.exp()
+
+    def at_most(value: Any) -> float:
+        """A double not below a real (a bit more)."""
+        return float(value.upper()) * (1.0 + 1e-15)
+
+except ImportError:  # pragma: no cover - python-flint has no wheel for every platform
+    import mpmath
+
+    mpmath.mp.dps = 120
+
+    def real(value: float) -> Any:
+        """A double as an exact real."""
+        return mpmath.mpf(float(value))
+
+    def exponential(value: Any) -> Any:
+        """e to a real."""
+        return mpmath.exp(value)
+
+    def at_most(value: Any) -> float:
+        """A double not below a real (a bit more)."""
+        return float(value) * (1.0 + 1e-15)
+
+
+__all__ = ["error_ratios", "true_scores"]
+
+
+def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]:
+    """f of each row and output, in real arithmetic on the doubles given."""
+    centers = [[real(x) for x in row] for row in expansion.dense_centers()]
+    coefficients = [[real(a) for a in row] for row in expansion.coefficients]
+    kernel = _gaussian if expansion.kernel == "rbf" else _polynomial
+    table = []
+    for row in rows:
+        z = [real(value) for value in row]
+        sums = [real(b) for b in expansion.intercept]
+        for x, weights in zip(centers, coefficients):
+            value = kernel(expansion, x, z)
+            for j, weight in enumerate(weights):
+                sums[j] += weight * value
+        table.append(sums)
+    return table
+
+
+def _gaussian(expansion: KernelExpansion, x: list[Any], z: list[Any]) -> Any:
+    distance = real(0.0)
+    for a, b in zip(x, z):
+        distance += (a - b) * (a - b)
+    return exponential(-real(expansion.gamma) * distance)
+
+
+def _polynomial(expansion: KernelExpansion, x: list[Any], z: list[Any]) -> Any:
+    product = real(0.0)
+    for a, b in zip(x, z):
+        product += a * b
+    inner = real(expansion.gamma) * product + real(expansion.coef0)
+    return inner * inner
+
+
+def error_ratios(truth: list[list[Any]], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """|f - score| / bound of each row and output, rounded up; an infinite bound gives 0."""
+    ratios = np.zeros(scores.shape)
+    for i, row in enumerate(truth):
+        for j, value in enumerate(row):
+            bound = float(bounds[i, j])
+            assert bound >= 0.0, f"the bound of row {i}, output {j} is {bound}"
+            if bound == np.inf:
+                continue
+            assert np.isfinite(scores[i, j]), f"row {i} has a bound, but no score"
+            error = abs(value - real(scores[i, j]))
+            ratios[i, j] = at_most(error / real(bound)) if bound else np.inf * (at_most(error) > 0)
+    return ratios
