@@ -88,13 +88,18 @@ class Fused:
     @classmethod
     def prepare(cls, cell: Cell) -> Fused:
         """Load the kernels and lay out the cell's first tier."""
-        from kernelite.engines import jit, jit_bounds, jit_spectral
+        from kernelite.engines import jit_bounds
 
         certificate = jit_bounds.NO_CERTIFICATE
         if cell.certificate is not None:
             certificate = jit_bounds.prepare_certificate(cell.certificate)
+        # A kernel is loaded with its module, so only the one that is needed.
         if isinstance(cell.form, SpectralForm):
+            from kernelite.engines import jit_spectral
+
             return cls(jit_spectral.prepare(cell.form), certificate, jit_spectral.scores)
+        from kernelite.engines import jit
+
         return cls(jit.prepare(cell.form), certificate, _full_scores)
 
     def run(self, rows: FloatArray, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
