@@ -12,20 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.head import ArgmaxHead, ClassifierHead, Head, OutlierHead
+from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray
-from kernelite.votes import winner_margin
 
 __all__ = [
     "Settles",
     "by_margin",
+    "close",
     "decision_settles",
     "label_settles",
     "margins",
     "never",
     "probability_settles",
+    "transform_settles",
     "within",
 ]
 
+ENSEMBLE_TOLERANCE = 1e-3
 Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 
@@ -33,19 +36,36 @@ def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `predict`: the label is proven; values are within the tolerance."""
     if head.kind in ("classifier", "outlier"):
         return head.decided
-    return never if tolerance is None else within(tolerance)
+    if tolerance is None:
+        return never
+    if hasattr(head, "value_range"):
+        return close(head.predict, head.value_range, tolerance)
+    return within(tolerance)
 
 
 def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `decision_function`: the label is proven, votes are, and values within a tolerance."""
     if head.kind not in ("classifier", "outlier"):
         return label_settles(head, tolerance)
+    if hasattr(head, "decision_range"):
+        # Of several machines: votes and means, within 1e-3 unless a tolerance is given.
+        limit = ENSEMBLE_TOLERANCE if tolerance is None else tolerance
+        near = close(head.decision, head.decision_range, limit)
+        return lambda scores, bounds: head.decided(scores, bounds) & near(scores, bounds)
     votes_show = isinstance(head, ClassifierHead) and head.shape == "ovr" and head.n_classes > 2
     proven = head.pairs_decided if isinstance(head, ClassifierHead) and votes_show else head.decided
     if tolerance is None:
         return proven
-    close = within(tolerance)
-    return lambda scores, bounds: proven(scores, bounds) & close(scores, bounds)
+    near = within(tolerance)
+    return lambda scores, bounds: proven(scores, bounds) & near(scores, bounds)
+
+
+def transform_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+    """For `transform`: coordinates within the tolerance, labels of each member proven."""
+    own = getattr(head, "transform_settled", None)
+    if own is None:
+        return label_settles(head, tolerance)
+    return lambda scores, bounds: own(scores, bounds, ENSEMBLE_TOLERANCE)
 
 
 def probability_settles(head: Head, tolerance: float) -> Settles:
@@ -55,6 +75,8 @@ def probability_settles(head: Head, tolerance: float) -> Settles:
         return within(4.0 * tolerance / np.maximum(np.abs(head.platt_a), 1e-300))
     if isinstance(head, ArgmaxHead):
         return lambda scores, bounds: head.probability_errors(scores, bounds) <= tolerance
+    if hasattr(head, "probability_range"):
+        return close(head.probabilities, head.probability_range, tolerance)  # type: ignore[attr-defined]
     if isinstance(head, OutlierHead):
         # A step function of the score: settled when no mark lies within the bound.
         return head.probability_decided
@@ -66,6 +88,22 @@ def within(tolerance: FloatArray) -> Settles:
     return lambda scores, bounds: np.asarray((bounds <= tolerance).all(axis=1))
 
 
+def close(
+    value: Callable[[FloatArray], FloatArray],
+    ends: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    tolerance: FloatArray | float,
+) -> Settles:
+    """What is answered lies within the tolerance of both ends of where it can be."""
+
+    def settles(scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
+        answer, (low, high) = value(scores), ends(scores, bounds)
+        with np.errstate(invalid="ignore"):  # infinite ends, or none
+            near = (high - answer <= tolerance) & (answer - low <= tolerance)
+        return near if near.ndim == 1 else np.asarray(near.all(axis=1))
+
+    return settles
+
+
 def never(scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
     """No row is settled: the exact model answers."""
     return np.zeros(len(scores), dtype=np.bool_)
@@ -73,12 +111,7 @@ def never(scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
 
 def margins(head: Head, scores: FloatArray) -> FloatArray:
     """How far a row is from another label: |f|, or the winner's smallest lead over a rival."""
-    if isinstance(head, ClassifierHead) and head.n_classes > 2:
-        return winner_margin(head.towards_first(scores), head.n_classes)
-    if isinstance(head, ArgmaxHead):
-        return head.margin(scores)
-    threshold = head.threshold if isinstance(head, ClassifierHead) else 0.0
-    return np.abs(scores[:, 0] - threshold)
+    return margin(head, scores)
 
 
 def by_margin(head: Head, threshold: float) -> Settles:

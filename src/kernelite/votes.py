@@ -18,6 +18,7 @@ __all__ = [
     "ovr_scores",
     "pairs",
     "summed_scores",
+    "vote_range",
     "winner_decided",
     "winner_decided_by_sums",
     "winner_margin",
@@ -71,7 +72,7 @@ def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> ND
     its open pairs. The winner w is proven when every other c has L_w > U_c, or L_w = U_c with w
     before c (ties go to the earlier class).
     """
-    low, high = _vote_range(scores, bounds, n_classes)
+    low, high = vote_range(scores, bounds, n_classes)
     winner = np.argmax(low, axis=1)[:, None]
     mine = np.take_along_axis(low, winner, axis=1)
     others = np.arange(n_classes)[None, :]
@@ -83,7 +84,7 @@ def winner_decided_by_sums(
     scores: FloatArray, bounds: FloatArray, n_classes: int
 ) -> NDArray[np.bool_]:
     """As `winner_decided`, with ties broken by the larger sum of scores (`break_ties`)."""
-    low, high = _vote_range(scores, bounds, n_classes)
+    low, high = vote_range(scores, bounds, n_classes)
     sums = summed_scores(scores, n_classes)
     slack = np.zeros_like(sums)
     for column, (i, j) in enumerate(pairs(n_classes)):
@@ -122,9 +123,10 @@ def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
     return margin
 
 
-def _vote_range(
+def vote_range(
     scores: FloatArray, bounds: FloatArray, n_classes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """L_c and U_c of `winner_decided`: the fewest and most votes a class can have, shape (m, K)."""
     sure = np.abs(scores) > bounds
     low = np.zeros((len(scores), n_classes), dtype=np.int64)
     high = np.zeros_like(low)
