@@ -1,8 +1,8 @@
 """One table of fitted scikit-learn models that the suites share.
 
-`MODELS` maps a name to a recipe (`SVMS` and `MACHINES` are parts of it); `fitted(name)` fits it
-once and returns the model with rows to predict: some it was trained on, some new, some far away, in
-the form (dense, sparse, data frame) that the model was fitted on.
+`MODELS` maps a name to a recipe (`SVMS`, `MACHINES` and `WRAPPED` are parts of it); `fitted(name)`
+fits it once and returns the model with rows to predict: some it was trained on, some new, some far
+away, in the form (dense, sparse, data frame) that the model was fitted on.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from tests.datasets import (
     wine,
     words,
 )
+from tests.wrappers import WRAPPERS
 
-__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "Recipe", "fitted"]
+__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "WRAPPED", "Recipe", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ MACHINES: dict[str, Recipe] = {
     ),
 }
 
-MODELS: dict[str, Recipe] = SVMS | MACHINES
+WRAPPED = {name: Recipe(*entry) for name, entry in WRAPPERS.items()}
+MODELS: dict[str, Recipe] = SVMS | MACHINES | WRAPPED
 
 
 @cache

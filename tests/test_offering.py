@@ -20,9 +20,11 @@ METHODS = (
 
 @pytest.mark.parametrize("name", MODELS)
 def test_methods_are_the_sources(name):
-    model, _ = fitted(name)
-    compiled = kernelite.compile(model, guarantee="exact")
+    model, X = fitted(name)
+    compiled = kernelite.compile(model, X, guarantee="exact")
     for method in METHODS:
+        if name.startswith("voting values") and method == "transform":
+            continue  # a mean of regressors is folded: what each says alone is gone
         assert hasattr(compiled, method) == hasattr(model, method), method
 
 

@@ -16,6 +16,7 @@ from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.calibrated import calibrated_plan
+from kernelite.composite import compile_composite
 from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import label_settles
 from kernelite.engines.blas import form_scores
@@ -30,6 +31,8 @@ from kernelite.planner import exact_candidate, form_name, plan_certified, trunca
 from kernelite.progress import progress_bar
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
+from kernelite.sources.parts import CompositeExpansion
+from kernelite.tolerances import default_tolerance, given_tolerance
 from kernelite.validity import OnInvalid, check_on_invalid
 
 __all__ = ["GUARANTEES", "compile"]
@@ -37,7 +40,6 @@ __all__ = ["GUARANTEES", "compile"]
 GUARANTEES = ("certified", "calibrated", "none", "exact")
 MAX_BYTES = 256 * 2**20
 SAMPLE_ROWS = 4000  # rows that the plan is costed on
-DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact outputs
 
 
 def compile(
@@ -119,6 +121,28 @@ def compile(
         raise InputError(f"`cells` must be at least 1, got {cells}.")
     check_on_invalid(on_invalid)
     source = read(model)
+    if isinstance(source.expansion, CompositeExpansion):
+        options = {
+            "guarantee": guarantee,
+            "expansion_point": expansion_point,
+            "cells": cells,
+            "rank": rank,
+            "certificate": certificate,
+            "plan": plan,
+            "max_bytes": max_bytes // len(source.expansion.parts),
+            "random_state": random_state,
+        }
+        return compile_composite(
+            source,
+            X,
+            tolerance,
+            lambda part, rows, limit: compile(
+                part, rows, tolerance=limit, on_invalid="ignore", **options
+            ),
+            guarantee=guarantee,
+            origin=_origin(source),
+            on_invalid=on_invalid,
+        )
     given = None
     if X is not None:
         given = _sample_rows(source, X)
@@ -138,6 +162,7 @@ def compile(
         input_map=source.input_map,
         # The variance is computed from the support vectors, which "none" does not keep.
         posterior=None if guarantee == "none" else source.posterior,
+        front=source.front,
         **parts,
     )
 
@@ -155,7 +180,7 @@ class _Task:
 
     @property
     def expansion(self) -> KernelExpansion:
-        return self.source.expansion
+        return self.source.single
 
     @property
     def mapped(self) -> bool:
@@ -275,15 +300,17 @@ class _Task:
         return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
 
     def _checked_point(self, wanted: Any) -> FloatArray:
-        d = self.expansion.n_features
+        source, d = self.source, self.source.n_features
         point = np.array(wanted, dtype=np.float64).reshape(-1)
-        if self.source.input_map is not None and point.shape == (d,):
-            point = self.source.input_map(point[None, :])[0]
         if point.shape != (d,) or not np.isfinite(point).all():
             raise InputError(
                 f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
                 f"{np.shape(wanted)}."
             )
+        if source.front is not None:
+            point = dense_block(check_rows(source.front(point[None, :])), slice(None))[0]
+        if source.input_map is not None:
+            point = source.input_map(point[None, :])[0]
         if self.expansion.kernel == "poly2" and point.any():
             raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
         return point
@@ -298,21 +325,12 @@ class _Task:
             )
 
     def _tolerances(self, tolerance: Any, sample: FloatArray) -> FloatArray | None:
-        k = self.expansion.n_outputs
+        head = self.source.head
         if tolerance is not None:
-            array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
-            if not (np.isfinite(array).all() and (array > 0).all()):
-                raise InputError(f"`tolerance` must be positive and finite, got {tolerance!r}.")
-            return array
-        if self.source.head.kind in ("classifier", "outlier"):
+            return given_tolerance(head, tolerance)
+        if head.kind in ("classifier", "outlier"):
             return None
-        if not len(sample):
-            return np.full(k, DEFAULT_TOLERANCE)
-        outputs, _ = ExactEngine.prepare(self.expansion).run(sample)
-        # A constant output has no scale of its own; take the size of its value.
-        spread = outputs.std(axis=0)
-        fallback = np.maximum(np.abs(outputs).max(axis=0), 1e-300)
-        return DEFAULT_TOLERANCE * np.where(spread > 1e-12 * fallback, spread, fallback)
+        return default_tolerance(head, ExactEngine.prepare(self.expansion).run(sample)[0])
 
     def _sample_note(self, sample: FloatArray) -> str:
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
@@ -320,8 +338,10 @@ class _Task:
 
 
 def _sample_rows(source: Source, X: Any) -> Rows:
-    d, names = source.expansion.n_features, source.feature_names
-    if source.width_is_open:
+    d, names = source.single.n_features, source.feature_names
+    if source.front is not None:
+        rows = check_rows(source.front(X, names), n_features=d)
+    elif source.width_is_open:
         # Features beyond the width are constant zeros in the model, so a sample may lose them.
         rows = fit_width(check_rows(X, feature_names=names), d)[0]
     else:

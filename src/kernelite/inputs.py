@@ -25,6 +25,7 @@ __all__ = [
     "fit_width",
     "is_sparse",
     "row_blocks",
+    "some_rows",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -133,6 +134,34 @@ def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:
     kept = rows[:, :width]
     kept = kept if is_sparse(kept) else np.ascontiguousarray(kept)
     return kept, np.asarray(squares, dtype=np.float64).reshape(-1)
+
+
+def some_rows(X: Any, most: int) -> Any:
+    """At most `most` rows, spread evenly over `X`, in the form that `X` has.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame or list
+    most : int
+
+    Examples
+    --------
+    >>> some_rows(np.arange(10).reshape(5, 2), 3)
+    array([[0, 1],
+           [4, 5],
+           [8, 9]])
+    """
+    count = X.shape[0] if hasattr(X, "shape") else len(X)
+    if count <= most:
+        return X
+    chosen = np.unique(np.linspace(0, count - 1, most).astype(np.intp))
+    if is_sparse(X):
+        return X.tocsr()[chosen]
+    if isinstance(X, np.ndarray | list | tuple):
+        return X[chosen] if isinstance(X, np.ndarray) else [X[int(i)] for i in chosen]
+    from sklearn.utils import _safe_indexing  # knows the frames of several libraries
+
+    return _safe_indexing(X, chosen)
 
 
 def row_blocks(n_rows: int, block: int) -> Iterator[slice]:

@@ -7,7 +7,7 @@ Immutable after construction, hence safe to share between threads.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, overload
 
@@ -19,6 +19,7 @@ from kernelite.approximation.cells import Approximation
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.approximation.widen import widen, widen_expansion, with_column
+from kernelite.composite_runner import CompositeRunner, PartRows, PartRunner
 from kernelite.criteria import (
     Settles,
     by_margin,
@@ -26,9 +27,11 @@ from kernelite.criteria import (
     label_settles,
     never,
     probability_settles,
+    transform_settles,
 )
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
+from kernelite.front import Front
 from kernelite.head import Head, LatentHead
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.offering import offered
@@ -37,9 +40,10 @@ from kernelite.posterior import Posterior
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
 from kernelite.stats import Stats
+from kernelite.tolerances import n_values
 from kernelite.validity import OnInvalid, report_invalid
 
-__all__ = ["CompiledModel", "Guarantee", "Origin"]
+__all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin"]
 
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
 PROBABILITY_TOLERANCE = 1e-3
@@ -72,6 +76,28 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
+class ModelPart:
+    """One machine of a model that is made of several.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The machine compiled by itself.
+    outputs : array of int
+        The scores of the whole that its own are added to.
+    """
+
+    model: CompiledModel
+    outputs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        outputs = np.asarray(self.outputs, dtype=np.int64)
+        if outputs.shape != (self.model.head.n_scores,) or self.model.parts:
+            raise InputError("a part is one machine, with a place for each of its scores.")
+        object.__setattr__(self, "outputs", outputs)
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledModel:
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
 
@@ -94,6 +120,11 @@ class CompiledModel:
         Applied to rows before anything else; what follows is all in mapped coordinates.
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
+    front : Front, optional
+        What comes before that: transformers kept as they are, features selected.
+    parts : tuple of ModelPart
+        Machines whose kernels or inputs differ, each with its own approximation; their scores are
+        added up for `head`. A model with parts has no approximation or expansion of its own.
     """
 
     head: Head
@@ -107,8 +138,13 @@ class CompiledModel:
     on_invalid: OnInvalid = "warn"
     input_map: AffineMap | None = None
     posterior: Posterior | None = None
+    front: Front | None = None
+    parts: tuple[ModelPart, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.parts:
+            self._check_parts()
+            return
         if self.approximation is None and self.expansion is None:
             raise InputError("a compiled model needs a form or the exact expansion; both are None.")
         self._check_shapes()
@@ -123,7 +159,7 @@ class CompiledModel:
                 raise InputError("a certified regressor needs a `tolerance`.")
 
     def _check_shapes(self) -> None:
-        expected = self.n_features_in_, self.head.n_scores
+        expected = self._part.n_features, self.head.n_scores
         for name, part in (("form", self.form), ("expansion", self.expansion)):
             if part is not None and (part.n_features, part.n_outputs) != expected:
                 raise InputError(
@@ -137,18 +173,38 @@ class CompiledModel:
             )
         if self.posterior is not None:
             self.posterior.check_belongs(self.expansion)
+        if self.front is not None and self.front.rowwise:
+            width = self.front(np.zeros((0, self.front.width))).shape[1]
+            if width != expected[0]:
+                raise InputError(
+                    f"the front makes {width} features, but the model has {expected[0]}."
+                )
         names = self.origin.feature_names
-        if names is not None and len(names) != expected[0]:
-            raise InputError(f"{len(names)} feature names for {expected[0]} features.")
-        if self.tolerance is not None and self.tolerance.shape != (expected[1],):
-            raise InputError(f"`tolerance` must hold {expected[1]} numbers, one an output.")
+        if names is not None and len(names) != self.n_features_in_:
+            raise InputError(f"{len(names)} feature names for {self.n_features_in_} features.")
+        count = n_values(self.head)
+        if self.tolerance is not None and self.tolerance.shape != (count,):
+            raise InputError(f"`tolerance` must hold {count} numbers, one an output.")
+
+    def _check_parts(self) -> None:
+        if self.approximation or self.expansion or self.input_map or self.threshold is not None:
+            raise InputError("a model of several parts has forms and maps in its parts only.")
+        reached = {int(output) for part in self.parts for output in part.outputs}
+        if reached != set(range(self.head.n_scores)):
+            raise InputError("the parts do not reach each score that the head wants.")
+        if any(part.model.guarantee != self.guarantee for part in self.parts):
+            raise InputError("the parts of a model must have its guarantee.")
+        if self.guarantee == "calibrated":
+            raise InputError("a model of several parts cannot be calibrated.")
 
     # What the source was -------------------------------------------------------------------
 
     @property
     def n_features_in_(self) -> int:
         """d, the width of a row."""
-        return self._part.n_features
+        if self.front is not None:
+            return self.front.width
+        return self.parts[0].model.n_features_in_ if self.parts else self._part.n_features
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -176,6 +232,8 @@ class CompiledModel:
     @property
     def gamma(self) -> float:
         """The kernel's width."""
+        if self.parts:
+            raise AttributeError("the parts of this model have a `gamma` each")
         return self._part.gamma
 
     @property
@@ -291,7 +349,9 @@ class CompiledModel:
             return self.head.class_probabilities(means, self._variances(X))
         settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
         finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
-        return self._answer(X, finish, settles, on_invalid, beyond)[0]
+        answers = self._answer(X, finish, settles, on_invalid, beyond)[0]
+        # With several outputs, scikit-learn returns a list, an array an output.
+        return self.head.split(answers) if hasattr(self.head, "split") else answers
 
     @offered
     def predict_log_proba(
@@ -318,7 +378,7 @@ class CompiledModel:
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
-        settles = label_settles(self.head, self.tolerance)
+        settles = transform_settles(self.head, self.tolerance)
         finish: Finish = self.head.transform  # type: ignore[attr-defined]
         return self._answer(X, finish, settles, on_invalid, beyond)[0]
 
@@ -336,7 +396,8 @@ class CompiledModel:
 
         It needs no support vectors, only the certificate's constants.
         """
-        if self.approximation is not None and not self.approximation.certified:
+        forms = [self.approximation, *(part.model.approximation for part in self.parts)]
+        if any(form is not None and not form.certified for form in forms):
             raise InputError(
                 "this model carries no certificate; compile it with `certificate=True` or with "
                 "guarantee='certified'."
@@ -355,6 +416,10 @@ class CompiledModel:
 
         save(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: engines hold compiled code, and are laid out again when needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     # Inside --------------------------------------------------------------------------------
 
     @property
@@ -363,7 +428,10 @@ class CompiledModel:
 
     @cached_property
     def _runner(self) -> Runner:
-        return Runner.prepare(self.approximation, self.expansion, self.input_map)
+        if self.parts:
+            return self._composite_runner()
+        front = self.front if self.front is not None and self.front.rowwise else None
+        return Runner.prepare(self.approximation, self.expansion, self.input_map, front)
 
     @cached_property
     def _wide_runner(self) -> Runner:
@@ -379,18 +447,52 @@ class CompiledModel:
 
         Whether they are finite shows in |u|^2, which the forms compute anyway: see `Runner`.
         """
-        names, d = self.origin.feature_names, self.n_features_in_
+        names = self.origin.feature_names
+        if self.parts:
+            return self._part_rows(X), None
+        if self.front is not None and not self.front.rowwise:
+            return check_rows(self.front(X, names), n_features=self._part.n_features), None
+        d = self.n_features_in_
         poly = self._part.kernel == "poly2"  # drops what is beyond its width, NaN included
         if self.origin.width_is_open:
             return fit_width(check_rows(X, feature_names=names, finite=poly), d)
         return check_rows(X, n_features=d, feature_names=names, finite=False), None
+
+    def _part_rows(self, X: Any) -> PartRows:
+        """What each part sees; parts without transformers of their own share one checked copy."""
+        names: Any = self.origin.feature_names
+        if self.front is not None:
+            X, names = self.front(X, names), None
+        shared: Rows | None = None
+        found = []
+        for part in self.parts:
+            front = part.model.front
+            if front is not None and not front.rowwise:
+                found.append(part.model._rows(X)[0])
+                continue
+            if shared is None:
+                d = part.model.n_features_in_
+                shared = check_rows(X, n_features=d, feature_names=names, finite=False)
+            found.append(shared)
+        return PartRows(tuple(found))
+
+    def _composite_runner(self) -> CompositeRunner:
+        parts = tuple(
+            PartRunner(
+                part.model._runner,
+                part.outputs,
+                label_settles(part.model.head, part.model.tolerance),
+            )
+            for part in self.parts
+        )
+        return CompositeRunner(parts=parts, n_outputs=self.head.n_scores)
 
     def _placed(self, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
         """Rows and the runner for their width."""
         rows, cut_off = self._rows(X)
         if cut_off is not None:
             beyond = cut_off if beyond is None else beyond + cut_off
-        if beyond is None or not beyond.any() or self._part.kernel == "poly2":
+        if beyond is None or not beyond.any() or self.parts or self._part.kernel == "poly2":
             return rows, self._runner
         return with_column(rows, np.sqrt(beyond)), self._wide_runner
 

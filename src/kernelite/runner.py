@@ -16,6 +16,7 @@ from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
+from kernelite.front import Front
 from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks
 from kernelite.stats import Stats
 
@@ -29,11 +30,15 @@ Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Engines made ready to run, at least one of them, behind a map of the inputs."""
+    """Engines made ready to run, at least one of them, behind a map of the inputs.
+
+    `front` stands before the map, where it works on blocks of rows.
+    """
 
     tiers: Tiers | None
     exact: ExactEngine | None
     input_map: AffineMap | None = None
+    front: Front | None = None
 
     @classmethod
     def prepare(
@@ -41,6 +46,7 @@ class Runner:
         approximation: Approximation | None,
         expansion: KernelExpansion | None,
         input_map: AffineMap | None = None,
+        front: Front | None = None,
     ) -> Runner:
         """Lay out the engines."""
         return cls(
@@ -49,6 +55,7 @@ class Runner:
             if expansion is None
             else ExactEngine.prepare(expansion, mapped=input_map is not None),
             input_map,
+            front,
         )
 
     def run(
@@ -67,7 +74,7 @@ class Runner:
         out: NDArray[Any] | None = None
         stats = Stats()
         for block in self._blocks(rows):
-            outcome = self._outcome(rows, block, settles)
+            outcome = self.outcome(rows, block, settles)
             answers = finish(outcome.scores)
             if out is None:
                 out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
@@ -98,39 +105,45 @@ class Runner:
     ) -> NDArray[Any]:
         """Answers of a function of mapped rows, taken so many at a time."""
         parts = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        return np.concatenate([answer(self._mapped(rows, part)) for part in parts])
+        blocks = (dense_block(self.mapped(rows, part), slice(None)) for part in parts)
+        return np.concatenate([answer(block) for block in blocks])
 
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""
-        return np.concatenate([self._block_bounds(rows, block) for block in self._blocks(rows)])
+        return np.concatenate([self.block_bounds(rows, block) for block in self._blocks(rows)])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
         return np.concatenate(
-            [self._outcome(rows, block, None).valid for block in self._blocks(rows)]
+            [self.outcome(rows, block, None).valid for block in self._blocks(rows)]
         )
 
-    def _mapped(self, rows: Rows, block: slice) -> Rows:
-        """A block as the engines take it: mapped, and dense unless the first tier is for sparse."""
+    def mapped(self, rows: Rows, block: slice) -> Rows:
+        """A block as the engines take it: behind front and map, sparse if the first tier may be."""
+        part = rows[block]
+        if self.front is not None:
+            part = self.front.apply(part)
         if self.input_map is not None:
-            return self.input_map(dense_block(rows, block))
-        return rows[block] if self.tiers is not None else dense_block(rows, block)
+            part = self.input_map(part)
+        return part if self.tiers is not None else dense_block(part, slice(None))
 
     def _blocks(self, rows: Rows) -> list[slice]:
         block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
         return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
 
-    def _outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
-        part = self._mapped(rows, block)
+    def outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
+        """Scores, bounds and tiers of a block."""
+        part = self.mapped(rows, block)
         if self.tiers is not None:
             outcome = evaluate(self.tiers, self.exact, part, settles)
         else:
-            outcome = self._exact_outcome(dense_block(part, slice(None)))
+            outcome = self.exact_outcome(dense_block(part, slice(None)))
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
         return outcome
 
-    def _exact_outcome(self, rows: FloatArray) -> Outcome:
+    def exact_outcome(self, rows: FloatArray) -> Outcome:
+        """Mapped rows on the exact engine."""
         assert self.exact is not None
         started = perf_counter()
         scores, bounds = self.exact.run(rows)
@@ -139,8 +152,9 @@ class Runner:
         valid = np.ones(len(rows), dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, finite=False, seconds=seconds)
 
-    def _block_bounds(self, rows: Rows, block: slice) -> FloatArray:
-        bounds = None if self.tiers is None else self._outcome(rows, block, None).bounds
+    def block_bounds(self, rows: Rows, block: slice) -> FloatArray:
+        """The bound of each row of a block, shape (m, k)."""
+        bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
             bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
         if self.exact is None:
@@ -148,7 +162,7 @@ class Runner:
             return bounds
         check_finite(dense_block(rows, block), first_row=block.start)
         # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-        exact = self.exact.run_bound(dense_block(self._mapped(rows, block), slice(None)))
+        exact = self.exact.run_bound(dense_block(self.mapped(rows, block), slice(None)))
         return exact if bounds is None else np.maximum(bounds, exact)
 
 

@@ -81,7 +81,7 @@ def _sample(args: argparse.Namespace, source: Source) -> Any:
     from kernelite.formats.data import read_data
 
     data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
-    rows, _ = data.fit_width(source.expansion.n_features)
+    rows, _ = data.fit_width(source.n_features)
     return rows
 
 

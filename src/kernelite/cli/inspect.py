@@ -85,25 +85,25 @@ def description(model: CompiledModel) -> dict[str, Any]:
     dict
     """
     part = model.expansion if model.approximation is None else model.approximation.form
-    assert part is not None
+    kernel = "several" if part is None else part.kernel
     facts: dict[str, Any] = {
         "source": model.origin.description,
         **_answers(model.head),
         "features": model.n_features_in_,
         "outputs": model.head.n_scores,
-        "kernel": part.kernel,
-        "gamma": model.gamma,
+        "kernel": kernel,
+        "gamma": getattr(model, "gamma", None),
         "guarantee": model.guarantee,
         "promise": _promise(model),
         "support_vectors_of_the_source": model.origin.n_centers,
-        "holds_support_vectors": model.expansion is not None,
+        "holds_support_vectors": model.guarantee != "none",
         "array_bytes": model.nbytes,
     }
     if model.tolerance is not None:
         facts["tolerance"] = model.tolerance
     if model.threshold is not None:
         facts["threshold"] = model.threshold
-    if model.approximation is not None and part.kernel == "rbf":
+    if model.approximation is not None and kernel == "rbf":
         facts |= _bounds(model)
     return facts | {"plan": _plan(model)}
 
@@ -140,7 +140,7 @@ def _answers(head: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": head.kind}
     if head.kind == "classifier":
         facts["classes"] = head.classes
-        facts["probabilities"] = head.platt_a is not None
+        facts["probabilities"] = "predict_proba" in head.offers
     return facts
 
 
@@ -163,19 +163,20 @@ def _fitted(source: Source) -> dict[str, Any]:
     from kernelite.gamma import gamma_max
 
     expansion = source.expansion
+    single = getattr(expansion, "kernel", None)
     facts: dict[str, Any] = {
         "source": source.description,
         **_answers(source.head),
         "features": expansion.n_features,
         "outputs": expansion.n_outputs,
-        "kernel": expansion.kernel,
-        "gamma": expansion.gamma,
+        "kernel": "several" if single is None else single,
+        "gamma": getattr(expansion, "gamma", None),
         "support_vectors": expansion.n_centers,
         "array_bytes": expansion.nbytes,
     }
-    if expansion.kernel == "rbf" and expansion.n_centers:
+    if single == "rbf" and expansion.n_centers:
         for about in ("origin", "mean"):
-            limit = float(gamma_max(expansion.centers, about=about))
+            limit = float(gamma_max(source.single.centers, about=about))
             facts[f"gamma_max_about_the_{about}"] = limit
     return facts
 

@@ -8,7 +8,8 @@
     tuple          [...]
 
 Only the classes of `kernelite.formats.registry` are packed and built. One whose fields are not what
-should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`.
+should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`. One that
+no file can hold says why in `__unstorable__`.
 """
 
 from __future__ import annotations
@@ -142,6 +143,8 @@ class _Packer:
 
     def instance(self, value: Any, path: str) -> Tree:
         cls, where = type(value), path or "model"
+        if hasattr(value, "__unstorable__"):
+            raise InputError(value.__unstorable__)
         if cls.__name__ not in CLASSES or named_class(cls.__name__) is not cls:
             raise InputError(f"`{where}` is a {cls.__name__}, which cannot be stored.")
         own = field_values(value)

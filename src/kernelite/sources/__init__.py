@@ -34,6 +34,26 @@ READERS: dict[str, str] = {
         "kernelite.sources.sklearn_label_propagation:read_label_propagation"
     ),
     "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
+    "sklearn.Pipeline": "kernelite.sources.pipeline:read_pipeline",
+    "sklearn.GridSearchCV": "kernelite.sources.search:read_search",
+    "sklearn.RandomizedSearchCV": "kernelite.sources.search:read_search",
+    "sklearn.HalvingGridSearchCV": "kernelite.sources.search:read_search",
+    "sklearn.HalvingRandomSearchCV": "kernelite.sources.search:read_search",
+    "sklearn.CalibratedClassifierCV": "kernelite.sources.calibrated_cv:read_calibrated",
+    "sklearn.OneVsRestClassifier": "kernelite.sources.multiclass:read_one_vs_rest",
+    "sklearn.OneVsOneClassifier": "kernelite.sources.multiclass:read_one_vs_one",
+    "sklearn.OutputCodeClassifier": "kernelite.sources.multiclass:read_output_code",
+    "sklearn.MultiOutputClassifier": "kernelite.sources.multi_output:read_multi_output",
+    "sklearn.MultiOutputRegressor": "kernelite.sources.multi_output:read_multi_output",
+    "sklearn.BaggingClassifier": "kernelite.sources.ensemble:read_bagging",
+    "sklearn.BaggingRegressor": "kernelite.sources.ensemble:read_bagging",
+    "sklearn.VotingClassifier": "kernelite.sources.ensemble:read_voting",
+    "sklearn.VotingRegressor": "kernelite.sources.ensemble:read_voting",
+    "sklearn.TransformedTargetRegressor": "kernelite.sources.target:read_transformed_target",
+    "sklearn.FrozenEstimator": "kernelite.sources.search:read_shell",
+    "kernelite.CompiledClassifier": "kernelite.sources.search:read_shell",
+    "kernelite.CompiledRegressor": "kernelite.sources.search:read_shell",
+    "kernelite.CompiledOutlierDetector": "kernelite.sources.search:read_shell",
 }
 """Top-level package and class name -> "module:function" of the reader.
 

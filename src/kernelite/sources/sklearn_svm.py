@@ -48,6 +48,12 @@ def read_svm(model: Any, type_name: str, /) -> Source:
     """
     kernel = _kernel(model, type_name)
     classifier = type_name in ("SVC", "NuSVC")
+    if classifier and len(model.n_support_) != len(model.classes_):
+        raise UnsupportedModelError(
+            f"this {type_name} knows {len(model.classes_)} classes, but all rows of "
+            f"{len(model.classes_) - len(model.n_support_)} of them had weight zero when it was "
+            "fitted, and it does not say which; fit it on rows of every class."
+        )
     coefficients = _dense(model.dual_coef_).T
     if classifier and len(model.classes_) > 2:
         coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from kernelite.affine import AffineMap
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
+from kernelite.front import Front
 from kernelite.head import Head
+from kernelite.inputs import FloatArray, check_rows
 from kernelite.posterior import Posterior
+from kernelite.sources.parts import CompositeExpansion
 
 __all__ = ["Source", "describe"]
 
@@ -19,8 +23,8 @@ class Source:
 
     Parameters
     ----------
-    expansion : KernelExpansion
-        Centers, coefficients, intercept and kernel.
+    expansion : KernelExpansion or CompositeExpansion
+        Centers, coefficients, intercept and kernel; or several such.
     head : Head
         What turns the expansion's scores into the source's own answers.
     description : str
@@ -39,6 +43,8 @@ class Source:
         Takes rows to the coordinates of the expansion: length scales, scalers.
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
+    front : Front, optional
+        What comes before that: transformers kept as they are, features selected.
 
     Examples
     --------
@@ -48,7 +54,7 @@ class Source:
     2
     """
 
-    expansion: KernelExpansion
+    expansion: KernelExpansion | CompositeExpansion
     head: Head
     description: str
     family: str
@@ -57,6 +63,7 @@ class Source:
     width_is_open: bool = False
     input_map: AffineMap | None = None
     posterior: Posterior | None = None
+    front: Front | None = None
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:
@@ -69,6 +76,38 @@ class Source:
                 f"`input_map` has {self.input_map.n_features} features, but `expansion` has "
                 f"{self.expansion.n_features}."
             )
+
+    @property
+    def n_features(self) -> int:
+        """The width of the rows that come in; an AttributeError where that is text."""
+        if self.front is not None:
+            return self.front.width
+        if self.expansion.n_features is None:
+            raise AttributeError("this model takes no rows of numbers")
+        return self.expansion.n_features
+
+    @property
+    def single(self) -> KernelExpansion:
+        """The expansion of a model that is one machine, or several merged into one."""
+        if isinstance(self.expansion, CompositeExpansion):
+            raise UnsupportedModelError(
+                f"this {self.type_name} is made of {len(self.expansion.parts)} machines whose "
+                "kernels or inputs differ, so that it has no single expansion."
+            )
+        return self.expansion
+
+    def scores(self, X: Any, /) -> FloatArray:
+        """The expansion's outputs for rows as they come, evaluated exactly; shape (m, k).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+        """
+        if self.front is not None:
+            X = self.front(X, self.feature_names)
+        elif not isinstance(self.expansion, CompositeExpansion):
+            X = check_rows(X, n_features=self.n_features, feature_names=self.feature_names)
+        return self.expansion.scores(X if self.input_map is None else self.input_map(X))
 
 
 def describe(name: str, expansion: KernelExpansion) -> str:

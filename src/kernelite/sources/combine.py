@@ -1,0 +1,188 @@
+"""From the sources of an ensemble's machines to one source.
+
+In: the machines, and which outputs each has. Out: a `Source` whose expansion is merged as far as
+kernels and ways of the rows agree, under the ensemble's own head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.affine import AffineMap
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.front import Front, Selection, Step
+from kernelite.head import Head, RegressorHead
+from kernelite.heads.members import Member
+from kernelite.heads.several import SeveralHead
+from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
+from kernelite.sources.source import Source
+
+__all__ = ["combined", "side_by_side", "weighted"]
+
+
+def side_by_side(sources: Sequence[Source]) -> list[NDArray[np.int64]]:
+    """Columns for the outputs of each source, one after the other.
+
+    Examples
+    --------
+    >>> from kernelite.sources import read
+    >>> bump = read(KernelExpansion([[0.0]], [[2.0, 1.0]], [0.0, 0.0], gamma=1.0))
+    >>> side_by_side([bump, bump])
+    [array([0, 1]), array([2, 3])]
+    """
+    ends = np.cumsum([0, *(source.expansion.n_outputs for source in sources)])
+    return [np.arange(start, stop) for start, stop in pairwise(ends)]
+
+
+def combined(
+    sources: Sequence[Source],
+    outputs: Sequence[NDArray[np.int64]],
+    head: Head,
+    *,
+    type_name: str,
+    n_features: int | None,
+    feature_names: tuple[str, ...] | None,
+) -> Source:
+    """One source of several machines.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    outputs : sequence of int arrays
+        The columns of the scores that the outputs of each are added to.
+    head : Head
+        Turns all scores into the ensemble's answers.
+    type_name : str
+        The ensemble's class.
+    n_features : int, optional
+        The width of the rows that come in; None for text.
+    feature_names : tuple of str, optional
+
+    Returns
+    -------
+    Source
+    """
+    if not sources:
+        raise UnsupportedModelError(f"this {type_name} holds no fitted machines.")
+    groups = _groups(_flattened(sources, outputs))
+    parts = [_merged(group) for group in groups]
+    source = Source(
+        CompositeExpansion(tuple(parts), n_features, head.n_scores),
+        head,
+        _description(type_name, sources, parts),
+        "scikit-learn",
+        type_name,
+        feature_names,
+    )
+    if len(parts) > 1:
+        return source
+    (part,) = parts
+    return replace(
+        source,
+        expansion=_in_order(part),
+        input_map=part.source.input_map,
+        front=part.source.front,
+    )
+
+
+def weighted(source: Source, weight: float) -> Source:
+    """The same machine with its outputs multiplied; its head must take them as they are."""
+    if isinstance(source.expansion, CompositeExpansion):
+        parts = tuple(
+            replace(part, source=weighted(part.source, weight)) for part in source.expansion.parts
+        )
+        return replace(source, expansion=replace(source.expansion, parts=parts))
+    scaled = replace(
+        source.expansion,
+        coefficients=weight * source.expansion.coefficients,
+        intercept=weight * source.expansion.intercept,
+    )
+    return replace(source, expansion=scaled)
+
+
+def _flattened(sources: Sequence[Source], outputs: Sequence[NDArray[np.int64]]) -> Iterator[Part]:
+    """Machines without composites among them."""
+    for source, columns in zip(sources, outputs):
+        if isinstance(source.expansion, CompositeExpansion):
+            inner = source.expansion.parts
+            behind = [_behind(source, part.source) for part in inner]
+            yield from _flattened(behind, [columns[part.outputs] for part in inner])
+        else:
+            # The variance of a Gaussian process is not what an ensemble answers.
+            yield Part(replace(source, posterior=None), columns)
+
+
+def _behind(outer: Source, inner: Source) -> Source:
+    """The inner machine, reached by the outer one's way first."""
+    steps: tuple[Step, ...] = () if outer.front is None else outer.front.steps
+    steps += () if outer.input_map is None else (outer.input_map,)
+    if not steps:
+        return inner
+    steps += () if inner.front is None else inner.front.steps
+    return replace(inner, front=Front(steps, steps[0].n_features))
+
+
+def _groups(parts: Iterable[Part]) -> list[list[Part]]:
+    """Parts that can be merged, together; in the order of their first."""
+    groups: dict[Hashable, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(_way(part.source), []).append(part)
+    return list(groups.values())
+
+
+def _way(source: Source) -> Hashable:
+    """How rows reach a machine and what its kernel is: equal where machines can be merged."""
+    e = source.single
+    steps = () if source.front is None else source.front.steps
+    steps += () if source.input_map is None else (source.input_map,)
+    return (*map(_key, steps), e.kernel, e.gamma, e.coef0, e.n_features)
+
+
+def _key(step: Step) -> Hashable:
+    if isinstance(step, AffineMap):
+        return "affine", step.scale.tobytes(), step.shift.tobytes()
+    if isinstance(step, Selection):
+        return "selection", step.columns.tobytes(), step.n_features
+    return "kept", id(step.transformer)
+
+
+def _merged(group: list[Part]) -> Part:
+    if len(group) == 1:
+        return group[0]
+    reached = np.unique(np.concatenate([part.outputs for part in group]))
+    local = [np.searchsorted(reached, part.outputs) for part in group]
+    expansion = merge_expansions([part.source.single for part in group], local, len(reached))
+    heads = [part.source.head for part in group]
+    if all(type(head) is RegressorHead for head in heads):
+        head: Head = RegressorHead(len(reached))
+    else:
+        members = tuple(Member(head, columns) for head, columns in zip(heads, local))
+        kind = "regressor" if heads[0].kind == "regressor" else "classifier"
+        head = SeveralHead(members, kind, ("predict",))  # type: ignore[arg-type]
+    return Part(replace(group[0].source, expansion=expansion, head=head), reached)
+
+
+def _in_order(part: Part) -> KernelExpansion:
+    """The expansion of the only part, its outputs in the order of the scores."""
+    expansion, order = part.source.single, np.argsort(part.outputs)
+    return replace(
+        expansion,
+        coefficients=expansion.coefficients[:, order],
+        intercept=expansion.intercept[order],
+    )
+
+
+def _description(type_name: str, sources: Sequence[Source], parts: Sequence[Part]) -> str:
+    vectors = sum(part.source.expansion.n_centers for part in parts)
+    machines = "1 machine" if len(sources) == 1 else f"{len(sources)} machines"
+    gammas = sorted({part.source.single.gamma for part in parts})
+    shown = f"gamma {gammas[0]:.6g}"
+    if len(gammas) > 1:
+        shown += f" to {gammas[-1]:.6g}"
+    return f"scikit-learn {type_name} of {machines}, {vectors} support vectors, {shown}"

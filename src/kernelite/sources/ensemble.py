@@ -1,0 +1,153 @@
+"""scikit-learn's BaggingClassifier, BaggingRegressor, VotingClassifier and VotingRegressor.
+
+A mean of regressors is linear, so its weights go into the coefficients: machines whose kernels
+agree become a single expansion with a single output, however many they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.front import Selection
+from kernelite.head import RegressorHead
+from kernelite.heads.target import MeanHead
+from kernelite.heads.voting import VotingHead
+from kernelite.sources.combine import side_by_side, weighted
+from kernelite.sources.members import (
+    assembled,
+    member_of,
+    offered_methods,
+    places_of,
+    read_members,
+)
+from kernelite.sources.pipeline import with_step
+from kernelite.sources.source import Source
+
+__all__ = ["read_bagging", "read_voting"]
+
+
+def read_bagging(model: Any, type_name: str, /) -> Source:
+    """Read a fitted BaggingClassifier or BaggingRegressor, feature subsets included.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import BaggingClassifier
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fitted = BaggingClassifier(SVC(gamma=0.1), 4, random_state=0).fit(X, y)
+    >>> read_bagging(fitted, "BaggingClassifier").description
+    'scikit-learn BaggingClassifier of 4 machines, ... support vectors, gamma 0.1'
+    """
+    estimators = _fitted(model, type_name)
+    width = int(model.n_features_in_)
+    sources = [
+        _on_features(source, features, width)
+        for source, features in zip(read_members(estimators, type_name), model.estimators_features_)
+    ]
+    if sources[0].head.kind == "regressor":
+        return _mean(model, type_name, estimators, sources, None)
+    soft = all(hasattr(estimator, "predict_proba") for estimator in estimators)
+    numbers = np.arange(len(model.classes_))  # machines are fitted on the indices of labels
+    places = [places_of(estimator, numbers) for estimator in estimators]
+    # Machines that miss a class have decision values of another shape; scikit-learn then fails.
+    without = () if all(place is None for place in places) else ("decision_function",)
+    members = tuple(
+        member_of(estimator, source, columns, place)
+        for estimator, source, columns, place in zip(
+            estimators, sources, side_by_side(sources), places
+        )
+    )
+    methods = offered_methods(model, *without)
+    head = VotingHead(np.asarray(model.classes_), members, soft, methods)
+    return assembled(model, type_name, sources, head)
+
+
+def read_voting(model: Any, type_name: str, /) -> Source:
+    """Read a fitted VotingClassifier (hard or soft) or VotingRegressor.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import VotingRegressor
+    >>> from sklearn.svm import SVR
+    >>> two = [("a", SVR(gamma=0.5)), ("b", SVR(gamma=0.5, C=9.0))]
+    >>> fitted = VotingRegressor(two).fit([[0.0], [1.0], [2.0]], [0, 1, 4])
+    >>> read_voting(fitted, "VotingRegressor").expansion.coefficients.shape
+    (3, 1)
+    """
+    estimators = _fitted(model, type_name)
+    sources = read_members(estimators, type_name)
+    given = model._weights_not_none
+    weights = None if given is None else np.asarray(given, dtype=np.float64)
+    if sources[0].head.kind == "regressor":
+        return _mean(model, type_name, estimators, sources, weights)
+    numbers = np.arange(len(model.classes_))
+    members = tuple(
+        member_of(estimator, source, columns, places_of(estimator, numbers))
+        for estimator, source, columns in zip(estimators, sources, side_by_side(sources))
+    )
+    soft = model.voting == "soft"
+    without = ("transform",) if soft and not model.flatten_transform else ()
+    methods = offered_methods(model, *without)
+    head = VotingHead(np.asarray(model.classes_), members, soft, methods, weights)
+    return assembled(model, type_name, sources, head)
+
+
+def _fitted(model: Any, type_name: str) -> list[Any]:
+    if not hasattr(model, "estimators_"):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    return list(model.estimators_)
+
+
+def _on_features(source: Source, features: Any, width: int) -> Source:
+    """A machine that sees some features only."""
+    chosen = np.asarray(features)
+    if len(chosen) == width and (chosen == np.arange(width)).all():
+        return source
+    return with_step(Selection(chosen, width), source)
+
+
+def _mean(
+    model: Any,
+    type_name: str,
+    estimators: Sequence[Any],
+    sources: list[Source],
+    weights: NDArray[np.float64] | None,
+) -> Source:
+    outputs = sources[0].expansion.n_outputs
+    if all(type(source.head) is RegressorHead for source in sources):
+        share = np.full(len(sources), 1.0 / len(sources))
+        if weights is not None:
+            share = weights / weights.sum()
+        scaled = [weighted(source, float(s)) for source, s in zip(sources, share)]
+        same = [np.arange(outputs) for _ in sources]
+        head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)  # type: ignore[attr-defined]
+        return assembled(model, type_name, scaled, head, same)
+    members = tuple(
+        member_of(estimator, source, columns)
+        for estimator, source, columns in zip(estimators, sources, side_by_side(sources))
+    )
+    return assembled(model, type_name, sources, MeanHead(members, weights))

@@ -1,0 +1,144 @@
+"""scikit-learn's OneVsRestClassifier, OneVsOneClassifier and OutputCodeClassifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.heads.constant import ConstantHead
+from kernelite.heads.members import Member
+from kernelite.heads.one_vs_rest import OneVsRestHead
+from kernelite.heads.output_code import OutputCodeHead
+from kernelite.heads.pairwise import PairwiseHead
+from kernelite.sources.combine import side_by_side
+from kernelite.sources.members import assembled, member_of, offered_methods, read_members
+from kernelite.sources.source import Source
+
+__all__ = ["read_one_vs_one", "read_one_vs_rest", "read_output_code"]
+
+FIRST_WINS_SINCE = (1, 8)
+"""scikit-learn's version from which a tie of OneVsRestClassifier goes to the first class."""
+
+
+def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> Source:
+    """Read a fitted OneVsRestClassifier, multilabel or not.
+
+    Parameters
+    ----------
+    model : OneVsRestClassifier
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> read_one_vs_rest(OneVsRestClassifier(SVC(gamma=0.1)).fit(X, y)).expansion.n_outputs
+    3
+    """
+    sources, members = _machines(model, type_name)
+    multilabel = bool(model.multilabel_)
+    if multilabel and model.label_binarizer_.sparse_input_:
+        raise UnsupportedModelError(
+            f"this {type_name} was fitted on a sparse matrix of labels and answers with one; "
+            "fit it on a dense one."
+        )
+    methods = offered_methods(model)
+    classes = np.asarray(model.classes_)
+    if len(classes) < 2:
+        raise UnsupportedModelError(f"this {type_name} knows one class only.")
+    head = OneVsRestHead(classes, members, methods, multilabel, not _first_wins())
+    return assembled(model, type_name, sources, head)
+
+
+def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Source:
+    """Read a fitted OneVsOneClassifier of binary classifiers.
+
+    Parameters
+    ----------
+    model : OneVsOneClassifier
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.multiclass import OneVsOneClassifier
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> read_one_vs_one(OneVsOneClassifier(SVC(gamma=0.1)).fit(X, y)).type_name
+    'OneVsOneClassifier'
+    """
+    sources, members = _machines(model, type_name)
+    if any(member.response == "value" for member in members):
+        raise UnsupportedModelError(
+            f"this {type_name} holds regressors, whose values are no votes; use classifiers."
+        )
+    return assembled(model, type_name, sources, PairwiseHead(np.asarray(model.classes_), members))
+
+
+def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Source:
+    """Read a fitted OutputCodeClassifier.
+
+    Parameters
+    ----------
+    model : OutputCodeClassifier
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.multiclass import OutputCodeClassifier
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fitted = OutputCodeClassifier(SVC(gamma=0.1), code_size=2, random_state=0).fit(X, y)
+    >>> source = read_output_code(fitted)
+    >>> source.head.code_book.shape, source.expansion.n_outputs  # two columns are constant
+    ((3, 6), 4)
+    """
+    sources, members = _machines(model, type_name)
+    head = OutputCodeHead(np.asarray(model.classes_), model.code_book_, members)
+    return assembled(model, type_name, sources, head)
+
+
+def _machines(model: Any, type_name: str) -> tuple[list[Source], tuple[Member, ...]]:
+    """Sources of the machines that are not constant, and all of them as members."""
+    if not hasattr(model, "estimators_"):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    real = [e for e in model.estimators_ if type(e).__name__ != "_ConstantPredictor"]
+    sources = read_members(real, type_name)
+    found = iter(zip(sources, side_by_side(sources)))
+    members = []
+    for estimator in model.estimators_:
+        if type(estimator).__name__ == "_ConstantPredictor":
+            members.append(_constant(estimator))
+        else:
+            members.append(member_of(estimator, *next(found)))
+    return sources, tuple(members)
+
+
+def _constant(estimator: Any) -> Member:
+    none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    return Member(ConstantHead(int(np.ravel(estimator.y_)[0])), none)
+
+
+def _first_wins() -> bool:
+    import sklearn
+
+    version = tuple(int(number) for number in sklearn.__version__.split(".")[:2])
+    return version >= FIRST_WINS_SINCE

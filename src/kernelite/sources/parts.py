@@ -1,0 +1,164 @@
+"""Several kernel machines as one expansion: merged where they can be, side by side otherwise.
+
+    f(z) = sum over parts p of  f_p(z), on the outputs that p has a share in
+
+Machines merge when rows reach them the same way and their kernels agree: centers that are the same
+row are kept once, coefficients get a column an output. What does not merge stays a part of its own,
+with its own kernel, its own map of the inputs and later its own approximation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, is_sparse
+
+if TYPE_CHECKING:
+    from kernelite.sources.source import Source
+
+__all__ = ["CompositeExpansion", "Part", "merge_expansions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A machine and its place in a composite.
+
+    Parameters
+    ----------
+    source : Source
+        With its own head: what the machine alone would have to decide.
+    outputs : array of int
+        The composite's outputs to which this machine's are added.
+    """
+
+    source: Source
+    outputs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        outputs = np.asarray(self.outputs, dtype=np.int64).reshape(-1)
+        if len(outputs) != self.source.expansion.n_outputs or len(set(outputs)) != len(outputs):
+            raise InputError("`outputs` must name a place for each output of the part.")
+        object.__setattr__(self, "outputs", outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class CompositeExpansion:
+    """Several expansions whose outputs are added up.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+    n_features : int, optional
+        The width of the rows that come in; None where they are not rows of numbers (text).
+    n_outputs : int
+    """
+
+    parts: tuple[Part, ...]
+    n_features: int | None
+    n_outputs: int
+
+    def __post_init__(self) -> None:
+        reached = {int(output) for part in self.parts for output in part.outputs}
+        if reached != set(range(self.n_outputs)):
+            raise InputError("the parts of a composite must reach each of its outputs.")
+
+    @property
+    def n_centers(self) -> int:
+        """Support vectors of all parts."""
+        return sum(part.source.expansion.n_centers for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the exact model needs."""
+        return sum(part.source.expansion.nbytes for part in self.parts)
+
+    def scores(self, X: Any, /) -> FloatArray:
+        """Evaluate exactly, shape (m, k).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        """
+        total: FloatArray | None = None
+        for part in self.parts:
+            scores = part.source.scores(X)
+            if total is None:
+                total = np.zeros((len(scores), self.n_outputs))
+            total[:, part.outputs] += scores
+        assert total is not None
+        return total
+
+
+def merge_expansions(
+    expansions: list[KernelExpansion], outputs: list[NDArray[np.int64]], n_outputs: int
+) -> KernelExpansion:
+    """One expansion from several with the same kernel.
+
+    Parameters
+    ----------
+    expansions : list of KernelExpansion
+        Of the same width, kernel, gamma and coef0.
+    outputs : list of int arrays
+        Where the outputs of each go; what meets is added.
+    n_outputs : int
+
+    Returns
+    -------
+    KernelExpansion
+        Centers that are the same row in several are there once.
+
+    Examples
+    --------
+    >>> one = KernelExpansion([[0.0], [1.0]], [1.0, 2.0], 0.5, gamma=1.0)
+    >>> two = KernelExpansion([[1.0], [2.0]], [3.0, 4.0], 0.25, gamma=1.0)
+    >>> merged = merge_expansions([one, two], [np.array([0]), np.array([0])], 1)
+    >>> merged.coefficients.ravel(), merged.intercept
+    (array([1., 5., 4.]), array([0.75]))
+    """
+    first = expansions[0]
+    if any(is_sparse(expansion.centers) for expansion in expansions):
+        from scipy.sparse import csr_array, vstack
+
+        stacked: Any = csr_array(vstack([csr_array(e.centers) for e in expansions]))
+        stacked.sort_indices()
+    else:
+        stacked = np.concatenate([expansion.centers for expansion in expansions])
+    kept, place = _distinct_rows(stacked)
+    coefficients = np.zeros((len(kept), n_outputs))
+    intercept = np.zeros(n_outputs)
+    start = 0
+    for expansion, columns in zip(expansions, outputs):
+        rows = place[start : start + expansion.n_centers]
+        start += expansion.n_centers
+        np.add.at(coefficients, (rows[:, None], columns[None, :]), expansion.coefficients)
+        intercept[columns] += expansion.intercept
+    return replace(first, centers=stacked[kept], coefficients=coefficients, intercept=intercept)
+
+
+def _distinct_rows(rows: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Indices of the first of equal rows, in order; and for each row, which of them it equals."""
+    seen: dict[bytes, int] = {}
+    place = np.empty(rows.shape[0], dtype=np.intp)
+    kept: list[int] = []
+    for index, key in enumerate(_row_keys(rows)):
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(index)
+        place[index] = seen[key]
+    return np.array(kept, dtype=np.intp), place
+
+
+def _row_keys(rows: Any) -> Any:
+    if is_sparse(rows):
+        rows.eliminate_zeros()
+        for start, stop in zip(rows.indptr, rows.indptr[1:]):
+            yield rows.indices[start:stop].tobytes() + b"|" + rows.data[start:stop].tobytes()
+    else:
+        for row in rows + 0.0:  # minus zero is zero
+            yield row.tobytes()

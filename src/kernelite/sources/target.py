@@ -1,0 +1,108 @@
+"""scikit-learn's TransformedTargetRegressor: the inverse transform of a regressor's values.
+
+Affine inverses (scalers) go into coefficients and intercept; monotone functions of NumPy are known
+by name; other transformers are kept as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import RegressorHead
+from kernelite.heads.inverses import DECREASING, INCREASING, KeptInverse, NamedInverse
+from kernelite.heads.target import TargetHead
+from kernelite.inputs import FloatArray
+from kernelite.sources.parts import CompositeExpansion
+from kernelite.sources.pipeline import scaler_map
+from kernelite.sources.source import Source
+
+__all__ = ["read_transformed_target"]
+
+MONOTONE = ("PowerTransformer", "QuantileTransformer")
+
+
+def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegressor", /) -> Source:
+    """Read a fitted TransformedTargetRegressor.
+
+    Parameters
+    ----------
+    model : TransformedTargetRegressor
+    type_name : str
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from sklearn.svm import SVR
+    >>> logs = TransformedTargetRegressor(SVR(gamma=0.5), func=np.log, inverse_func=np.exp)
+    >>> source = read_transformed_target(logs.fit([[0.0], [1.0]], [1.0, 2.0]))
+    >>> source.head.inverse
+    NamedInverse(name='exp')
+    """
+    from kernelite.sources import read
+
+    if not hasattr(model, "regressor_"):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    source = read(model.regressor_)
+    if source.head.kind != "regressor":
+        raise UnsupportedModelError(f"this {type_name} holds a {source.type_name}, no regressor.")
+    described = replace(source, description=f"{type_name} of {source.description}", posterior=None)
+    transformer = model.transformer_
+    affine = _affine(transformer, source)
+    if affine is not None:
+        scale, shift = affine
+        return replace(described, expansion=_scaled(source.expansion, scale, shift))
+    flat = bool(model._training_dim == 1)
+    return replace(described, head=TargetHead(source.head, _inverse(transformer), flat))
+
+
+def _affine(transformer: Any, source: Source) -> tuple[FloatArray, FloatArray] | None:
+    """(scale, shift) of y = score * scale + shift, where the values are the scores."""
+    if type(source.head) is not RegressorHead:
+        return None
+    k = source.head.n_scores
+    if type(transformer).__name__ == "FunctionTransformer" and transformer.inverse_func is None:
+        return np.ones(k), np.zeros(k)
+    folded = scaler_map(transformer)
+    if folded is None:
+        return None
+    return 1.0 / folded.scale, folded.shift
+
+
+def _scaled(
+    expansion: KernelExpansion | CompositeExpansion, scale: FloatArray, shift: FloatArray
+) -> KernelExpansion | CompositeExpansion:
+    if isinstance(expansion, CompositeExpansion):
+        parts, moved = [], np.zeros(len(shift), dtype=np.bool_)
+        for part in expansion.parts:
+            # The shift is added once, by the first part that reaches an output.
+            own = np.where(moved[part.outputs], 0.0, shift[part.outputs])
+            moved[part.outputs] = True
+            inner = _scaled(part.source.expansion, scale[part.outputs], own)
+            parts.append(replace(part, source=replace(part.source, expansion=inner)))
+        return replace(expansion, parts=tuple(parts))
+    return replace(
+        expansion,
+        coefficients=expansion.coefficients * scale,
+        intercept=expansion.intercept * scale + shift,
+    )
+
+
+def _inverse(transformer: Any) -> NamedInverse | KeptInverse:
+    if type(transformer).__name__ == "FunctionTransformer":
+        function = transformer.inverse_func
+        name = getattr(function, "__name__", "")
+        plain = not transformer.inv_kw_args
+        if plain and name in INCREASING | DECREASING and getattr(np, name) is function:
+            return NamedInverse(name)
+    kind = type(transformer)
+    known = kind.__name__ in MONOTONE and kind.__module__.startswith("sklearn.")
+    return KeptInverse(transformer, increasing=known)

@@ -1,0 +1,155 @@
+"""Every wrapped model of the table, compiled, against scikit-learn's answers."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernelite
+from kernelite.errors import InputError
+from kernelite.formats.store import dumps, loads
+from kernelite.heads.ranges import decision_range, probability_range, value_range
+from kernelite.sources import read
+from tests.answers import answers, deviation, is_label
+from tests.models import WRAPPED, fitted
+
+EXACT = 1e-8
+PROBABILITY = 1e-3
+UNSTORABLE = {  # they keep a transformer as it is
+    "calibrated pca",
+    "pipeline clipped",
+    "pipeline columns",
+    "pipeline imputer",
+    "pipeline normalizer",
+    "pipeline pca frame",
+    "target quantiles",
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the model has only")
+        yield
+
+
+@cache
+def certified(name: str) -> Any:
+    model, X = fitted(name)
+    return kernelite.compile(model, X)
+
+
+def skipped(method: str, compiled: Any) -> bool:
+    # A mean of regressors is folded into one output; what each says alone is gone.
+    return method == "transform" and not hasattr(compiled, "transform")
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_exact_answers_are_the_librarys(name: str) -> None:
+    model, X = fitted(name)
+    compiled = kernelite.compile(model, X, guarantee="exact")
+    for method, theirs in answers(model, X):
+        if skipped(method, compiled):
+            continue
+        ours = np.asarray(getattr(compiled, method)(X))
+        assert ours.dtype == theirs.dtype, method
+        if is_label(model, method):
+            np.testing.assert_array_equal(ours, theirs)
+        else:
+            assert deviation(ours, theirs) < EXACT, method
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_certified_answers_are_proven_or_within_the_tolerance(name: str) -> None:
+    model, X = fitted(name)
+    compiled = certified(name)
+    limit = PROBABILITY if compiled.tolerance is None else compiled.tolerance
+    for method, theirs in answers(model, X):
+        if skipped(method, compiled):
+            continue
+        ours = np.asarray(getattr(compiled, method)(X))
+        assert ours.shape == theirs.shape
+        if is_label(model, method):
+            np.testing.assert_array_equal(ours, theirs)
+        elif method in ("predict_proba", "transform"):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=PROBABILITY + EXACT)
+        elif method == "predict":
+            gap = np.abs(ours - theirs).reshape(len(ours), -1).max(axis=0)
+            assert (gap <= limit + EXACT * np.abs(theirs).max()).all()
+        elif hasattr(compiled.head, "members"):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=PROBABILITY + EXACT)
+    assert np.array_equal(_flat(compiled), _flat(model))
+    # A pipeline that begins with "passthrough" cannot say.
+    assert getattr(model, "n_features_in_", compiled.n_features_in_) == compiled.n_features_in_
+    names = getattr(model, "feature_names_in_", None)
+    assert list(getattr(compiled, "feature_names_in_", [])) == list([] if names is None else names)
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_files_and_pickles_answer_the_same(name: str) -> None:
+    _, X = fitted(name)
+    compiled = certified(name)
+    expected = compiled.predict(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(compiled)).predict(X), expected)
+    if name in UNSTORABLE:
+        with pytest.raises(InputError, match=r"keeps a \w+ (in front of|behind) it.*joblib.dump"):
+            dumps(compiled)
+        return
+    data = dumps(compiled)
+    np.testing.assert_array_equal(loads(data).predict(X), expected)
+    assert dumps(loads(data)) == data
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_forms_alone_answer_too(name: str) -> None:
+    model, X = fitted(name)
+    compiled = kernelite.compile(model, X, guarantee="none", on_invalid="ignore")
+    ours, theirs = compiled.predict(X), model.predict(X)
+    assert ours.shape == theirs.shape
+    assert compiled.expansion is None
+    assert all(part.model.expansion is None for part in compiled.parts)
+    # Where the paper's bound holds, each term is within 3%.
+    valid = compiled.valid(X)
+    if is_label(model, "predict") and valid.any():
+        assert np.mean(ours[valid] == theirs[valid]) > 0.9
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_ranges_contain_every_answer_within_the_bounds(name: str) -> None:
+    """The interval arithmetic of each head, tried on random scores and bounds."""
+    head: Any = read(fitted(name)[0]).head
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=(400, head.n_scores)) * rng.choice([0.1, 1.0, 3.0], (400, 1))
+    bounds = rng.exponential(0.3, scores.shape) * rng.choice([0.0, 0.1, 1.0], (400, 1))
+    for _ in range(10):
+        shift = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], scores.shape)
+        moved = scores + shift * bounds
+        decided = head.decided(scores, bounds)
+        np.testing.assert_array_equal(head.predict(scores[decided]), head.predict(moved[decided]))
+        if hasattr(head, "probability_range") and "predict_proba" in head.offers:
+            _contains(probability_range(head, scores, bounds), head.probabilities(moved))
+        if hasattr(head, "decision_range") and "decision_function" in head.offers:
+            _contains(decision_range(head, scores, bounds), head.decision(moved))
+        if head.kind == "regressor":
+            _contains(value_range(head, scores, bounds), head.predict(moved))
+    if head.kind == "classifier":
+        assert head.decided(scores, np.zeros_like(bounds)).mean() > 0.9
+        assert not head.decided(scores, np.full_like(bounds, 50.0)).any()
+
+
+def _flat(model: Any) -> np.ndarray:
+    """All labels; with several outputs, those of each."""
+    labels = getattr(model, "classes_", [])
+    return np.concatenate(labels) if isinstance(labels, list) and labels else np.asarray(labels)
+
+
+def _contains(ends: tuple[np.ndarray, np.ndarray], values: np.ndarray) -> None:
+    low, high = ends
+    slack = 1e-9 * (1.0 + np.abs(values))
+    assert (low <= values + slack).all()
+    assert (values <= high + slack).all()
