@@ -30,6 +30,7 @@ MAX_LINE_BYTES = 16 * 2**20
 Compression = Literal["gzip", "bzip2"]
 
 _BZ2_START = re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)")
+_BUFFER = 2**17  # bytes that are asked for at once; what an error cuts off is lost
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -120,6 +121,9 @@ class Lines(Iterator[tuple[int, str]]):
         self._number = 0
         self.ended = True
         self._ahead: list[tuple[int, str]] = []
+        self._unread: IO[bytes] | None = None
+        self._broken: Exception | None = None  # an error of the stream, to be told
+        self._over = False  # it was told
         self._raw = open_binary(path)
         try:
             self.compression = _compression(self._raw, self.path)
@@ -142,6 +146,37 @@ class Lines(Iterator[tuple[int, str]]):
     def push_back(self, line: tuple[int, str]) -> None:
         """Make `line` the next one again, for readers that must look at the start of a file."""
         self._ahead.append(line)
+
+    def read_block(self, size: int) -> bytes:
+        """Whole lines as they stand in the file, about `size` bytes; nothing at its end.
+
+        The caller counts them with `skip`, or has them read one by one after `unread`. At a defect
+        of the stream, and where several lines were pushed back, nothing comes either: reading on
+        line by line finds them.
+        """
+        block = b""
+        if len(self._ahead) == 1:
+            number, text = self._ahead.pop()
+            block, self._number = text.encode() + b"\n", number - 1
+        elif self._ahead:
+            return b""
+        block += self._read(size)
+        if self._broken is not None:
+            return block[: block.rfind(b"\n") + 1]
+        return block if block.endswith(b"\n") else block + self._readline(self._max + 2)
+
+    def skip(self, n_lines: int) -> None:
+        """Count lines of the last block as read."""
+        self._number += n_lines
+
+    def unread(self, block: bytes) -> Iterator[tuple[int, str]]:
+        """Read the lines of the last block one by one."""
+        self._unread = io.BytesIO(block)
+        while self._unread is not None and self._unread.tell() < len(block):
+            try:
+                yield next(self)
+            except StopIteration:
+                return
 
     def close(self) -> None:
         """Close the file; further lines cannot be read."""
@@ -183,8 +218,30 @@ class Lines(Iterator[tuple[int, str]]):
             self._defect(token, f"`{token}` is not UTF-8 text (byte {error.start + 1} of the line)")
             return None
 
+    def _read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size > 0 and self._broken is None:
+            try:
+                # Not `read`, which would lose all that it read before an error.
+                parts.append(self._stream.read1(min(size, _BUFFER)))
+            except (EOFError, OSError, zlib.error) as error:
+                self._broken = error
+                break
+            if not parts[-1]:
+                break
+            size -= len(parts[-1])
+        return b"".join(parts)
+
     def _readline(self, limit: int) -> bytes:
+        if self._unread is not None:
+            if line := self._unread.readline(limit):
+                return line
+            self._unread = None
+        if self._over:
+            return b""
         try:
+            if self._broken is not None:
+                raise self._broken
             return self._stream.readline(limit)
         except (EOFError, OSError, zlib.error) as error:
             if self.compression is None:
@@ -192,6 +249,7 @@ class Lines(Iterator[tuple[int, str]]):
             else:
                 problem = f"the {self.compression} stream is corrupt or cut off ({error})"
             self._number += 1
+            self._over = True
             self._defect(None, problem.rstrip("."))
             return b""
 
@@ -216,12 +274,12 @@ def _compression(raw: io.BufferedReader, path: str) -> Compression | None:
     return None
 
 
-def _decompressed(raw: io.BufferedReader, compression: Compression | None) -> IO[bytes]:
+def _decompressed(raw: io.BufferedReader, compression: Compression | None) -> io.BufferedReader:
     if compression == "gzip":
         # GzipFile.readline is slow on its own; the buffer above it does the line splitting.
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), 2**17)
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER)
     if compression == "bzip2":
-        return io.BufferedReader(bz2.BZ2File(raw), 2**17)
+        return io.BufferedReader(bz2.BZ2File(raw), _BUFFER)
     return raw
 
 

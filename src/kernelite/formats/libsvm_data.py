@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelite.formats.defects import Report, report_row
 from kernelite.formats.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 
-__all__ = ["MAX_INDEX", "SparseBlock", "data_lines", "has_label", "parse_block"]
+__all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_block"]
 
 MAX_INDEX = 2**31 - 2
 """Largest accepted index: LIBSVM's tools keep `largest index + 1` in a C int."""
@@ -55,6 +55,27 @@ class SparseBlock:
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: NDArray[np.float64]
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return len(self.indptr) - 1
+
+
+def cut(block: SparseBlock, most_rows: int) -> Iterator[SparseBlock]:
+    """The block in parts of at most `most_rows` rows, which share its memory.
+
+    Examples
+    --------
+    >>> block = parse_block([(1, "1 1:5"), (2, "1"), (3, "1 2:7")], True, print)
+    >>> [part.values.tolist() for part in cut(block, 2)]
+    [[5.0], [7.0]]
+    """
+    for start in range(0, block.n_rows, most_rows):
+        indptr = block.indptr[start : start + most_rows + 1]
+        entries = slice(indptr[0], indptr[-1])
+        labels = None if block.labels is None else block.labels[start : start + most_rows]
+        yield SparseBlock(labels, indptr - indptr[0], block.indices[entries], block.values[entries])
 
 
 def data_lines(lines: Iterator[Line]) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Literal, get_args
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.formats import delimited, layout, libsvm_data
+from kernelite.formats import delimited, fast_libsvm, layout, libsvm_data
 from kernelite.formats.dataset import DataSet, make_csr
 from kernelite.formats.defects import Defect, Report
 from kernelite.formats.files import Lines, open_binary
@@ -25,10 +25,11 @@ __all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "scan"]
 Format = Literal["libsvm", "delimited", "npy", "npz"]
 LabelsOption = Literal["auto", "required", "ignore", "text"]
 
-CHUNK_ROWS = 4096
+CHUNK_ROWS = 2**15
 """Rows that are parsed at once."""
 
 _CHUNK_CHARACTERS = 4 * 2**20  # a chunk ends sooner when its text is this long
+_FAST_FROM = 2**20  # bytes of a LIBSVM file for which loading the compiled reader pays
 _EXTENSIONS: dict[str, Format] = {
     ".svm": "libsvm",
     ".libsvm": "libsvm",
@@ -93,7 +94,7 @@ def scan(
     report : callable
         Called with each `Defect`; rows with one are left out.
     chunk_rows : int, optional
-        Most rows of a part; by default text comes in parts of 4096 and arrays whole.
+        Most rows of a part; by default text comes in parts of 32768 and arrays whole.
 
     Yields
     ------
@@ -150,19 +151,37 @@ class _Watched:
 def _scan_libsvm(lines: Lines, options: Reading, chunk_rows: int) -> Iterator[DataSet]:
     if options.labels == "text":
         raise InputError(f'`labels` is "text", but those of `{lines.path}` (LIBSVM) are numbers')
-    rows = libsvm_data.data_lines(lines)
-    labelled: bool | None = True if options.labels == "required" else None
     done = 0
-    for chunk in _chunks(rows, chunk_rows):
-        if labelled is None:
-            # The majority, so that one row without label is the defect, and not all the others.
-            labelled = 2 * sum(libsvm_data.has_label(row) for _, row in chunk) >= len(chunk)
-        block = libsvm_data.parse_block(chunk, labelled, lines.report, options.n_features)
+    for block in _libsvm_blocks(lines, options, chunk_rows):
         width = options.n_features or int(block.indices.max(initial=-1)) + 1
         part = make_csr(block.values, block.indices, block.indptr, width)
         labels = None if options.labels == "ignore" else block.labels
         yield DataSet(part, labels, lines.path, "libsvm", first_row=done)
         done += part.shape[0]
+
+
+def _libsvm_blocks(
+    lines: Lines, options: Reading, chunk_rows: int
+) -> Iterator[libsvm_data.SparseBlock]:
+    """Blocks of lines, each read at once if it is right, else line by line."""
+    labelled: bool | None = True if options.labels == "required" else None
+    long = False
+    while block := lines.read_block(_CHUNK_CHARACTERS):
+        long = long or len(block) >= _FAST_FROM
+        read = fast_libsvm.read_block(block, labelled, options.n_features) if long else None
+        if read is not None:
+            lines.skip(read.n_lines)
+            labelled = read.labelled if read.rows.n_rows else labelled
+            yield from libsvm_data.cut(read.rows, chunk_rows)
+            continue
+        rows = libsvm_data.data_lines(lines.unread(block))
+        for chunk in _chunks(rows, chunk_rows):
+            if labelled is None:
+                # The majority, so that one row without label is the defect, and not all others.
+                labelled = 2 * sum(libsvm_data.has_label(row) for _, row in chunk) >= len(chunk)
+            yield libsvm_data.parse_block(chunk, labelled, lines.report, options.n_features)
+    for _ in lines:  # a stream that broke off says so here
+        raise AssertionError("lines were left over")
 
 
 def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator[DataSet]:
