@@ -27,8 +27,9 @@ from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_widt
 from kernelite.measure import measured_plan
 from kernelite.model import CompiledModel, Origin
 from kernelite.plan import Candidate, Plan
-from kernelite.planner import exact_candidate, form_name, plan_certified, truncated_form
+from kernelite.planner import exact_candidate, plan_certified, truncated_form
 from kernelite.progress import progress_bar
+from kernelite.search import form_name
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
 from kernelite.sources.parts import CompositeExpansion
@@ -227,6 +228,7 @@ class _Task:
                 cells=self.cells,
                 random_state=self.random_state,
                 choose=measured_plan if measure else None,
+                values=self.source.head.kind not in ("classifier", "outlier"),
                 tell=tell,
             )
         return {

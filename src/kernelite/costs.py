@@ -7,12 +7,21 @@ with `benchmarks/` on an AVX-512 machine. A plan is thereby the same on every ma
 from __future__ import annotations
 
 from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.cubic import CubicForm, packed_size
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.expansion import KernelExpansion
 
-__all__ = ["exact_cost", "form_cost", "second_cost", "tiers_cost"]
+__all__ = [
+    "cells_cost",
+    "cubic_cost",
+    "directional_cost",
+    "exact_cost",
+    "form_cost",
+    "open_row_cost",
+    "second_cost",
+    "tiers_cost",
+]
 
 PRODUCT = 1 / 45  # a multiply-add inside a matrix product
 LOOP = 1 / 30  # a multiply-add inside a fused kernel
@@ -44,16 +53,34 @@ def second_cost(cell: Cell) -> float:
     if not cell.has_second_tier:
         return 0.0
     d, k, cubic = cell.form.n_features, cell.form.n_outputs, cell.cubic
-    cost = GATHER + CERTIFY * k
-    if cell.full is not None:
-        cost += form_cost(cell.full)
+    cost = open_row_cost(cell.full, k)
     if isinstance(cubic, CubicForm):
-        project = 0.0 if cubic.basis is None else d * cubic.rank * PRODUCT
-        cost += project + cubic.packed.size * LOOP
+        cost += cubic_cost(d, k, cubic.rank)
     elif cubic is not None:
-        r = cubic.basis.shape[1]
-        cost += (d * r + k * r * r) * PRODUCT
+        cost += directional_cost(d, k, cubic.basis.shape[1])
     return cost
+
+
+def open_row_cost(full: QuadraticForm | None, k: int) -> float:
+    """What an open row costs in a second tier besides the third order."""
+    return GATHER + CERTIFY * k + (0.0 if full is None else form_cost(full))
+
+
+def cubic_cost(d: int, k: int, rank: int) -> float:
+    """A row of the third order, in full where the rank is d."""
+    project = d * rank * PRODUCT if rank < d else 0.0
+    return project + k * packed_size(rank) * LOOP
+
+
+def directional_cost(d: int, k: int, rank: int) -> float:
+    """A row of the directional bound."""
+    return (d * rank + k * rank * rank) * PRODUCT
+
+
+def cells_cost(d: int, k: int, count: int) -> float:
+    """What a row of `count` cells with full forms costs before any second tier."""
+    form = ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
+    return form + count * d * PRODUCT + GATHER + CERTIFY * k
 
 
 def tiers_cost(

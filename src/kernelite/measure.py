@@ -9,7 +9,7 @@ from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.inputs import FloatArray
-from kernelite.planner import Option
+from kernelite.search import Option
 
 __all__ = ["measured_plan"]
 

@@ -26,7 +26,7 @@ from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
 
-__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "packed_size", "project"]
+__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "pack", "packed_size", "project"]
 
 BLOCK_ELEMENTS = 1 << 20
 
@@ -144,7 +144,7 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
     """
     d, k = tensors[0].shape[0], len(tensors)
     if rank >= d:
-        packed = np.stack([pack(tensor) for tensor in tensors])
+        packed = pack(tensors)
         return CubicForm(packed, None, np.zeros(k), np.zeros(k), d)
     sizes = np.array([frobenius(tensor) for tensor in tensors])
     grams = [_unit_gram(tensor, size) for tensor, size in zip(tensors, sizes)]
@@ -157,7 +157,7 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
         largest = float(np.linalg.eigvalsh(0.5 * (rest + rest.T))[-1])
         # Rounding of gram, of the projection and of the eigenvalue; the trace of gram is 1.
         tail[j] = math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
-    packed = np.stack([pack(project(tensor, Q)) for tensor in tensors])
+    packed = pack([project(tensor, Q) for tensor in tensors])
     skew = skewness(Q)
     # |v|^2 = |u|^2 - |y|^2 + y'(Q'Q - I)y, under a root: |v| grows by sqrt(skew) |u|.
     slack = tail * math.sqrt(skew) + 4.0 * skew + 4.0 * (d + 4) * rank**1.5 * UNIT
@@ -171,16 +171,27 @@ def _unit_gram(tensor: FloatArray, size: float) -> FloatArray:
     return np.asarray(unit @ unit.T)
 
 
-def pack(tensor: FloatArray) -> FloatArray:
-    """Coefficients t_abc for a <= b <= c in lexicographic order, multiplicities folded in."""
-    r = tensor.shape[0]
-    parts = []
+def pack(tensors: list[FloatArray]) -> FloatArray:
+    """Coefficients t_abc for a <= b <= c in lexicographic order, multiplicities folded in.
+
+    Examples
+    --------
+    >>> pack([np.ones((2, 2, 2))])
+    array([[1., 3., 3., 1.]])
+    """
+    r = tensors[0].shape[0]
+    packed = np.empty((len(tensors), packed_size(r)))
+    start = 0
     for a in range(r):
-        corner = tensor[a, a:, a:] * 6.0
+        rest = r - a
+        stop = start + rest * (rest + 1) // 2
         # Multiplicity of (a, b, c): 6 all different, 3 two equal, 1 all equal.
-        weights = np.ones_like(corner)
-        np.fill_diagonal(weights, 0.5)
-        weights[0] = 0.5
-        weights[0, 0] = 1.0 / 6.0
-        parts.append((corner * weights)[np.triu_indices(r - a)])
-    return np.concatenate(parts)
+        weights = np.full((rest, rest), 6.0)
+        np.fill_diagonal(weights, 3.0)
+        weights[0] = 3.0
+        weights[0, 0] = 1.0
+        upper = np.triu_indices(rest)
+        for j, tensor in enumerate(tensors):
+            packed[j, start:stop] = (tensor[a, a:, a:] * weights)[upper]
+        start = stop
+    return packed

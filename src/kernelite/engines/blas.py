@@ -87,10 +87,9 @@ def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
         for a in range(r):
             rest = r - a
             stop = start + rest * (rest + 1) // 2
+            upper, part, corner = np.triu_indices(rest), U[:, a:], np.zeros((rest, rest))
             for output, coefficients in enumerate(packed[:, start:stop]):
-                corner = np.zeros((rest, rest))
-                corner[np.triu_indices(rest)] = coefficients
-                part = U[:, a:]
+                corner[upper] = coefficients
                 out[:, output] += U[:, a] * np.einsum("ij,ij->i", part @ corner, part)
             start = stop
     return out

@@ -1,0 +1,295 @@
+"""The candidates of a certified plan: built, run on a sample of rows, costed.
+
+In: an expansion, a sample, and what settles a row. Out: `Option`s. What cannot become the cheapest
+is not built: an option costs at least its first tier and the second one for the rows left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from kernelite.approximation.cells import Approximation, Cell, cell_points
+from kernelite.approximation.certificate import Certificate, certify
+from kernelite.approximation.cubic import CubicForm, cubic_form, cubic_tensor, packed_size
+from kernelite.approximation.directional import (
+    DirectionalBound,
+    cubic_gram,
+    directional_bound,
+    gram_slack,
+)
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.costs import (
+    cells_cost,
+    cubic_cost,
+    directional_cost,
+    exact_cost,
+    open_row_cost,
+    tiers_cost,
+)
+from kernelite.criteria import Settles
+from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray
+from kernelite.plan import Candidate
+from kernelite.sizes import array_bytes
+
+__all__ = ["RANKS", "Option", "Search", "Tell", "between", "form_name", "rank_pays"]
+
+RANKS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+CUBIC_RANKS = (16, 32, 64)
+CELL_COUNTS = (4, 16)
+TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
+CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
+CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
+FIRST_TIERS = 4  # first tiers that are tried with a second one
+LARGEST_CUBIC = 1e100  # entry of a third-order tensor: its square is still far from overflow
+Tell: TypeAlias = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """An approximation with what it is expected to cost."""
+
+    name: str
+    approximation: Approximation
+    nanoseconds: float
+    open_share: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return array_bytes(self.approximation)
+
+    def candidate(self, verdict: str = "") -> Candidate:
+        """Its line in the plan."""
+        return Candidate(self.name, self.nanoseconds, self.open_share, self.nbytes, verdict)
+
+
+class Search:
+    """Builds options and costs them on the sample.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    sample : ndarray of shape (m, d)
+    settles : callable
+        Which rows the guarantee accepts.
+    max_bytes : int
+        Options above it are not kept.
+    mapped : bool
+        Whether rows come through an affine map.
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        sample: FloatArray,
+        settles: Settles,
+        max_bytes: int,
+        mapped: bool,
+    ) -> None:
+        self.expansion, self.sample, self.settles = expansion, sample, settles
+        self.max_bytes, self.mapped = max_bytes, mapped
+        self.options: list[Option] = []
+        self.notes: list[str] = []
+
+    def about(self, point: FloatArray, where: str, tell: Tell) -> None:
+        """Try one cell about `point`: truncated or not, with and without a second tier."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d > self.max_bytes:
+            needed = 8 * k * d * d / 2**20
+            self.notes.append(f"A form {where} needs {needed:,.0f} MB, more than `max_bytes`.")
+            return
+        try:
+            form = quadratic_form(self.expansion, point)
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No form {where}: {error}")
+            return
+        firsts = [
+            self._try(f"{form_name(cut)} {where}", [Cell(cut, certificate)])
+            for cut in self._forms(form)
+        ]
+        self._second_tiers(firsts, form, certificate)
+
+    def cells(self, count: int, random_state: int, tell: Tell) -> None:
+        """Try `count` cells: the form alone, and with the second tier that suits it."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel == "poly2":
+            return
+        points = cell_points(self.sample, count, random_state)
+        try:
+            self._about_each(points, tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No cells: {error}")
+
+    def cells_that_may_pay(self) -> Iterator[int]:
+        """Numbers of cells to try, if the exact tier dominates and certifying is affordable."""
+        if not self.options:
+            return
+        best = min(self.options, key=lambda option: option.nanoseconds)
+        n, d, k = self.expansion.n_centers, self.expansion.n_features, self.expansion.n_outputs
+        dominates = best.open_share * exact_cost(self.expansion) > CELLS_WORTH * best.nanoseconds
+        if dominates and n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET:
+            yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
+
+    @property
+    def _least(self) -> float:
+        """The cheapest cost so far, the exact engine's included."""
+        return min([option.nanoseconds for option in self.options] + [exact_cost(self.expansion)])
+
+    def _try(self, name: str, cells: list[Cell]) -> Option:
+        """Run the tiers on the sample, cost them, and keep the option."""
+        approximation = Approximation(tuple(cells))
+        ready = Tiers.prepare(approximation, fused=False)
+        tier = evaluate(ready, None, self.sample, self.settles).tier
+        left = np.bincount(tier, minlength=3) / max(len(tier), 1)
+        after_first, after_second = 1.0 - float(left[FORM]), float(left[EXACT])
+        cost = tiers_cost(approximation, self.expansion, after_first, after_second)
+        option = Option(name, approximation, cost, after_second)
+        if option.nbytes <= self.max_bytes:
+            self.options.append(option)
+        return option
+
+    def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
+        yield form
+        d, k = form.n_features, form.n_outputs
+        if not rank_pays(RANKS[0], d, k) or form.kernel == "poly2":
+            return
+        eigenpairs = spectrum(form)
+        for rank in RANKS:
+            if rank_pays(rank, d, k):
+                yield truncate(eigenpairs, rank)
+
+    def _second_tiers(
+        self, firsts: list[Option], form: QuadraticForm, certificate: Certificate
+    ) -> None:
+        """The first tiers that leave few rows open, followed by the full form and a cubic one."""
+        whole = firsts[0]
+        # With a second tier to follow, a cheaper first one may do: try the best few.
+        firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:FIRST_TIERS]
+        firsts = [first for first in firsts if first.open_share > 0.0]
+        for first in firsts:
+            if first.approximation.form is not form and self._may_pay(first, form, 0.0):
+                cell = replace(first.approximation.cells[0], full=form)
+                self._try(f"{first.name}, then full", [cell])
+        for cubic, cost in self._cubics(whole, firsts, form, certificate):
+            for first in firsts:
+                if self._may_pay(first, form, cost):
+                    full = None if first.approximation.form is form else form
+                    cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
+                    self._try(f"{first.name}, {_cubic_name(cubic)}", [cell])
+
+    def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
+        """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
+        expansion, share = self.expansion, first.open_share
+        full = None if first.approximation.form is form else form
+        alone = tiers_cost(first.approximation, expansion, share, 0.0)
+        return alone + share * (open_row_cost(full, expansion.n_outputs) + cost) < self._least
+
+    def _cubics(
+        self,
+        whole: Option,
+        firsts: list[Option],
+        form: QuadraticForm,
+        certificate: Certificate,
+    ) -> Iterator[tuple[CubicForm | DirectionalBound, float]]:
+        """Second tiers of the third order with their costs, where they may pay."""
+        d, k = form.n_features, form.n_outputs
+        along = min(d, CUBIC_RANKS[1])
+        costs = {
+            rank: cubic_cost(d, k, rank)
+            for rank in (*(r for r in CUBIC_RANKS if r < d), d)
+            if packed_size(rank) * 8 * k <= self.max_bytes // 2
+        }
+        held = 8 * d**3 * k <= TENSOR_BYTES
+
+        def pays(cost: float) -> bool:
+            return any(self._may_pay(first, form, cost) for first in firsts)
+
+        cheapest = min([directional_cost(d, k, along), *(costs.values() if held else ())])
+        if self.expansion.kernel == "poly2" or not (
+            pays(cheapest) and _third_order_fits(certificate) and self._fourth_order_helps(whole)
+        ):
+            return
+        grams: list[FloatArray] = []
+        if held:
+            tensors = self._tensors(form.point)
+            for rank, cost in costs.items():
+                if pays(cost):
+                    yield cubic_form(tensors, rank), cost
+            grams = [t.reshape(d, -1) @ t.reshape(d, -1).T for t in tensors]
+        elif self.expansion.n_centers**2 * d * k < CELLS_BUDGET:
+            grams = [cubic_gram(self.expansion, form.point, output) for output in range(k)]
+        if grams and pays(directional_cost(d, k, along)):
+            slack = gram_slack(self.expansion, certificate.rounding)
+            yield directional_bound(grams, along, slack), directional_cost(d, k, along)
+
+    def _fourth_order_helps(self, whole: Option) -> bool:
+        """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
+        cell = whole.approximation.cells[0]
+        probe = evaluate(Tiers.prepare(whole.approximation, fused=False), None, self.sample, None)
+        assert cell.certificate is not None
+        with np.errstate(over="ignore"):
+            U = self.sample - cell.form.point
+            sq_norms = np.einsum("ij,ij->i", U, U)
+        bounds = cell.certificate.bound(sq_norms, probe.scores, 3)
+        still = ~self.settles(probe.scores, bounds)
+        return float(still.mean()) < 0.9 * whole.open_share
+
+    def _about_each(self, points: FloatArray, tell: Tell) -> None:
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        plain, cubics = [], []
+        with_cubic = packed_size(d) * k * 8 * len(points) <= self.max_bytes // 2
+        with_cubic = with_cubic and 8 * d**3 * k <= TENSOR_BYTES
+        for index, point in enumerate(points):
+            share = between(tell, index / len(points), (index + 1) / len(points))
+            form = quadratic_form(self.expansion, point)
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=share)
+            plain.append(Cell(form, certificate))
+            with_cubic = with_cubic and _third_order_fits(certificate)
+            if with_cubic:
+                cubic = cubic_form(self._tensors(point), min(d, CUBIC_RANKS[-1]))
+                cubics.append(Cell(form, certificate, cubic=cubic))
+        name = f"{len(points)} cells, {form_name(plain[0].form)}"
+        self._try(name, plain)
+        if with_cubic:
+            self._try(f"{name}, {_cubic_name(cubics[0].cubic)}", cubics)
+
+    def _tensors(self, point: FloatArray) -> list[FloatArray]:
+        outputs = range(self.expansion.n_outputs)
+        return [cubic_tensor(self.expansion, point, output) for output in outputs]
+
+
+def form_name(form: QuadraticForm | SpectralForm) -> str:
+    """What the plan calls a form."""
+    if isinstance(form, SpectralForm):
+        return f"rank {form.rank} form"
+    return "quadratic form"
+
+
+def rank_pays(rank: int, d: int, k: int) -> bool:
+    """Whether a form of this rank costs clearly less than the full one."""
+    return d * rank + k * rank * rank < 0.8 * (k * d * d / 2)
+
+
+def between(tell: Tell, start: float, stop: float) -> Tell:
+    """Tells a part of the work as a part of the whole."""
+    return lambda share: tell(start + share * (stop - start))
+
+
+def _cubic_name(cubic: object) -> str:
+    if isinstance(cubic, CubicForm):
+        return "cubic" if cubic.basis is None else f"cubic on {cubic.rank} directions"
+    return "directional bound"
+
+
+def _third_order_fits(certificate: Certificate) -> bool:
+    """Whether coefficients are not so large that squares of the third order overflow."""
+    return bool(certificate.rounding.moments[3].max(initial=0.0) < LARGEST_CUBIC)
