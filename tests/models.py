@@ -21,6 +21,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import KernelDensity
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -165,6 +166,12 @@ MACHINES: dict[str, Recipe] = {
     "gpc generated": Recipe(
         GaussianProcessClassifier(3.0 * RBF(2.0), optimizer=None), generated, train=200
     ),
+    "density iris": Recipe(KernelDensity(bandwidth=0.4), iris),
+    "density wine": Recipe(KernelDensity(bandwidth=1.5, rtol=1e-4), wine),
+    "density cancer ball tree": Recipe(
+        KernelDensity(bandwidth="scott", algorithm="ball_tree"), cancer, "frame"
+    ),
+    "density generated": Recipe(KernelDensity(bandwidth=0.8), generated, train=2000),
     "pca iris": Recipe(KernelPCA(3, kernel="rbf", gamma=0.05), iris),
     "pca wine all": Recipe(KernelPCA(kernel="rbf", gamma=0.01), wine, "frame"),
     "pca digits sparse": Recipe(KernelPCA(5, kernel="rbf", gamma=0.01), digits, "sparse"),

@@ -23,7 +23,9 @@ from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
+from kernelite.head import DensityHead
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
+from kernelite.local_plan import local_candidate
 from kernelite.measure import measured_plan
 from kernelite.model import CompiledModel, Origin
 from kernelite.plan import Candidate, Plan
@@ -33,7 +35,7 @@ from kernelite.search import form_name
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
 from kernelite.sources.parts import CompositeExpansion
-from kernelite.tolerances import default_tolerance, given_tolerance
+from kernelite.tolerances import default_tolerance, density_tolerance, given_tolerance
 from kernelite.validity import OnInvalid, check_on_invalid
 
 __all__ = ["GUARANTEES", "compile"]
@@ -81,7 +83,8 @@ def compile(
     tolerance : float or array of shape (k,), optional
         For "certified" values (regression, transforms) and, if given, decision values: the largest
         absolute error. Values default to 1e-3 of the standard deviation of the exact outputs on
-        the sample.
+        the sample. Of densities it is the error of the logarithm, hence the relative error of the
+        density; by default the estimator's own `rtol`, or 1e-3.
     max_disagreement, confidence : float
         For "calibrated".
     cells : int, optional
@@ -217,12 +220,13 @@ class _Task:
     def certified(self, tolerance: Any, measure: bool) -> dict[str, Any]:
         sample = self.sample()
         tolerances = self._tolerances(tolerance, sample)
+        settles = label_settles(self.source.head, tolerances)
         with progress_bar("certifying") as tell:
             approximation, plan = plan_certified(
                 self.expansion,
                 self.points(alternatives=True),
                 sample,
-                label_settles(self.source.head, tolerances),
+                settles,
                 max_bytes=self.max_bytes,
                 mapped=self.mapped,
                 cells=self.cells,
@@ -231,11 +235,22 @@ class _Task:
                 values=self.source.head.kind not in ("classifier", "outlier"),
                 tell=tell,
             )
+        local = None
+        if self.cells is None:
+            found = local_candidate(
+                *(self.expansion, self.source.head, sample, settles, tolerances),
+                mapped=self.mapped,
+                measure=measure,
+            )
+            if found is not None and found[1].nanoseconds < plan.chosen.nanoseconds:
+                approximation, (local, candidate) = None, found
+                plan = plan.choosing(candidate)
         return {
             "approximation": approximation,
             "expansion": self.expansion,
             "plan": plan.noting(self._sample_note(sample)),
             "tolerance": tolerances,
+            "local": local,
         }
 
     def calibrated(self, max_disagreement: float, confidence: float) -> dict[str, Any]:
@@ -332,6 +347,8 @@ class _Task:
             return given_tolerance(head, tolerance)
         if head.kind in ("classifier", "outlier"):
             return None
+        if isinstance(head, DensityHead):
+            return density_tolerance(head)
         return default_tolerance(head, ExactEngine.prepare(self.expansion).run(sample)[0])
 
     def _sample_note(self, sample: FloatArray) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "directional_cost",
     "exact_cost",
     "form_cost",
+    "local_cost",
     "open_row_cost",
     "second_cost",
     "tiers_cost",
@@ -28,6 +29,7 @@ LOOP = 1 / 30  # a multiply-add inside a fused kernel
 LOAD = 1 / 10  # an entry of a row: read, shifted, transposed, squared
 EXPONENTIAL = 0.5  # one kernel value: exponential and weighted sum
 ROW = 6.0  # a row's exponential, its scores written and turned into an answer
+BOXES = 40.0  # a group of 32 boxes: distances and exponentials
 CERTIFY = 4.0  # the bound of a row and output, and the decision
 GATHER = 60.0  # picking an open row out and putting its result back
 
@@ -36,6 +38,13 @@ def exact_cost(expansion: KernelExpansion) -> float:
     """A row on the exact engine."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     return n * ((d + k) * PRODUCT + EXPONENTIAL) + ROW
+
+
+def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> float:
+    """A row on the local engine: groups of boxes looked at, leaves of 32 centers summed."""
+    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    boxes = (groups + n / 1024) * BOXES
+    return ROW + 32 * leaves * ((d + 2 * k) * LOOP + EXPONENTIAL) + boxes
 
 
 def form_cost(form: QuadraticForm | SpectralForm) -> float:

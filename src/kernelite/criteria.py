@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.head import ArgmaxHead, ClassifierHead, Head, OutlierHead
+from kernelite.head import ArgmaxHead, ClassifierHead, DensityHead, Head, OutlierHead
 from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray
 
@@ -40,6 +40,8 @@ def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
         return never
     if hasattr(head, "value_range"):
         return close(head.predict, head.value_range, tolerance)
+    if isinstance(head, DensityHead):
+        return lambda scores, bounds: head.within(scores, bounds, float(tolerance[0]))
     return within(tolerance)
 
 

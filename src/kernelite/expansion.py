@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
 
-__all__ = ["KernelExpansion", "kernel_values"]
+__all__ = ["KernelExpansion", "kernel_values", "squared_distances"]
 
 TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
 
@@ -131,6 +131,11 @@ class KernelExpansion:
 def kernel_values(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     """k(x_i, z) for every row and center: shape (m, n). The caller keeps m small."""
     return _Kernel(expansion)(rows)
+
+
+def squared_distances(expansion: KernelExpansion, rows: Rows) -> FloatArray:
+    """|x_i - z|^2 for every row and center: shape (m, n). The caller keeps m small."""
+    return _Kernel(expansion).squared_distances(rows)
 
 
 class _Kernel:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kernelite.heads.argmax import ArgmaxHead
 from kernelite.heads.base import Head
+from kernelite.heads.density import DensityHead
 from kernelite.heads.latent import LatentHead
 from kernelite.heads.one_vs_one import ClassifierHead
 from kernelite.heads.outlier import OutlierHead
@@ -18,6 +19,7 @@ from kernelite.heads.transform import TransformHead
 __all__ = [
     "ArgmaxHead",
     "ClassifierHead",
+    "DensityHead",
     "Head",
     "LatentHead",
     "OutlierHead",

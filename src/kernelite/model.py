@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
+from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.approximation.widen import widen, widen_expansion, with_column
@@ -29,10 +30,11 @@ from kernelite.criteria import (
     probability_settles,
     transform_settles,
 )
+from kernelite.engines.log_sums import log_sums
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
-from kernelite.head import Head, LatentHead
+from kernelite.head import DensityHead, Head, LatentHead
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.offering import offered
 from kernelite.plan import Plan
@@ -46,6 +48,7 @@ from kernelite.validity import OnInvalid, report_invalid
 __all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin"]
 
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
+VALUES = ("regressor", "transform", "density")  # kinds that answer within a tolerance
 PROBABILITY_TOLERANCE = 1e-3
 ONE_ROW = Stats(rows=1, form=1)
 
@@ -118,6 +121,8 @@ class CompiledModel:
     on_invalid : {"warn", "raise", "ignore"}
     input_map : AffineMap, optional
         Applied to rows before anything else; what follows is all in mapped coordinates.
+    local : LocalSums, optional
+        Where the plan is exact: leave far centers out, as far as the guarantee allows.
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
     front : Front, optional
@@ -140,6 +145,7 @@ class CompiledModel:
     posterior: Posterior | None = None
     front: Front | None = None
     parts: tuple[ModelPart, ...] = ()
+    local: LocalSums | None = None
 
     def __post_init__(self) -> None:
         if self.parts:
@@ -155,7 +161,7 @@ class CompiledModel:
         if self.guarantee == "certified" and self.approximation:
             if not self.approximation.certified:
                 raise InputError("a certified model needs a certificate for each of its cells.")
-            if self.tolerance is None and self.head.kind in ("regressor", "transform"):
+            if self.tolerance is None and self.head.kind in VALUES:
                 raise InputError("a certified regressor needs a `tolerance`.")
 
     def _check_shapes(self) -> None:
@@ -171,6 +177,8 @@ class CompiledModel:
                 f"the input map has {self.input_map.n_features} features, but the model has "
                 f"{expected[0]}."
             )
+        if self.local is not None and len(self.local.absolute) != expected[1]:
+            raise InputError(f"`absolute` of local sums must hold {expected[1]} numbers.")
         if self.posterior is not None:
             self.posterior.check_belongs(self.expansion)
         if self.front is not None and self.front.rowwise:
@@ -371,7 +379,10 @@ class CompiledModel:
         """
         settles = decision_settles(self.head, self.tolerance)
         finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
-        return self._answer(X, finish, settles, on_invalid, beyond)[0]
+        answers = self._answer(X, finish, settles, on_invalid, beyond)[0]
+        if isinstance(self.head, DensityHead) and self.expansion is not None:
+            self._mend_underflow(X, answers, self.head, self.expansion)
+        return answers
 
     @offered
     def transform(
@@ -431,7 +442,7 @@ class CompiledModel:
         if self.parts:
             return self._composite_runner()
         front = self.front if self.front is not None and self.front.rowwise else None
-        return Runner.prepare(self.approximation, self.expansion, self.input_map, front)
+        return Runner.prepare(self.approximation, self.expansion, self.input_map, front, self.local)
 
     @cached_property
     def _wide_runner(self) -> Runner:
@@ -515,6 +526,16 @@ class CompiledModel:
             policy = on_invalid if on_invalid is not None else self.on_invalid
             report_invalid(stats.outside_validity, stats.rows, policy)
         return answers, stats
+
+    def _mend_underflow(
+        self, X: Any, answers: FloatArray, head: DensityHead, expansion: KernelExpansion
+    ) -> None:
+        """Take sums too small for a double in logarithms, in place."""
+        low = np.flatnonzero(head.underflows(answers))
+        if len(low):
+            rows, runner = self._placed(X)
+            far = runner.each(rows[low], lambda part: log_sums(expansion, part), max(len(low), 1))
+            answers[low] = far + head.log_scale
 
     def _variances(self, X: Any) -> FloatArray:
         """The latent variance of each row, shape (m,)."""

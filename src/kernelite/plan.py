@@ -63,6 +63,11 @@ class Plan:
         """Expected times faster than the exact engine."""
         return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
 
+    def choosing(self, candidate: Candidate) -> Plan:
+        """The same plan with a cheaper candidate chosen."""
+        others = (replace(self.chosen, verdict=_times(self.chosen, candidate)), *self.others)
+        return replace(self, chosen=replace(candidate, verdict="cheapest"), others=others)
+
     def noting(self, *notes: str) -> Plan:
         """The same plan with more notes."""
         return replace(self, notes=(*self.notes, *notes))
@@ -94,3 +99,7 @@ class Plan:
         widths = [max(len(row[i]) for row in cells) for i in range(5)]
         lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
         return "\n".join(line.rstrip() for line in lines)
+
+
+def _times(other: Candidate, chosen: Candidate) -> str:
+    return f"{other.nanoseconds / max(chosen.nanoseconds, 1e-9):.2g}x the cost"

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
-from kernelite.criteria import Settles
+from kernelite.approximation.local import LocalSums
+from kernelite.criteria import Settles, never
 from kernelite.engines.exact import ExactEngine
+from kernelite.engines.local import LocalEngine
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
@@ -39,6 +41,7 @@ class Runner:
     exact: ExactEngine | None
     input_map: AffineMap | None = None
     front: Front | None = None
+    local: LocalEngine | None = None
 
     @classmethod
     def prepare(
@@ -47,16 +50,16 @@ class Runner:
         expansion: KernelExpansion | None,
         input_map: AffineMap | None = None,
         front: Front | None = None,
+        local: LocalSums | None = None,
     ) -> Runner:
         """Lay out the engines."""
-        return cls(
-            None if approximation is None else Tiers.prepare(approximation),
-            None
-            if expansion is None
-            else ExactEngine.prepare(expansion, mapped=input_map is not None),
-            input_map,
-            front,
-        )
+        mapped = input_map is not None
+        exact = None if expansion is None else ExactEngine.prepare(expansion, mapped=mapped)
+        near = None
+        if local is not None and expansion is not None and LocalEngine.serves(expansion):
+            near = LocalEngine.prepare(expansion, local, mapped=mapped)
+        tiers = None if approximation is None else Tiers.prepare(approximation)
+        return cls(tiers, exact, input_map, front, near)
 
     def run(
         self, rows: Rows, finish: Finish, settles: Settles | None
@@ -137,18 +140,27 @@ class Runner:
         if self.tiers is not None:
             outcome = evaluate(self.tiers, self.exact, part, settles)
         else:
-            outcome = self.exact_outcome(dense_block(part, slice(None)))
+            outcome = self.exact_outcome(dense_block(part, slice(None)), settles)
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
         return outcome
 
-    def exact_outcome(self, rows: FloatArray) -> Outcome:
-        """Mapped rows on the exact engine."""
+    def exact_outcome(self, rows: FloatArray, settles: Settles | None = None) -> Outcome:
+        """Mapped rows: near centers first, where that is planned; all for the rows left open."""
         assert self.exact is not None
         started = perf_counter()
-        scores, bounds = self.exact.run(rows)
-        seconds = np.array([0.0, 0.0, perf_counter() - started])
         tier = np.full(len(rows), EXACT, dtype=np.int8)
+        seconds = np.zeros(3)
+        if self.local is None or settles is None or settles is never:
+            scores, bounds = self.exact.run(rows)
+        else:
+            scores, bounds = self.local.run(rows)
+            tier[settles(scores, bounds)] = FORM
+            seconds[FORM] = perf_counter() - started
+            still = np.flatnonzero(tier == EXACT)
+            if len(still):
+                scores[still], bounds[still] = self.exact.run(rows[still])
+        seconds[EXACT] = perf_counter() - started - seconds[FORM]
         valid = np.ones(len(rows), dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, finite=False, seconds=seconds)
 
@@ -157,6 +169,8 @@ class Runner:
         bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
             bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
+        if self.local is not None:
+            bounds = self.local.run(dense_block(self.mapped(rows, block), slice(None)))[1]
         if self.exact is None:
             assert bounds is not None
             return bounds

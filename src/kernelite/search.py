@@ -22,6 +22,7 @@ from kernelite.approximation.directional import (
     gram_slack,
 )
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.remainder import lower_gamma
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.costs import (
     cells_cost,
@@ -32,6 +33,8 @@ from kernelite.costs import (
     tiers_cost,
 )
 from kernelite.criteria import Settles
+from kernelite.engines.blas import form_scores
+from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
@@ -48,6 +51,8 @@ TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while 
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
+CERTIFY_AT_ONCE = 8000  # centers up to which a certificate takes a second or two
+HOPE, HOPE_ROWS = 0.05, 128  # the share of rows that a proof should settle, and rows tried
 LARGEST_CUBIC = 1e100  # entry of a third-order tensor: its square is still far from overflow
 Tell: TypeAlias = Callable[[float], None]
 
@@ -108,6 +113,12 @@ class Search:
             return
         try:
             form = quadratic_form(self.expansion, point)
+            if self._hopeless(form):
+                self.notes.append(
+                    f"No form {where}: its error on the sample says that a proof would leave "
+                    "nearly all rows open."
+                )
+                return
             certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
         except UnsupportedModelError as error:
             self.notes.append(f"No form {where}: {error}")
@@ -138,6 +149,24 @@ class Search:
         dominates = best.open_share * exact_cost(self.expansion) > CELLS_WORTH * best.nanoseconds
         if dominates and n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET:
             yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
+
+    def _hopeless(self, form: QuadraticForm) -> bool:
+        """Whether certifying is expensive and bound to settle next to nothing.
+
+        rho is at least |f - f^| / sqrt(P) of any row; with that instead of rho, bounds are too
+        good to be true, and rows that stay open even so stay open for certain.
+        """
+        if self.expansion.n_centers < CERTIFY_AT_ONCE or not len(self.sample):
+            return False
+        rows = self.sample[:: -(-len(self.sample) // HOPE_ROWS)]
+        scores, _ = ExactEngine.prepare(self.expansion).run(rows)
+        evaluated = form_scores(form, rows)
+        # The cubic tier's bound falls faster near the point, so it is the one to be hopeful with.
+        x = 2.0 * form.gamma * evaluated.sq_norms
+        second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
+        errors = np.abs(scores - evaluated.scores)
+        rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6).max(axis=0)
+        return float(self.settles(scores, rho * third).mean()) < HOPE
 
     @property
     def _least(self) -> float:

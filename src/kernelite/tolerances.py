@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.head import Head
+from kernelite.head import DensityHead, Head
 from kernelite.inputs import FloatArray
 
-__all__ = ["default_tolerance", "given_tolerance", "n_values"]
+__all__ = ["default_tolerance", "density_tolerance", "given_tolerance", "n_values"]
 
 DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact values
 
@@ -49,6 +49,17 @@ def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise InputError(f"`tolerance` must be positive and finite, got {tolerance!r}.")
     return array
+
+
+def density_tolerance(head: DensityHead) -> FloatArray:
+    """The estimator's own `rtol`, or 1e-3 where it has none: shape (1,).
+
+    Examples
+    --------
+    >>> density_tolerance(DensityHead(0.0, rtol=0.01))
+    array([0.01])
+    """
+    return np.array([head.rtol or DEFAULT_TOLERANCE])
 
 
 def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:

@@ -19,7 +19,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["JitWarning", "array_type", "helper", "instruction", "jit_available", "kernel"]
+__all__ = [
+    "JitWarning",
+    "array_type",
+    "helper",
+    "inlined",
+    "instruction",
+    "jit_available",
+    "kernel",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -75,6 +83,14 @@ def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
 
     made: Any = intrinsic(typing)
     return made
+
+
+def inlined(function: Function) -> Function:
+    """As `helper`, but surely part of the loop that calls it, however long it is."""
+    from numba import njit
+
+    compiled: Any = njit(fastmath={"contract"}, error_model="numpy", inline="always")(function)
+    return compiled
 
 
 def kernel(*argument_types: Any) -> Callable[[Function], Function]:

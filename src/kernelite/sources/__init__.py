@@ -28,6 +28,7 @@ READERS: dict[str, str] = {
     "sklearn.GaussianProcessClassifier": (
         "kernelite.sources.sklearn_gaussian_process:read_classifier"
     ),
+    "sklearn.KernelDensity": "kernelite.sources.sklearn_density:read_kernel_density",
     "sklearn.KernelPCA": "kernelite.sources.sklearn_kernel_pca:read_kernel_pca",
     "sklearn.Nystroem": "kernelite.sources.sklearn_nystroem:read_nystroem",
     "sklearn.LabelPropagation": (
