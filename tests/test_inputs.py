@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from kernelite.errors import InputError
-from kernelite.inputs import check_rows, dense_block, is_sparse, row_blocks
+from kernelite.inputs import check_rows, dense_block, is_sparse, row_blocks, row_part
 
 PLAIN = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 4.0]])
 
@@ -218,3 +218,13 @@ def test_blocks_cover_all_rows_once(n_rows, block):
 def test_dense_blocks(rows):
     np.testing.assert_array_equal(dense_block(rows, slice(1, 2)), PLAIN[1:2])
     np.testing.assert_array_equal(dense_block(rows, np.array([1, 0])), PLAIN[::-1])
+
+
+@pytest.mark.parametrize("block", [slice(0, 4), slice(1, 3), slice(2, 9), slice(3, 3)])
+def test_parts_of_sparse_rows_share_memory(block: slice) -> None:
+    rows = check_rows(sparse.csr_array(np.diag([1.0, 2.0, 3.0, 4.0])))
+    part = row_part(rows, block)
+    np.testing.assert_array_equal(part.toarray(), rows.toarray()[block])
+    assert part.has_canonical_format
+    if part.nnz:
+        assert np.shares_memory(part.data, rows.data)

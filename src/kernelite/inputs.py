@@ -25,6 +25,7 @@ __all__ = [
     "fit_width",
     "is_sparse",
     "row_blocks",
+    "row_part",
     "some_rows",
 ]
 
@@ -170,6 +171,33 @@ def row_blocks(n_rows: int, block: int) -> Iterator[slice]:
         yield slice(start, min(start + block, n_rows))
 
 
+def row_part(rows: Rows, block: slice) -> Rows:
+    """Rows `block`, in the memory of all; SciPy would copy sparse ones.
+
+    Examples
+    --------
+    >>> row_part(np.eye(3), slice(1, 3))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    if not is_sparse(rows):
+        return rows[block]
+    m = rows.shape[0]
+    start, stop, _ = block.indices(m)
+    if (start, stop) == (0, m):
+        return rows
+    from scipy.sparse import csr_array
+
+    indptr = rows.indptr[start : stop + 1]
+    entries = slice(indptr[0], indptr[-1])
+    part = csr_array(
+        (rows.data[entries], rows.indices[entries], indptr - indptr[0]),
+        shape=(len(indptr) - 1, rows.shape[1]),
+    )
+    part.has_canonical_format = rows.has_canonical_format
+    return part
+
+
 def dense_block(rows: Rows, block: slice | NDArray[np.intp]) -> FloatArray:
     """Rows `block` as a dense array; a view when the rows are dense and `block` is a slice."""
     part = rows[block]
@@ -206,8 +234,10 @@ def _canonical_csr(X: Any, name: str) -> csr_array:
         raise InputError(f"`{name}` must have two dimensions, got shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise InputError(f"`{name}` must hold real numbers, got dtype {X.dtype}.")
-    with np.errstate(over="ignore"):
-        converted = csr_array(X, dtype=np.float64)
+    converted = X
+    if not isinstance(X, csr_array) or X.dtype != np.float64:
+        with np.errstate(over="ignore"):
+            converted = csr_array(X, dtype=np.float64)
     if not converted.has_canonical_format:
         # `csr_array(X)` may share memory with X; canonicalising works in place.
         converted = converted.copy()

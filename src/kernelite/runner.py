@@ -19,7 +19,7 @@ from kernelite.engines.local import LocalEngine
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
-from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks
+from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks, row_part
 from kernelite.stats import Stats
 
 __all__ = ["Finish", "Runner"]
@@ -123,7 +123,7 @@ class Runner:
 
     def mapped(self, rows: Rows, block: slice) -> Rows:
         """A block as the engines take it: behind front and map, sparse if the first tier may be."""
-        part = rows[block]
+        part = row_part(rows, block)
         if self.front is not None:
             part = self.front.apply(part)
         if self.input_map is not None:

@@ -31,3 +31,10 @@ def test_the_thread_ends_when_the_caller_stops() -> None:
     items.close()  # type: ignore[attr-defined]
     names = [thread.name for thread in threading.enumerate()]
     assert "kernelite-reader" not in names
+
+
+def test_the_limit_on_threads_reaches_the_reader() -> None:
+    from kernelite.engines.threads import limit_threads, thread_count
+
+    with limit_threads(3):
+        assert list(read_ahead(thread_count() for _ in range(2))) == [3, 3]

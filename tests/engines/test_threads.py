@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from kernelite.engines import threads
 from kernelite.engines.threads import for_each_chunk, limit_threads, thread_count
 from kernelite.errors import InputError
+
+AVAILABLE = threads._available
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,22 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("n_jobs", "count"), [(None, 4), (1, 1), (7, 7), (-1, 4), (-2, 3)])
 def test_thread_count(n_jobs: int | None, count: int) -> None:
     assert thread_count(n_jobs) == count
+
+
+@pytest.mark.parametrize(
+    ("content", "quota"),
+    [("max 100000\n", np.inf), ("150000 100000\n", 1.5), ("-1\n100000\n", np.inf), ("", np.inf)],
+)
+def test_quota_of_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, quota: float
+) -> None:
+    (tmp_path / "cpu.max").write_text(content)
+    monkeypatch.setattr(threads, "_QUOTA_FILES", ((str(tmp_path / "cpu.max"),), ("nowhere",)))
+    assert threads._quota() == quota
+
+
+def test_cores_of_this_process() -> None:
+    assert 1 <= AVAILABLE() <= (os.cpu_count() or 1)
 
 
 def test_more_negative_than_cores_is_one() -> None:

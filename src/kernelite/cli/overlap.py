@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import queue
 import threading
 from collections.abc import Iterable, Iterator
@@ -43,7 +44,9 @@ def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
         except BaseException as error:  # handed over, not swallowed
             put(("error", error))
 
-    maker = threading.Thread(target=make, name="kernelite-reader", daemon=True)
+    # In the caller's context, which holds the limit on threads.
+    context = contextvars.copy_context()
+    maker = threading.Thread(target=context.run, args=(make,), name="kernelite-reader", daemon=True)
     maker.start()
     try:
         while True:

@@ -115,7 +115,7 @@ class Fused:
         from kernelite.engines import jit_bounds, jit_sparse
 
         certificate = self.certificate if bounded else jit_bounds.NO_CERTIFICATE
-        found = jit_sparse.scores(jit_sparse.prepare(form), rows, certificate)
+        found = jit_sparse.scores(jit_sparse.prepare(form, self.form), rows, certificate)
         return Evaluated(found.scores, found.sq_norms), found.bounds
 
 

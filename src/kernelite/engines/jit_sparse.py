@@ -27,10 +27,10 @@ from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import UNIT
 from kernelite.engines import jit
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate
+from kernelite.engines.jit_dense import check_canonical
 from kernelite.engines.jit_sparse_kernel import sparse_kernel
 from kernelite.engines.jit_tiles import CHUNK_WORK, TILE
 from kernelite.engines.threads import for_each_chunk
-from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -80,8 +80,14 @@ class SparseScores:
     bounds: FloatArray | None
 
 
-def prepare(form: QuadraticForm) -> JitSparseForm:
+def prepare(form: QuadraticForm, dense: jit.JitForm | None = None) -> JitSparseForm:
     """Lay out a form for sparse rows.
+
+    Parameters
+    ----------
+    form : QuadraticForm
+    dense : JitForm, optional
+        The form as `jit.prepare` lays it out, if that is at hand.
 
     Examples
     --------
@@ -91,7 +97,7 @@ def prepare(form: QuadraticForm) -> JitSparseForm:
     >>> prepare(quadratic_form(one, np.array([1.0, 0.0]))).point_sq
     1.0
     """
-    dense, p = jit.prepare(form), form.point
+    dense, p = jit.prepare(form) if dense is None else dense, form.point
     outputs = dense.outputs.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         # Where |p|^2 overflows, every row's reach does, and all are evaluated densely.
@@ -137,11 +143,7 @@ def scores(
         out = values[block], sq_norms[block], reach[block], bounds[block]
         arguments: tuple[Any, ...] = (starts, *entries, *fixed, certificate.numbers, *out)
         bad = sparse_kernel(*arguments)
-        if bad >= 0:
-            raise InputError(
-                f"`X` is not a canonical CSR matrix: the column indices of row "
-                f"{block.start + bad} are not increasing or not below {d}."
-            )
+        check_canonical(bad, block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, k))
     folded = SparseScores(values, sq_norms, reach, bounds if len(bounds) else None)

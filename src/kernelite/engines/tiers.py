@@ -121,7 +121,7 @@ def evaluate(
     """
     started = perf_counter()
     if is_sparse(rows) and not tiers.takes_sparse(rows):
-        rows = rows.toarray()
+        rows = _dense(rows)
     if len(tiers.engines) == 1:
         outcome = _evaluate_cell(tiers.engines[0], rows, settled)
     else:
@@ -136,6 +136,14 @@ def evaluate(
                 outcome.bounds[still] = bounds
         outcome.seconds[EXACT] = perf_counter() - started
     return outcome
+
+
+def _dense(rows: csr_array) -> FloatArray:
+    if not jit_available():
+        return rows.toarray()
+    from kernelite.engines.jit_dense import dense_rows
+
+    return dense_rows(rows)
 
 
 def _evaluate_cells(tiers: Tiers, rows: FloatArray, settled: Criterion | None) -> Outcome:

@@ -1,0 +1,81 @@
+"""Sparse rows made dense, on all threads; for those with too many entries for gathers to pay.
+
+In: CSR rows with sorted indices. Out: an array of shape (m, d). Twin: `csr_array.toarray`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.engines.jit_support import array_type, kernel
+from kernelite.engines.threads import for_each_chunk
+from kernelite.errors import InputError
+from kernelite.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["check_canonical", "dense_rows"]
+
+_CHUNK = 1 << 17  # numbers that a thread writes at a time
+
+
+def dense_rows(rows: csr_array) -> FloatArray:
+    """The rows as a dense array.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> dense_rows(csr_array([[0.0, 2.0], [0.0, 0.0]]))
+    array([[0., 2.],
+           [0., 0.]])
+    """
+    m, d = rows.shape
+    out = np.empty((m, d))
+    entries = rows.indices.astype(np.int32, copy=False), rows.data
+
+    def part(block: slice) -> None:
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        check_canonical(_scatter_kernel(starts, *entries, out[block]), block.start, d)
+
+    for_each_chunk(part, m, max(1, _CHUNK // max(d, 1)))
+    return out
+
+
+def check_canonical(bad: int, first: int, n_features: int) -> None:
+    """Refuse a matrix in which a kernel found a malformed row, the one after `first` so many."""
+    if bad >= 0:
+        raise InputError(
+            f"`X` is not a canonical CSR matrix: the column indices of row {first + bad} are not "
+            f"increasing or not below {n_features}."
+        )
+
+
+@kernel(
+    array_type(1, "int64"),
+    array_type(1, "int32"),
+    array_type(1),
+    array_type(2, writable=True),
+)
+def _scatter_kernel(
+    starts: NDArray[np.int64], indices: NDArray[np.int32], data: FloatArray, out: FloatArray
+) -> int:
+    """Rows between the first and the last of `starts`, dense; the first malformed row, or -1."""
+    m, d = out.shape
+    for row in range(m):
+        start, stop = starts[row], starts[row + 1]
+        if start < 0 or stop < start or stop > min(len(indices), len(data)):
+            return row
+        for j in range(d):
+            out[row, j] = 0.0
+        previous = -1
+        for i in range(start, stop):
+            index = int(indices[i])
+            if index <= previous or index >= d:
+                return row
+            previous = index
+            out[row, index] = data[i]
+    return -1
