@@ -30,7 +30,8 @@ FORBIDDEN = {
 }
 BOTTOM: dict[str, set[str]] = {
     "errors": set(),
-    "inputs": {"errors"},
+    "frames": {"errors"},
+    "inputs": {"errors", "frames"},
     "votes": {"inputs"},
     "affine": {"errors", "inputs"},
 }

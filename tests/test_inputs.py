@@ -182,11 +182,11 @@ def test_huge_values_are_finite():
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        (["b", "a", "c"], "has the model's columns in another order"),
-        (["a", "b", "d"], "lacks the columns 'c'"),
-        (["a", "b"], "lacks the columns 'c'"),
-        (["a", "b", "c", "d"], "has columns unseen at fit time: 'd'"),
-        ([f"x{i}" for i in range(9)], "lacks the columns 'a', 'b', 'c'"),
+        (["b", "a", "c"], "must be in the same order as they were in fit"),
+        (["a", "b", "d"], "unseen at fit time, 'd'; seen at fit time, yet now missing are 'c'"),
+        (["a", "b"], "yet now missing are 'c'"),
+        (["a", "b", "c", "d"], "has feature names unseen at fit time, 'd'"),
+        ([f"x{i}" for i in range(9)], "yet now missing are 'a', 'b', 'c'"),
     ],
 )
 def test_columns_by_other_names_are_refused(columns, says):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.frames import check_names, frame_values, is_frame
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -71,7 +72,7 @@ def check_rows(
     array([[1., 2.],
            [3., 4.]])
     """
-    _check_names(X, feature_names, name)
+    check_names(X, feature_names, name)
     if is_sparse(X):
         rows = _canonical_csr(X, name)
     else:
@@ -206,7 +207,9 @@ def dense_block(rows: Rows, block: slice | NDArray[np.intp]) -> FloatArray:
 
 def _dense(X: Any, name: str) -> FloatArray:
     try:
-        array = np.asarray(X)
+        array = frame_values(X, name) if is_frame(X) else np.asarray(X)
+    except InputError:
+        raise
     except ValueError as error:  # ragged nested lists
         raise InputError(f"`{name}` must be a rectangular table of numbers: {error}") from None
     if array.ndim != 2:
@@ -243,30 +246,3 @@ def _canonical_csr(X: Any, name: str) -> csr_array:
         converted = converted.copy()
         converted.sum_duplicates()
     return converted
-
-
-def _check_names(X: Any, feature_names: Sequence[str] | None, name: str) -> None:
-    columns = getattr(X, "columns", None)
-    if feature_names is None or columns is None:
-        return
-    got = [str(column) for column in columns]
-    expected = list(feature_names)
-    if got == expected:
-        return
-    missing = [column for column in expected if column not in set(got)]
-    unseen = [column for column in got if column not in set(expected)]
-    if missing:
-        problem = f"lacks the columns {_shortened(missing)}"
-    elif unseen:
-        problem = f"has columns unseen at fit time: {_shortened(unseen)}"
-    else:
-        problem = "has the model's columns in another order"
-    raise InputError(
-        f"`{name}` {problem}; the feature names should match those that were passed during fit, "
-        "in that order."
-    )
-
-
-def _shortened(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
