@@ -31,6 +31,7 @@ Norms below 1e-154, whose squares underflow, change terms that are below u a_0 b
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -72,7 +73,7 @@ def row_rounding(weight: FloatArray, gamma: float, reach: float) -> FloatArray:
     >>> bool(row_rounding(np.ones(1), 0.5, 10.0)[0] < 1e-13)
     True
     """
-    moved = 3.0 * UNIT * (np.sqrt(2.0 * gamma / np.e) * reach + np.sqrt(1600.0 / np.e))
+    moved = 3.0 * UNIT * (np.sqrt(2.0 * gamma / math.e) * reach + math.sqrt(1600.0 / math.e))
     return weight * min(float(moved), 1.0)
 
 
