@@ -21,6 +21,7 @@ from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.approximation.widen import widen, widen_expansion, with_column
 from kernelite.composite_runner import CompositeRunner, PartRows, PartRunner
+from kernelite.contract import ScikitLearnContract
 from kernelite.criteria import (
     Settles,
     by_margin,
@@ -100,8 +101,8 @@ class ModelPart:
         object.__setattr__(self, "outputs", outputs)
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class CompiledModel(ScikitLearnContract):
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
 
     Parameters
@@ -228,6 +229,10 @@ class CompiledModel:
         names = self.head.offers
         if self.posterior is None:
             names = names - getattr(self.head, "needs_posterior", frozenset())
+        if self.head.kind in ("classifier", "regressor", "density"):
+            names |= {"score"}
+        if self.head.kind == "transform":
+            names |= {"get_feature_names_out", "set_output"}
         return names
 
     @property
@@ -391,7 +396,7 @@ class CompiledModel:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
         settles = transform_settles(self.head, self.tolerance)
         finish: Finish = self.head.transform  # type: ignore[attr-defined]
-        return self._answer(X, finish, settles, on_invalid, beyond)[0]
+        return self._contained(self._answer(X, finish, settles, on_invalid, beyond)[0], X)
 
     def scores(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
@@ -429,7 +434,8 @@ class CompiledModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: engines hold compiled code, and are laid out again when needed."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        kept = [*(field.name for field in fields(self)), "_container"]
+        return {name: self.__dict__[name] for name in kept if name in self.__dict__}
 
     # Inside --------------------------------------------------------------------------------
 

@@ -59,6 +59,11 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     @property
+    def summary(self) -> str:
+        """Guarantee and choice in a few words."""
+        return f"{self.guarantee}: {self.chosen.name}"
+
+    @property
     def speed_up(self) -> float:
         """Expected times faster than the exact engine."""
         return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
@@ -89,7 +94,7 @@ class Plan:
         chosen = self.chosen
         gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
         lines = [
-            f"{self.guarantee}: {chosen.name}",
+            self.summary,
             f"  expected cost {chosen.nanoseconds:,.0f} ns a row{gain}; "
             f"{100 * chosen.open_share:.2f}% of rows fall back; "
             f"{chosen.nbytes:,} bytes",

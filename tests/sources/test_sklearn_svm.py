@@ -128,7 +128,7 @@ X3, Y3 = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
         (lambda: SVC(kernel="poly").fit(X3, Y3), "kernel 'poly' of degree 3"),
         (lambda: SVC(kernel="precomputed").fit(np.eye(4), Y3), "kernel 'precomputed'"),
         (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(np.eye(4), Y3), "a callable as kernel"),
-        (lambda: LinearSVC().fit(X3, Y3), "LinearSVC` is not a model that can be read"),
+        (lambda: LinearSVC().fit(X3, Y3), "a LinearSVC cannot be compiled: it is linear"),
         (
             lambda: SVC(break_ties=True, decision_function_shape="ovo").fit(X3, Y3),
             "break_ties=True with decision_function_shape='ovo'",

@@ -13,6 +13,7 @@ from typing import Any
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head, RegressorHead
+from kernelite.sources.refused import REFUSED
 from kernelite.sources.source import Source, describe
 
 __all__ = ["READERS", "Source", "read"]
@@ -98,8 +99,13 @@ def read(model: Any, /) -> Source:
         return _from_arrays(model, RegressorHead(model.n_outputs))
     if isinstance(model, tuple):
         return _from_pair(model)
+    if type(model).__name__ == "CompiledModel":
+        raise UnsupportedModelError("this model is compiled already; compile what it came from.")
     for ancestor in type(model).__mro__:
         name = f"{ancestor.__module__.partition('.')[0]}.{ancestor.__name__}"
+        if name in REFUSED:
+            reason = REFUSED[name]
+            raise UnsupportedModelError(f"a {ancestor.__name__} cannot be compiled: {reason}.")
         if name in READERS:
             module, _, function = READERS[name].partition(":")
             source: Source = getattr(import_module(module), function)(model, ancestor.__name__)

@@ -1,0 +1,162 @@
+"""What scikit-learn's own functions ask of a fitted model, beyond predicting.
+
+A compiled model is frozen, in the sense of scikit-learn's FrozenEstimator: `fit` fits nothing and
+`clone` gives it back. So scorers, inspection tools, displays and other meta-estimators take it.
+`CompiledClassifier` and its kin are the estimators that fit.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.frames import is_frame
+from kernelite.offering import offered
+
+if TYPE_CHECKING:
+    from kernelite.heads.base import Kind
+    from kernelite.plan import Plan
+
+__all__ = ["ScikitLearnContract"]
+
+CONTAINERS = ("default", "pandas", "polars")
+ESTIMATOR_TYPES = {
+    "classifier": "classifier",
+    "regressor": "regressor",
+    "outlier": "outlier_detector",
+    "density": "DensityEstimator",
+}
+
+
+class ScikitLearnContract:
+    """Scores, tags, cloning and output containers of a compiled model."""
+
+    def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Self:
+        """Fit nothing and return the model: it is frozen; compile again after fitting its source.
+
+        Parameters
+        ----------
+        X, y, *args, **kwargs
+            Not looked at.
+        """
+        return self
+
+    if TYPE_CHECKING:
+
+        @property
+        def head(self) -> Any: ...
+        @property
+        def origin(self) -> Any: ...
+        @property
+        def plan(self) -> Plan: ...
+        @property
+        def offers(self) -> frozenset[str]: ...
+        def predict(self, X: Any, /) -> NDArray[Any]: ...
+        def score_samples(self, X: Any, /) -> NDArray[Any]: ...
+
+    @offered
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """How well `y` is predicted, by the source's own default measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+        y : array-like of shape (m,) or (m, outputs)
+            Not used by a density.
+        sample_weight : array-like of shape (m,), optional
+
+        Returns
+        -------
+        float
+            The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
+            summed log density.
+        """
+        kind: Kind = self.head.kind
+        if kind == "density":
+            return float(np.sum(self.score_samples(X)))
+        from sklearn import metrics
+
+        if kind == "regressor":
+            return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
+        predicted = self.predict(X)
+        if isinstance(getattr(self.head, "classes", None), list):
+            return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
+        return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """No parameters: a compiled model is finished."""
+        return {}
+
+    def set_params(self, **params: Any) -> Self:
+        """Refuses all but none: compile again with other options instead."""
+        if params:
+            raise InputError(
+                f"a compiled model has no parameters to set, got {', '.join(sorted(params))}; "
+                "compile the source again with other options."
+            )
+        return self
+
+    @offered
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the coordinates that `transform` gives, as scikit-learn makes them."""
+        prefix = self.origin.type_name.lower()
+        return np.array([f"{prefix}{i}" for i in range(self.head.n_scores)], dtype=object)
+
+    @offered
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns: an array ("default"), or a pandas or polars frame.
+
+        The one thing about a compiled model that can change; numbers do not.
+        """
+        if transform is not None:
+            if transform not in CONTAINERS:
+                known = ", ".join(CONTAINERS)
+                raise InputError(f"`transform` must be one of {known}, got {transform!r}.")
+            object.__setattr__(self, "_container", transform)
+        return self
+
+    def _contained(self, answers: NDArray[Any], X: Any) -> Any:
+        """What `transform` answers, in the container that was asked for."""
+        container = getattr(self, "_container", "default")
+        if container == "default" or "get_feature_names_out" not in self.offers:
+            return answers
+        names = list(self.get_feature_names_out())
+        if container == "polars":
+            return import_module("polars").DataFrame(answers, schema=names, orient="row")
+        index = X.index if is_frame(X) and hasattr(X, "index") else None
+        return import_module("pandas").DataFrame(answers, index=index, columns=names)
+
+    @property
+    def _estimator_type(self) -> str | None:  # read by scikit-learn before 1.6
+        return ESTIMATOR_TYPES.get(self.head.kind)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        kind = self.head.kind
+        labelled = kind in ("classifier", "regressor")
+        return Tags(
+            estimator_type=ESTIMATOR_TYPES.get(kind),
+            target_tags=TargetTags(required=labelled),
+            classifier_tags=ClassifierTags() if kind == "classifier" else None,
+            regressor_tags=RegressorTags() if kind == "regressor" else None,
+            input_tags=InputTags(sparse=True),
+        )
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # immutable, and nothing could be fitted again
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<CompiledModel of {self.origin.description}; {self.plan.summary}>"
+
+    def _repr_html_(self) -> str:
+        from kernelite.html import model_html
+
+        return model_html(self)  # type: ignore[arg-type]
