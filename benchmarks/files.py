@@ -18,7 +18,7 @@ from benchmarks.rebuild import write_data, write_model
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
 
-__all__ = ["files"]
+__all__ = ["files", "timed"]
 
 SLOW_ROWS = 500  # rows for svm-predict, which takes a millisecond each
 TURNS = 3
@@ -67,7 +67,7 @@ def files(
         results = []
         for title, command, data, count in _commands(workload, folder, long, rows, short, few):
             tell(f"{workload.name}: file to file, {title}")
-            results.append(_timed(title, command, data, count, folder, workload))
+            results.append(timed(title, command, data, count, folder, workload))
     return {
         "name": workload.name,
         "file_megabytes": results[0]["file_megabytes"] if results else 0.0,
@@ -123,9 +123,10 @@ def _commands(
     return commands
 
 
-def _timed(
+def timed(
     title: str, command: list[str], data: Path, rows: int, folder: Path, workload: Workload
 ) -> dict[str, Any]:
+    """Run a command a few times; its best time, its memory, and its labels compared."""
     runs = [_run(command) for _ in range(TURNS)]
     labels = np.loadtxt(folder / "out.txt", max_rows=min(rows, len(workload.rows)), ndmin=1)
     best = min(run.seconds for run in runs)

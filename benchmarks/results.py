@@ -12,7 +12,7 @@ from benchmarks.machine import describe
 from benchmarks.settings import Settings
 from kernelite.formats.files import atomic_write
 
-__all__ = ["FOLDER", "load", "save"]
+__all__ = ["FOLDER", "load", "plain", "save"]
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -26,7 +26,7 @@ def save(section: str, content: Any, settings: Settings, preset: str, folder: Pa
         "preset": preset,
         "settings": vars(settings),
         "machine": describe(),
-        "content": _plain(content),
+        "content": plain(content),
     }
     path = folder / f"{section}.json"
     with atomic_write(path) as file:
@@ -43,14 +43,14 @@ def load(section: str, folder: Path = FOLDER) -> dict[str, Any] | None:
     return document
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy's numbers as Python's, infinities as null, figures to six digits: enough to read."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

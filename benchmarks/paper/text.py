@@ -1,0 +1,36 @@
+"""The same as Markdown, for the repository; figures are files beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.paper.draw import Figure
+from benchmarks.paper.page import INTRODUCTION, TITLE, where
+from benchmarks.paper.tables import Table
+from benchmarks.report import markdown
+
+__all__ = ["text"]
+
+
+def text(document: dict[str, Any], tables: list[Table], figures: list[Figure], folder: str) -> str:
+    """The Markdown; figures are linked as `folder`/name.svg."""
+    parts = [f"# {TITLE}", INTRODUCTION, where(document)]
+    for table in tables:
+        rows = [_row(table, i) for i in range(len(table.rows))]
+        parts += [f"## {table.title}", table.caption, markdown(table.columns, rows)]
+        if table.notes:
+            parts.append("\n".join(f"- {note}" for note in table.notes))
+    if figures:
+        parts.append("## Figures")
+        parts += [
+            f"![{figure.caption}]({folder}/{figure.name}.svg)\n\n{figure.caption}"
+            for figure in figures
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(table: Table, i: int) -> list[str]:
+    row = [cell.replace("|", "\\|") for cell in table.rows[i]]
+    if len(row) == 1:
+        return [f"**{row[0]}**", *("" for _ in table.columns[1:])]
+    return [f"**{cell}**" for cell in row] if i in table.marked else row

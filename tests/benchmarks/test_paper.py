@@ -1,0 +1,270 @@
+"""The paper's pages: from small measurements to tables, figures and files. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import data
+from benchmarks.contestant import Absent
+from benchmarks.exact import exact_scores
+from benchmarks.paper import __main__ as paper
+from benchmarks.paper import curves, loops
+from benchmarks.paper.accuracy import accuracy
+from benchmarks.paper.facts import ROWS
+from benchmarks.paper.sizes import _solve, least_squares, sizes
+from benchmarks.paper.speed import speed
+from benchmarks.paper.subjects import Subject, load
+from benchmarks.paper.tables import tables
+from benchmarks.paper.trained import trained
+from benchmarks.rebuild import write_data
+from benchmarks.workloads import Workload, generated
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.datasets import SETS
+from kernelite.engines.blas import form_scores
+from tests.helpers import random_expansion, shared_path
+
+BY_NAME = {row.name: row for row in ROWS}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELITE_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KERNELITE_DATA", "KERNELITE_SHARED", "KERNELITE_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / "empty"))
+
+
+@pytest.fixture
+def small_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set that calls itself ijcnn1, small enough to train on; no shared models."""
+    monkeypatch.setenv("KERNELITE_SHARED", str(tmp_path / "empty"))
+    monkeypatch.setenv("KERNELITE_DATA", str(tmp_path))
+    made = generated("made", 60, 5, 0.5, m=400, sample_rows=300)
+    train = np.where(made.source.head.predict(made.sample_scores) > 0, 1, -1)
+    write_data(made.sample, train, tmp_path / SETS["ijcnn1"][0])
+    write_data(made.rows, made.labels, tmp_path / SETS["ijcnn1"][1])
+
+
+@pytest.fixture
+def subject(small_data: None) -> Subject:
+    return load(BY_NAME["ijcnn1"])
+
+
+def test_the_loops_compute_the_form_and_the_model() -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=40, d=6, gamma=0.05)
+    rows = rng.normal(size=(9, 6))
+    weights, b = np.ascontiguousarray(model.coefficients[:, 0]), float(model.intercept[0])
+    form = loops.approximate(model.dense_centers(), weights, model.gamma)
+    expected = form_scores(quadratic_form(model, np.zeros(6)), rows).scores[:, 0]
+    np.testing.assert_allclose(loops.predict(form, rows, model.gamma, b), expected, rtol=1e-11)
+    found = loops.exact(model.dense_centers(), weights, rows, model.gamma, b)
+    np.testing.assert_allclose(found, model.scores(rows)[:, 0], rtol=1e-11)
+
+
+def test_the_loops_are_not_vectorised() -> None:
+    loops_found = 0
+    for name, function in loops.functions().items():
+        for assembly in function.inspect_asm().values():  # type: ignore[attr-defined]
+            packed = re.findall(r"\bv?(?:add|sub|mul|fm\w+)pd\b", assembly)
+            assert not packed, f"{name}: {packed[:3]}"
+            loops_found += 1
+    assert loops_found == 3
+
+
+def test_the_series_error_is_the_papers() -> None:
+    found = curves.series_error(201)
+    inside = [e for x, e in zip(found["x"], found["error"]) if abs(x) <= 0.5]
+    assert max(inside) == pytest.approx(0.0305, abs=1e-4)
+
+
+def test_a_least_squares_svm_weighs_rows_by_their_residuals() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), np.sign(rng.normal(size=50))
+    model = _solve(X, y, 0.3, 2.0).expansion
+    np.testing.assert_allclose(model.coefficients[:, 0], 2.0 * (y - exact_scores(model, X)[:, 0]))
+    assert abs(model.coefficients.sum()) < 1e-10
+
+
+def test_a_trained_model_is_that_of_scikit_learn_and_kept(subject: Subject) -> None:
+    from scipy import sparse
+    from sklearn.svm import SVC
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 4))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=80) > 0, 1.0, -1.0)
+    rows = sparse.csr_array(X)
+    first = trained("toy", rows, y, gamma=0.2, C=2.0)
+    svc = SVC(gamma=0.2, C=2.0).fit(X, y)
+    np.testing.assert_allclose(first.expansion.scores(X)[:, 0], svc.decision_function(X), atol=1e-9)
+    assert (first.head.predict(first.expansion.scores(X)) == svc.predict(X)).all()
+    (kept,) = data.cache_path("x").parent.glob("svm-toy-*.npz")
+    again = trained("toy", rows, y, gamma=0.2, C=2.0)
+    np.testing.assert_array_equal(again.expansion.coefficients, first.expansion.coefficients)
+    kept.write_bytes(kept.read_bytes()[:100])  # as a full disk or a killed run may leave it
+    after = trained("toy", rows, y, gamma=0.2, C=2.0)
+    np.testing.assert_array_equal(after.expansion.coefficients, first.expansion.coefficients)
+
+
+def test_real_data_give_every_table(subject: Subject) -> None:
+    assert not subject.workload.generated
+    assert "Trained here by scikit-learn." in subject.notes
+    found = accuracy(subject)
+    assert found["modes"]["certified"]["differ"] == 0
+    assert "absent" in found["modes"]["calibrated"]  # too few rows to test on
+    assert found["looseness"]["smallest_ratio"] >= 1.0
+    bound = curves.bound_against_error(subject, points=50)
+    assert bound["violations"] == 0
+    assert len(bound["error"]) == 50
+
+
+def test_speed_shares_the_time_of_ways_that_predict_alike(subject: Subject) -> None:
+    found = speed(subject, rounds=1, seconds=0.01)
+    ways = {way["name"]: way for way in found["ways"]}
+    for simd in ("off", "on"):
+        loop, blas = ways[f"LOOPS, SIMD {simd}"], ways[f"BLAS, SIMD {simd}"]
+        assert loop["predict_mean"] == blas["predict_mean"]
+        assert loop["ratio_1"] >= loop["ratio_2"]
+    assert ways["scikit-learn"]["ratio_1"] is None
+
+
+def test_sizes_are_those_of_files(subject: Subject) -> None:
+    found = sizes(subject)
+    assert set(found["bytes"]) == {"approxsvm", "full", "truncated", "certified"}
+    assert found["ratios"]["full"] == found["exact_text"] / found["bytes"]["full"]
+    whole = least_squares(subject, solved_rows=50)
+    assert whole["support_vectors"] == 300
+    assert whole["exact_text"] > found["exact_text"]
+    assert "certified" not in whole["bytes"]
+
+
+def test_absent_data_get_a_stand_in_without_accuracy(without_data: None) -> None:
+    row = BY_NAME["ijcnn1"]
+    subject = load(row)
+    assert subject.workload.generated
+    assert subject.workload.expansion.n_features == row.features
+    assert subject.workload.expansion.n_centers == row.support_vectors
+    assert len(subject.workload.rows) == row.test_rows
+    assert "kernelite fetch ijcnn1" in subject.notes[0]
+    with pytest.raises(Absent, match="data are absent"):
+        accuracy(subject)
+
+
+class _Checker(HTMLParser):
+    """Counts what is opened and closed, and what would need a network."""
+
+    VOID = ("meta", "link", "br", "img")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href") and value and not value.startswith(("data:", "#")):
+                self.links.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def tiny_document(workload: Workload) -> dict[str, Any]:
+    """A document with everything, quickly made."""
+    subject = Subject(BY_NAME["ijcnn1"], workload, 1.0, 1.0, ("A note with `code` & <angles>.",))
+    document: dict[str, Any] = {
+        "date": "2026-01-01",
+        "machine": {
+            **dict.fromkeys(("processor", "cores", "simd", "system", "python", "blas"), "x"),
+            "memory_gb": 1,
+            "versions": {"numpy": "2"},
+        },
+        "accuracy": [],
+        "speed": [speed(subject, rounds=2, seconds=0.01)],
+        "sizes": [sizes(subject)],
+        "polynomial": [],
+        "absent": [{"name": "ijcnn1", "why": "absent"}],
+        "curves": {"series": curves.series_error(21)},
+    }
+    return document
+
+
+def test_the_pages_hold_everything_and_need_no_network(toy: Workload, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib, of the extra `bench`")
+    document = tiny_document(toy)
+    paper.render(document, tmp_path)
+    page = (tmp_path / "paper.html").read_text(encoding="utf-8")
+    checker = _Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert checker.links == []
+    assert len(checker.ids) == len(set(checker.ids))
+    assert "prefers-color-scheme: dark" in page
+    assert '<meta name="viewport"' in page
+    assert "ijcnn1 (generated)" in page
+    assert "A note with <code>code</code> &amp; &lt;angles&gt;." in page
+    assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page)
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert "| **ijcnn1 (generated): 91,701 rows** |" in text
+    assert (tmp_path / "paper" / "series.svg").read_text().count("<svg") == 1
+    again = json.loads((tmp_path / "paper.json").read_text(encoding="utf-8"))
+    assert [table.title for table in tables(again)] == ["Table 2: speed", "Table 3: size"]
+
+
+def test_every_row_of_a_table_is_as_wide_as_its_head(subject: Subject) -> None:
+    document = tiny_document(subject.workload) | {"accuracy": [accuracy(subject)]}
+    made = tables(document)
+    assert len(made) == 5
+    for table in made:
+        assert all(len(row) in (1, len(table.columns)) for row in table.rows)
+
+
+def test_an_interrupt_leaves_the_pages_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "paper.html").write_text("old")
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paper, "_measure_row", interrupt)
+    assert paper.main(["--out", str(tmp_path), "--quick"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["paper.html"]
+    assert (tmp_path / "paper.html").read_text() == "old"
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert paper.main(["--out", str(tmp_path / "file")]) == 1
+    assert "paper: error:" in capsys.readouterr().err
+
+
+def test_gamma_max_is_the_papers() -> None:
+    """The paper's a9a has at most 14 features set, each 1: gamma_max = 1 / 56."""
+    shared_path("data", "a9a.bz2")
+    subject = load(BY_NAME["a9a 0.01"])
+    assert subject.gamma_max == pytest.approx(1 / 56)
+    assert subject.workload.truth is not None
