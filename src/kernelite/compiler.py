@@ -167,6 +167,7 @@ def compile(
         # The variance is computed from the support vectors, which "none" does not keep.
         posterior=None if guarantee == "none" else source.posterior,
         front=source.front,
+        tail=source.tail,
         **parts,
     )
 
@@ -349,7 +350,9 @@ class _Task:
             return None
         if isinstance(head, DensityHead):
             return density_tolerance(head)
-        return default_tolerance(head, ExactEngine.prepare(self.expansion).run(sample)[0])
+        scores = ExactEngine.prepare(self.expansion).run(sample)[0]
+        tail = self.source.tail
+        return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
 
     def _sample_note(self, sample: FloatArray) -> str:
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"

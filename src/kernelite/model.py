@@ -43,6 +43,7 @@ from kernelite.posterior import Posterior
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
 from kernelite.stats import Stats
+from kernelite.tail import PolynomialTail
 from kernelite.tolerances import n_values
 from kernelite.validity import OnInvalid, report_invalid
 
@@ -124,6 +125,8 @@ class CompiledModel(ScikitLearnContract):
         Applied to rows before anything else; what follows is all in mapped coordinates.
     local : LocalSums, optional
         Where the plan is exact: leave far centers out, as far as the guarantee allows.
+    tail : PolynomialTail, optional
+        A polynomial of the rows that is added to the scores.
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
     front : Front, optional
@@ -147,6 +150,7 @@ class CompiledModel(ScikitLearnContract):
     front: Front | None = None
     parts: tuple[ModelPart, ...] = ()
     local: LocalSums | None = None
+    tail: PolynomialTail | None = None
 
     def __post_init__(self) -> None:
         if self.parts:
@@ -180,6 +184,9 @@ class CompiledModel(ScikitLearnContract):
             )
         if self.local is not None and len(self.local.absolute) != expected[1]:
             raise InputError(f"`absolute` of local sums must hold {expected[1]} numbers.")
+        tail = self.tail
+        if tail is not None and (tail.n_features, tail.n_outputs) != expected:
+            raise InputError("the polynomial has other features or outputs than the model.")
         if self.posterior is not None:
             self.posterior.check_belongs(self.expansion)
         if self.front is not None and self.front.rowwise:
@@ -448,7 +455,9 @@ class CompiledModel(ScikitLearnContract):
         if self.parts:
             return self._composite_runner()
         front = self.front if self.front is not None and self.front.rowwise else None
-        return Runner.prepare(self.approximation, self.expansion, self.input_map, front, self.local)
+        return Runner.prepare(
+            self.approximation, self.expansion, self.input_map, front, self.local, self.tail
+        )
 
     @cached_property
     def _wide_runner(self) -> Runner:

@@ -21,6 +21,7 @@ from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
 from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks, row_part
 from kernelite.stats import Stats
+from kernelite.tail import PolynomialTail
 
 __all__ = ["Finish", "Runner"]
 
@@ -42,6 +43,7 @@ class Runner:
     input_map: AffineMap | None = None
     front: Front | None = None
     local: LocalEngine | None = None
+    tail: PolynomialTail | None = None
 
     @classmethod
     def prepare(
@@ -51,6 +53,7 @@ class Runner:
         input_map: AffineMap | None = None,
         front: Front | None = None,
         local: LocalSums | None = None,
+        tail: PolynomialTail | None = None,
     ) -> Runner:
         """Lay out the engines."""
         mapped = input_map is not None
@@ -59,7 +62,7 @@ class Runner:
         if local is not None and expansion is not None and LocalEngine.serves(expansion):
             near = LocalEngine.prepare(expansion, local, mapped=mapped)
         tiers = None if approximation is None else Tiers.prepare(approximation)
-        return cls(tiers, exact, input_map, front, near)
+        return cls(tiers, exact, input_map, front, near, tail)
 
     def run(
         self, rows: Rows, finish: Finish, settles: Settles | None
@@ -92,7 +95,8 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        if self.tiers is None or self.input_map is not None or len(self.tiers.engines) > 1:
+        plain = self.input_map is None and self.tail is None
+        if self.tiers is None or not plain or len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0].first
         evaluated, bounds = engine.run(row, bounded=settles is not None)
@@ -143,6 +147,12 @@ class Runner:
             outcome = self.exact_outcome(dense_block(part, slice(None)), settles)
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
+        if self.tail is not None:
+            # Values are settled by their bounds alone, so the tail may come after.
+            values, rounding = self.tail.values(dense_block(rows, block))
+            outcome.scores[...] += values
+            if outcome.bounds is not None:
+                outcome.bounds[...] += rounding
         return outcome
 
     def exact_outcome(self, rows: FloatArray, settles: Settles | None = None) -> Outcome:
@@ -171,6 +181,8 @@ class Runner:
             bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
         if self.local is not None:
             bounds = self.local.run(dense_block(self.mapped(rows, block), slice(None)))[1]
+        if self.tail is not None and bounds is None:
+            bounds = self.tail.values(dense_block(rows, block))[1]
         if self.exact is None:
             assert bounds is not None
             return bounds

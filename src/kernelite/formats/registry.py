@@ -47,6 +47,7 @@ CLASSES = {
     "OutputCodeHead": "kernelite.heads.output_code",
     "PairwiseHead": "kernelite.heads.pairwise",
     "Plan": "kernelite.plan",
+    "PolynomialTail": "kernelite.tail",
     "Posterior": "kernelite.posterior",
     "QuadraticForm": "kernelite.approximation.quadratic",
     "RegressorHead": "kernelite.head",

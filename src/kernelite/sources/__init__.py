@@ -35,6 +35,8 @@ READERS: dict[str, str] = {
     "sklearn.LabelPropagation": (
         "kernelite.sources.sklearn_label_propagation:read_label_propagation"
     ),
+    "scipy.RBFInterpolator": "kernelite.sources.scipy_rbf:read_rbf_interpolator",
+    "tslearn.KernelKMeans": "kernelite.sources.kernel_kmeans:read_tslearn_kmeans",
     "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
     "sklearn.Pipeline": "kernelite.sources.pipeline:read_pipeline",
     "sklearn.GridSearchCV": "kernelite.sources.search:read_search",
@@ -131,5 +133,10 @@ def _found(model: object) -> str:
 
 
 def _accepted() -> str:
-    names = ", ".join(name.partition(".")[2] for name in READERS)
-    return f"accepted are fitted scikit-learn {names}, paths of LIBSVM models, and KernelExpansion"
+    libraries = {"sklearn": "scikit-learn's", "scipy": "SciPy's", "tslearn": "tslearn's"}
+    groups = [
+        f"{owner} {', '.join(n.partition('.')[2] for n in READERS if n.startswith(library + '.'))}"
+        for library, owner in libraries.items()
+    ]
+    found = ", ".join(groups)
+    return f"accepted are fitted {found}, paths of LIBSVM models, and KernelExpansion"

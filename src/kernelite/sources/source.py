@@ -13,6 +13,7 @@ from kernelite.head import Head
 from kernelite.inputs import FloatArray, check_rows
 from kernelite.posterior import Posterior
 from kernelite.sources.parts import CompositeExpansion
+from kernelite.tail import PolynomialTail
 
 __all__ = ["Source", "describe"]
 
@@ -45,6 +46,8 @@ class Source:
         Of a Gaussian process: what its variance is computed from.
     front : Front, optional
         What comes before that: transformers kept as they are, features selected.
+    tail : PolynomialTail, optional
+        A polynomial of the rows that is added to the scores.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Source:
     input_map: AffineMap | None = None
     posterior: Posterior | None = None
     front: Front | None = None
+    tail: PolynomialTail | None = None
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:
@@ -107,7 +111,8 @@ class Source:
             X = self.front(X, self.feature_names)
         elif not isinstance(self.expansion, CompositeExpansion):
             X = check_rows(X, n_features=self.n_features, feature_names=self.feature_names)
-        return self.expansion.scores(X if self.input_map is None else self.input_map(X))
+        scores = self.expansion.scores(X if self.input_map is None else self.input_map(X))
+        return scores if self.tail is None else scores + self.tail.values(X)[0]
 
 
 def describe(name: str, expansion: KernelExpansion) -> str:
