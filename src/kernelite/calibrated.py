@@ -56,7 +56,7 @@ def calibrated_plan(
     expansion: KernelExpansion,
     head: Head,
     rows: Rows,
-    point: FloatArray,
+    point: FloatArray | None,
     *,
     max_disagreement: float,
     confidence: float,
@@ -64,7 +64,11 @@ def calibrated_plan(
     max_bytes: int,
     random_state: int,
 ) -> tuple[Approximation | None, float | None, Plan]:
-    """The approximation, its threshold and the plan; (None, None, plan) when exact is cheaper."""
+    """The approximation, its threshold and the plan; (None, None, plan) when exact is cheaper.
+
+    Without a `point` the form is about the mean of the choosing rows: the rows that test a
+    threshold must have no part in what they test.
+    """
     if head.kind not in ("classifier", "outlier"):
         raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
     for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
@@ -83,6 +87,11 @@ def calibrated_plan(
                 tried.append(
                     _judge(approximation, expansion, head, choosing, truth, max_disagreement)
                 )
+        if not tried:
+            raise InputError(
+                f"{cells} cells of this model need more than `max_bytes` or are not to be had for "
+                "its kernel; ask for fewer `cells`, or raise `max_bytes`."
+            )
         best = min(tried, key=lambda option: option.nanoseconds)
         tell(0.5)
         found = _test(
@@ -101,7 +110,7 @@ def _split(rows: Rows, random_state: int) -> tuple[FloatArray, Rows]:
 def _forms(
     expansion: KernelExpansion,
     choosing: FloatArray,
-    point: FloatArray,
+    point: FloatArray | None,
     count: int,
     max_bytes: int,
     random_state: int,
@@ -109,7 +118,10 @@ def _forms(
     d, k = expansion.n_features, expansion.n_outputs
     if count > 1 and (8 * k * d * d * count > max_bytes or expansion.kernel == "poly2"):
         return None
-    points = [point] if count == 1 else list(cell_points(choosing, count, random_state))
+    if count > 1:
+        points = list(cell_points(choosing, count, random_state))
+    else:
+        points = [choosing.mean(axis=0) if point is None else point]
     return Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
 
 
@@ -177,7 +189,12 @@ def _finish(
     cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
     exact = exact_cost(expansion)
     chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
-    others = [option.candidate("costs more") for option in tried if option is not best]
+    # Costs of the others are those at the threshold that the choosing rows suggest.
+    others = [
+        option.candidate(f"{option.nanoseconds / best.nanoseconds:.2g}x the cost when chosen")
+        for option in tried
+        if option is not best
+    ]
     line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
     if cost >= exact:
         note = "No threshold keeps the promised rate at less than the exact cost."

@@ -260,12 +260,12 @@ class _Task:
                 "guarantee='calibrated' needs `X`, rows like those to come, to test on."
             )
         self._refuse_large_form()
-        (point,) = self.points(alternatives=False).values()
+        ((name, point),) = self.points(alternatives=False).items()
         approximation, threshold, plan = calibrated_plan(
             self.expansion,
             self.source.head,
             self.given,
-            point,
+            None if name == "mean of X" else point,
             max_disagreement=max_disagreement,
             confidence=confidence,
             cells=self.cells,

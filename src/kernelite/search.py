@@ -177,14 +177,24 @@ class Search:
         """Run the tiers on the sample, cost them, and keep the option."""
         approximation = Approximation(tuple(cells))
         ready = Tiers.prepare(approximation, fused=False)
-        tier = evaluate(ready, None, self.sample, self.settles).tier
-        left = np.bincount(tier, minlength=3) / max(len(tier), 1)
-        after_first, after_second = 1.0 - float(left[FORM]), float(left[EXACT])
+        counts = np.bincount(evaluate(ready, None, self.sample, self.settles).tier, minlength=3)
+        left, rows = int(counts[EXACT]), len(self.sample)
+        after_first = self._expected(int(rows - counts[FORM]))
+        after_second = after_first
+        if cells[0].has_second_tier:
+            after_second *= (left + 0.5) / (rows - counts[FORM] + 1.0)
         cost = tiers_cost(approximation, self.expansion, after_first, after_second)
-        option = Option(name, approximation, cost, after_second)
+        option = Option(name, approximation, cost, left / max(rows, 1))
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
+
+    def _expected(self, rows: float) -> float:
+        """The share to expect where so many rows of the sample were left open: never quite 0.
+
+        Laplace's rule of succession, so that a second tier stands by for what no sample shows.
+        """
+        return (rows + 1.0) / (len(self.sample) + 2.0)
 
     def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
         yield form
@@ -203,7 +213,6 @@ class Search:
         whole = firsts[0]
         # With a second tier to follow, a cheaper first one may do: try the best few.
         firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:FIRST_TIERS]
-        firsts = [first for first in firsts if first.open_share > 0.0]
         for first in firsts:
             if first.approximation.form is not form and self._may_pay(first, form, 0.0):
                 cell = replace(first.approximation.cells[0], full=form)
@@ -217,7 +226,7 @@ class Search:
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
-        expansion, share = self.expansion, first.open_share
+        expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
         full = None if first.approximation.form is form else form
         alone = tiers_cost(first.approximation, expansion, share, 0.0)
         return alone + share * (open_row_cost(full, expansion.n_outputs) + cost) < self._least
