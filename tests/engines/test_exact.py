@@ -1,0 +1,118 @@
+"""The exact engine: its answers, its bounds alone, its memory, its threads."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from kernelite.engines import exact as module
+from kernelite.engines.exact import ExactEngine
+from kernelite.engines.threads import limit_threads
+from kernelite.expansion import KernelExpansion
+from tests.helpers import random_expansion
+from tests.oracle import error_ratios, true_scores
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_scores_are_the_expansions(kernel: str, k: int) -> None:
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=1500, d=7, k=k, kernel=kernel)
+    rows = rng.normal(size=(300, 7))
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-9, atol=1e-9)
+    assert (np.abs(scores - model.scores(rows)) <= 3 * bounds).all()
+    assert (bounds < 1e-8).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9, 1e15])
+def test_data_far_from_the_origin_lose_nothing(offset: float) -> None:
+    rng = np.random.default_rng(1)
+    centers = np.round(rng.normal(size=(30, 3)) * 8) / 8 + offset
+    model = KernelExpansion(centers, rng.normal(size=30), 0.0, gamma=0.3)
+    rows = np.round(rng.normal(size=(10, 3)) * 8) / 8 + offset
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+    assert bounds.max() < 1e-11
+
+
+def test_the_bound_alone_is_no_smaller() -> None:
+    rng = np.random.default_rng(2)
+    for kernel in ("rbf", "poly2"):
+        model = random_expansion(rng, n=50, d=4, k=2, kernel=kernel)
+        rows = np.concatenate([rng.normal(size=(40, 4)), np.full((1, 4), 1e3)])
+        engine = ExactEngine.prepare(model)
+        assert (engine.run_bound(rows) >= engine.run(rows)[1]).all()
+
+
+def test_differences_are_taken_where_products_cancel() -> None:
+    near = KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, gamma=1.0)
+    far = KernelExpansion([[0.0], [1e9]], [1.0, 1.0], 0.0, gamma=1.0)
+    assert not ExactEngine.prepare(near).by_differences
+    assert ExactEngine.prepare(far).by_differences
+
+
+def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=700, d=5, k=2)
+    rows = rng.normal(size=(150, 5))
+    products = ExactEngine.prepare(model).run(rows)
+    monkeypatch.setattr(module, "CANCELLATION", -1.0)
+    engine = ExactEngine.prepare(model)
+    assert engine.by_differences
+    differences = engine.run(rows)
+    assert (np.abs(products[0] - differences[0]) <= products[1] + differences[1]).all()
+
+
+def test_rows_far_from_all_centers_get_the_intercept() -> None:
+    model = KernelExpansion([[0.0, 0.0]], [5.0], -0.25, gamma=1.0)
+    rows = np.array([[1e200, 0.0], [1e308, -1e308], [40.0, 0.0]])
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    np.testing.assert_array_equal(scores, np.full((3, 1), -0.25))
+    assert (bounds < 1e-15).all()
+
+
+def test_a_polynomial_that_overflows_says_so() -> None:
+    model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
+    engine = ExactEngine.prepare(model)
+    bounds = engine.run(np.array([[1e200], [1.0]]))[1]
+    assert np.isinf(bounds[0, 0])
+    assert bounds[1, 0] < 1e-13
+
+
+def test_no_rows_and_no_centers() -> None:
+    empty = KernelExpansion(np.zeros((0, 3)), np.zeros((0, 2)), [1.0, -1.0], gamma=1.0)
+    scores, _ = ExactEngine.prepare(empty).run(np.ones((2, 3)))
+    np.testing.assert_array_equal(scores, [[1.0, -1.0]] * 2)
+    some = random_expansion(np.random.default_rng(4))
+    assert ExactEngine.prepare(some).run(np.empty((0, 5)))[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+def test_memory_is_bounded_by_tiles(kernel: str) -> None:
+    """20,000 rows times 3,000 centers would be 480 MB of kernel values."""
+    rng = np.random.default_rng(5)
+    model = random_expansion(rng, n=3000, d=2, kernel=kernel)
+    rows = rng.normal(size=(20_000, 2))
+    engine = ExactEngine.prepare(model)
+    engine.run(rows[:10])
+    tracemalloc.start()
+    engine.run(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * 2**20
+
+
+def test_threads_do_not_change_the_answer() -> None:
+    rng = np.random.default_rng(6)
+    model = random_expansion(rng, n=900, d=6, k=2)
+    rows = rng.normal(size=(700, 6))
+    engine = ExactEngine.prepare(model)
+    answers = []
+    for threads in (1, 2, 5):
+        with limit_threads(threads):
+            answers.append(engine.run(rows))
+    for scores, _ in answers[1:]:
+        assert (np.abs(scores - answers[0][0]) <= answers[0][1]).all()

@@ -1,0 +1,103 @@
+"""Tiers: each only for the rows still open, the tighter bound kept, exact at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.cubic import cubic_form, cubic_tensor
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.approximation.spectral import spectrum, truncate
+from kernelite.engines.exact import ExactEngine
+from kernelite.engines.tiers import CUBIC, EXACT, FORM, Tiers, evaluate
+from kernelite.expansion import KernelExpansion
+from tests.helpers import random_expansion
+from tests.oracle import error_ratios, true_scores
+
+
+def settled(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    return np.abs(scores[:, 0]) > bounds[:, 0]
+
+
+@pytest.fixture(scope="module")
+def parts() -> tuple[KernelExpansion, Approximation, np.ndarray]:
+    """A model of which each of the three tiers settles some rows."""
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=60, d=4, gamma=0.03)
+    point = model.dense_centers().mean(axis=0)
+    form, certificate = quadratic_form(model, point), certify(model, point)
+    cubic = cubic_form([cubic_tensor(model, point, 0)], 4)
+    cell = Cell(truncate(spectrum(form), 1), certificate, full=form, cubic=cubic)
+    return model, Approximation((cell,)), rng.normal(size=(3000, 4)) * 1.5
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_each_tier_settles_some_rows(parts, fused: bool) -> None:
+    model, approximation, rows = parts
+    exact = ExactEngine.prepare(model)
+    out = evaluate(Tiers.prepare(approximation, fused=fused), exact, rows, settled)
+    counts = np.bincount(out.tier, minlength=3)
+    assert (counts > 0).all()
+    truth = exact.run(rows)
+    assert out.bounds is not None
+    assert (np.abs(out.scores - truth[0]) <= out.bounds + truth[1]).all()
+    assert settled(out.scores, out.bounds)[out.tier != EXACT].all()
+    np.testing.assert_array_equal(
+        out.scores[out.tier == EXACT], exact.run(rows[out.tier == EXACT])[0]
+    )
+    np.testing.assert_array_equal(np.sign(out.scores), np.sign(truth[0]))
+    assert (out.seconds > 0).all()
+
+
+def test_the_second_tier_is_only_used_where_its_bound_is_smaller(parts) -> None:
+    _, approximation, rows = parts
+    ready = Tiers.prepare(approximation, fused=False)
+    first = evaluate(ready, None, rows, None)
+    out = evaluate(ready, None, rows, settled)
+    assert first.bounds is not None
+    assert out.bounds is not None
+    assert (first.tier == FORM).all()
+    assert (out.bounds <= first.bounds).all()
+    changed = (out.scores != first.scores)[:, 0]
+    assert set(out.tier[changed]) == {CUBIC}
+
+
+def test_without_an_exact_engine_open_rows_keep_their_scores(parts) -> None:
+    _, approximation, rows = parts
+    ready = Tiers.prepare(approximation, fused=False)
+    out = evaluate(ready, None, rows, lambda scores, bounds: np.zeros(len(scores), bool))
+    assert (out.tier == EXACT).all()
+    np.testing.assert_array_equal(out.scores, evaluate(ready, None, rows, None).scores)
+
+
+def test_a_form_without_a_certificate_has_no_bounds() -> None:
+    rng = np.random.default_rng(1)
+    model = random_expansion(rng)
+    bare = Approximation((Cell(quadratic_form(model, np.zeros(5))),))
+    out = evaluate(Tiers.prepare(bare), None, rng.normal(size=(5, 5)), None)
+    assert out.bounds is None
+    assert (out.tier == FORM).all()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_cells_and_no_rows(count: int) -> None:
+    rng = np.random.default_rng(2)
+    model = random_expansion(rng, d=3, gamma=0.2)
+    points = model.dense_centers()[:count]
+    cells = tuple(Cell(quadratic_form(model, p), certify(model, p)) for p in points)
+    ready, exact = Tiers.prepare(Approximation(cells)), ExactEngine.prepare(model)
+    assert evaluate(ready, exact, np.empty((0, 3)), settled).scores.shape == (0, 1)
+    rows = rng.normal(size=(50, 3))
+    out = evaluate(ready, exact, rows, settled)
+    assert out.bounds is not None
+    assert error_ratios(true_scores(model, rows), out.scores, out.bounds).max() <= 1.0
+
+
+def test_huge_rows_are_seen() -> None:
+    model = random_expansion(np.random.default_rng(3), d=2)
+    cell = Cell(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
+    ready = Tiers.prepare(Approximation((cell,)))
+    assert evaluate(ready, None, np.zeros((2, 2)), None).finite
+    assert not evaluate(ready, None, np.array([[1e200, 0.0]]), None).finite
