@@ -1,0 +1,213 @@
+"""The constants of a C header: which arrays and macros each kind of model needs.
+
+In: what is exported. Out: C text; the templates use the names that are defined here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.affine import AffineMap
+from kernelite.approximation.cells import Approximation
+from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.approximation.rounding import SAFETY
+from kernelite.approximation.spectral import SpectralForm
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
+from kernelite.export.c_arrays import Writer, literal, string
+from kernelite.export.selection import Selection
+from kernelite.head import ArgmaxHead, ClassifierHead, OutlierHead
+from kernelite.inputs import FloatArray
+
+__all__ = [
+    "answer_constants",
+    "bound_constants",
+    "exact_constants",
+    "form_constants",
+    "map_constants",
+]
+
+_LABEL_TYPES = {
+    "truth": ("int", "%d"),
+    "whole": ("long", "%ld"),
+    "long": ("long long", "%lld"),
+    "real": ("double", "%.17g"),
+    "string": ("const char *", "%s"),
+}
+
+
+def form_constants(w: Writer, approximation: Approximation) -> str:
+    """Points, c, v, M (or its spectrum) and b of all cells."""
+    cells = approximation.cells
+    forms = [cell.form for cell in cells]
+    form = approximation.form
+    text = w.define("CELLS", str(len(cells))) + _kernel(w, form.gamma, form.kernel)
+    damping = "NAME_EXP(-NAME_GAMMA * (square))" if form.kernel == "rbf" else "1"
+    text += w.define("DAMPING(square)", damping)
+    text += w.array("point", approximation.points)
+    if len(cells) > 1:
+        halves = 0.5 * np.einsum("ij,ij->i", approximation.points, approximation.points)
+        text += w.array("half_square", halves)
+    text += w.define("CELL(x)", "NAME_cell(x)" if len(cells) > 1 else "0")
+    text += w.array("constant", np.stack([f.constant for f in forms]))
+    text += w.array("linear", np.stack([f.linear.T for f in forms]))
+    text += w.array("intercept", form.intercept)
+    if all(isinstance(f, QuadraticForm) for f in forms):
+        return text + w.array("triangle", np.stack([_triangles(f) for f in forms]))
+    if not all(isinstance(f, SpectralForm) for f in forms):
+        raise UnsupportedModelError("the cells of this model hold forms of different kinds.")
+    return text + _spectral(w, forms)  # type: ignore[arg-type]
+
+
+def bound_constants(w: Writer, approximation: Approximation) -> str:
+    """rho, the rounding terms and what a truncated spectrum leaves out."""
+    cells, polynomial = approximation.cells, approximation.form.kernel == "poly2"
+    certificates = [cell.certificate for cell in cells]
+    terms = [rounding_constants(c) for c in certificates if c is not None]
+    text = w.define("RELATIVE", w.literal(terms[0].relative))
+    if not polynomial:
+        largest = max(twice_gamma(c) for c in certificates if c is not None)
+        text += w.define("TWICE_GAMMA", w.literal(largest))
+    text += w.array("rho", np.stack([c.rho[0] for c in certificates if c is not None]))
+    absolute = np.stack([t.absolute for t in terms])
+    spectral = isinstance(approximation.form, SpectralForm)
+    if spectral:
+        forms: list[SpectralForm] = [cell.form for cell in cells]  # type: ignore[misc]
+        reach = 0.0 if polynomial else SAFETY * largest_power(2, approximation.form.gamma)
+        absolute = absolute + reach * np.stack([f.leftover for f in forms])
+        text += w.array("spread", SAFETY * np.stack([f.spread for f in forms]))
+        text += w.array("twice_cross", 2.0 * SAFETY * np.stack([f.cross for f in forms]))
+    text += w.array("rounding", absolute)
+    rounding = "NAME_rounding[cell][k]"
+    if polynomial:
+        square = np.stack([t.square for t in terms])
+        if spectral:
+            square = square + SAFETY * np.stack([f.leftover for f in forms])
+        text += w.array("rounding_linear", np.stack([t.linear for t in terms]))
+        text += w.array("rounding_square", square)
+        rounding = (
+            f"({rounding} + NAME_rounding_linear[cell][k] * sqrt(square) \\\n"
+            "    + NAME_rounding_square[cell][k] * (square))"
+        )
+    text += w.define("ROUNDING(cell, k, square)", rounding)
+    remainder = "0.0" if polynomial else "NAME_remainder(square)"
+    return text + w.define("REMAINDER(square)", remainder)
+
+
+def exact_constants(w: Writer, expansion: KernelExpansion, *, alone: bool) -> str:
+    """Support vectors, coefficients and b; `alone`, if no form defined the last."""
+    text = _kernel(w, expansion.gamma, expansion.kernel) if alone else ""
+    text += w.define("CENTERS", str(expansion.n_centers))
+    if expansion.kernel == "rbf":
+        term, kernel = "((a) - (b)) * ((a) - (b))", "NAME_EXP(-NAME_GAMMA * (s))"
+    else:
+        text += w.define("COEF0", w.literal(expansion.coef0))
+        inner = "(NAME_GAMMA * (s) + NAME_COEF0)"
+        term, kernel = "(a) * (b)", f"({inner} * {inner})"
+    text += w.define("TERM(a, b)", f"({term})") + w.define("KERNEL(s)", kernel)
+    # An array needs a member; a model without support vectors never looks at it.
+    centers = expansion.dense_centers() if expansion.n_centers else np.zeros((1, _width(expansion)))
+    coefficients = expansion.coefficients if expansion.n_centers else np.zeros((1, 1))
+    text += w.array("center", centers)
+    text += w.array("coefficient", coefficients)
+    return text + (w.array("intercept", expansion.intercept) if alone else "")
+
+
+def map_constants(w: Writer, mapped: AffineMap | None) -> str:
+    """How a row reaches the form: as it is, or through an affine map."""
+    if mapped is None:
+        return w.define("ROW(x)", "const REAL *row = x")
+    text = w.array("scale", mapped.scale) + w.array("shift", mapped.shift)
+    return text + w.define("ROW(x)", "REAL row[NAME_FEATURES]; NAME_map(x, row)")
+
+
+def answer_constants(w: Writer, selection: Selection) -> tuple[str, str, str]:
+    """Labels and rules: their text, the C type of a label, and its format in printf."""
+    head = selection.head
+    tolerance = selection.model.tolerance
+    text = "" if tolerance is None else w.array("tolerance", tolerance, "float64")
+    if isinstance(head, OutlierHead):
+        sign = ">=" if head.zero_is_inlier else ">"
+        text += w.define("IS_FIRST(s)", f"((s) {sign} 0)") + w.define("BOUNDARY", "0")
+        return text + f"static const int {w.name}_labels[2] = {{1, -1}};\n", "int", "%d"
+    if not isinstance(head, ClassifierHead | ArgmaxHead):
+        return text, "", ""
+    labels, kind, form = _labels(w, head.classes)
+    text += w.define("CLASSES", str(head.n_classes))
+    if isinstance(head, ArgmaxHead):
+        return text + labels, kind, form
+    if head.n_classes == 2:
+        rule = (">" if head.first_positive else "<") + ("=" if head.zero_is_first else "")
+        text += w.define("BOUNDARY", w.literal(head.threshold))
+        text += w.define("IS_FIRST(s)", f"((s) {rule} NAME_BOUNDARY)")
+    else:
+        text += w.define("FIRST(s)", "(s)" if head.first_positive else "(-(s))")
+    return text + labels, kind, form
+
+
+def _labels(w: Writer, classes: NDArray[Any]) -> tuple[str, str, str]:
+    kind = _label_kind(classes)
+    c_type, form = _LABEL_TYPES[kind]
+    if kind == "string":
+        values = [string(label) for label in classes.tolist()]
+    elif kind == "real":
+        values = [literal(label) for label in classes.tolist()]
+    else:
+        values = [f"{int(label)}{'LL' if kind == 'long' else ''}" for label in classes.tolist()]
+    const = "static const char *const" if kind == "string" else f"static const {c_type}"
+    text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
+    return text, c_type, form
+
+
+def _label_kind(classes: NDArray[Any]) -> str:
+    letter, labels = classes.dtype.kind, classes.tolist()
+    if letter in "UO" and all(isinstance(label, str) for label in labels):
+        return "string"
+    if letter in "iu":
+        return "long" if max(abs(label) for label in labels) >= 2**31 else "whole"
+    if letter not in "bf":
+        raise UnsupportedModelError(
+            f"labels of type {classes.dtype} cannot be written in C; numbers, booleans or strings, "
+            "all of one type, can."
+        )
+    return "truth" if letter == "b" else "real"
+
+
+def _spectral(w: Writer, forms: list[SpectralForm]) -> str:
+    """Bases and cores, filled up with zeros to the largest rank."""
+    rank = max(1, *(form.rank for form in forms))
+    d, k = forms[0].n_features, forms[0].n_outputs
+    basis, cores = np.zeros((len(forms), d, rank)), np.zeros((len(forms), k, rank, rank))
+    for index, form in enumerate(forms):
+        basis[index, :, : form.rank] = form.basis
+        cores[index, :, : form.rank, : form.rank] = form.cores
+    text = w.define("RANK", str(rank)) + w.array("basis", basis)
+    text += w.array("core", _upper(cores))
+    return text + w.array("mid", np.stack([form.mid for form in forms]))
+
+
+def _triangles(form: object) -> FloatArray:
+    assert isinstance(form, QuadraticForm)
+    return _upper(form.quadratic)
+
+
+def _upper(matrices: FloatArray) -> FloatArray:
+    """Upper triangles, row by row, with what stands below the diagonal added to what is above."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    doubled = np.where(rows == columns, 1.0, 2.0)
+    return matrices[..., rows, columns] * doubled
+
+
+def _kernel(w: Writer, gamma: float, kernel: str) -> str:
+    text = w.define("GAMMA", w.literal(gamma))
+    if kernel == "rbf":
+        text += w.define("EXP", "expf" if w.dtype == "float32" else "exp")
+    return text
+
+
+def _width(expansion: KernelExpansion) -> int:
+    return max(1, expansion.n_features)

@@ -1,0 +1,146 @@
+"""What single precision costs: measured on rows, not proven.
+
+In: what is exported, and rows. Out: differences between the same formulas in float32 and float64,
+on the rows as float32 holds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.cells import Approximation
+from kernelite.approximation.spectral import SpectralForm
+from kernelite.expansion import KernelExpansion
+from kernelite.export.onnx_forms import about_their_mean
+from kernelite.export.selection import Selection
+from kernelite.inputs import FloatArray, check_rows, dense_block
+
+__all__ = ["Float32Error", "float32_error", "scores_in"]
+
+ROWS = 1000  # at most so many rows are tried
+
+
+@dataclass(frozen=True)
+class Float32Error:
+    """Differences of scores, and of labels where there are any.
+
+    Parameters
+    ----------
+    largest, typical : float
+        The largest and the root mean square difference of the scores.
+    labels : int or None
+        Rows whose label differs.
+    rows : int
+    drawn_from : str
+        Which rows these were.
+    """
+
+    largest: float
+    typical: float
+    labels: int | None
+    rows: int
+    drawn_from: str
+
+    def __str__(self) -> str:
+        labels = "" if self.labels is None else f", {self.labels} labels differ"
+        return (
+            f"largest {self.largest:.3g}, root mean square {self.typical:.3g}{labels}; measured on "
+            f"{self.rows:,} {self.drawn_from}, not a bound"
+        )
+
+
+def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
+    """Compare the exported formulas in both precisions.
+
+    Parameters
+    ----------
+    selection : Selection
+    sample : array-like of shape (m, d), optional
+        By default the support vectors, or random rows about the expansion point.
+    """
+    rows, drawn_from = _rows(selection, sample)
+    single = scores_in(np.float32, selection, rows)
+    double = scores_in(np.float64, selection, rows.astype(np.float32).astype(np.float64))
+    gap = np.abs(single - double)
+    head = selection.head
+    labels = None
+    if head.kind in ("classifier", "outlier") and head.n_scores:
+        labels = int(np.count_nonzero(head.predict(single) != head.predict(double)))
+    typical = float(np.sqrt(np.mean(np.square(gap)))) if gap.size else 0.0
+    return Float32Error(float(gap.max(initial=0.0)), typical, labels, len(rows), drawn_from)
+
+
+def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
+    """Scores of shape (m, k), computed in a precision and returned as doubles."""
+    X = rows.astype(dtype)
+    mapped = selection.model.input_map
+    if mapped is not None:
+        X = (X - mapped.shift.astype(dtype)) * mapped.scale.astype(dtype)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if selection.approximation is not None:
+            out = _form_scores(selection.approximation, X, dtype)
+        else:
+            assert selection.expansion is not None
+            out = _exact_scores(selection.expansion, X, dtype)
+    return out.astype(np.float64)
+
+
+def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    out = np.empty((len(X), approximation.form.n_outputs), dtype=dtype)
+    cell_of_row = approximation.assign(X.astype(np.float64))
+    for index, cell in enumerate(approximation.cells):
+        form, mine = cell.form, np.flatnonzero(cell_of_row == index)
+        U = X[mine] - form.point.astype(dtype)
+        squares = np.einsum("ij,ij->i", U, U)[:, None]
+        g = U @ form.linear.astype(dtype) + form.constant.astype(dtype)
+        if isinstance(form, SpectralForm):
+            g += squares * form.mid.astype(dtype)
+            U, matrices = U @ form.basis.astype(dtype), form.cores.astype(dtype)
+        else:
+            matrices = form.quadratic.astype(dtype)
+        for j, matrix in enumerate(matrices):
+            g[:, j] += np.einsum("ij,ij->i", U @ matrix, U)
+        if form.kernel == "rbf":
+            E = np.exp(dtype(-form.gamma) * squares)
+            g = np.where(E > 0, g * E, dtype(0))
+        out[mine] = g + form.intercept.astype(dtype)
+    return out
+
+
+def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    gamma = expansion.gamma
+    A, b = expansion.coefficients.astype(dtype), expansion.intercept.astype(dtype)
+    if expansion.kernel == "poly2":
+        products = X @ (gamma * expansion.dense_centers().T).astype(dtype) + dtype(expansion.coef0)
+        return np.square(products) @ A + b
+    point, shifted, own = about_their_mean(expansion)
+    U = X - point.astype(dtype)
+    tile = U @ (2.0 * gamma * shifted.T).astype(dtype)
+    tile -= dtype(gamma) * np.einsum("ij,ij->i", U, U)[:, None]
+    tile -= own.astype(dtype)
+    return np.exp(np.minimum(tile, dtype(0))) @ A + b
+
+
+def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:
+    model = selection.model
+    rng = np.random.default_rng(0)
+    if sample is not None:
+        given = check_rows(sample, n_features=model.n_features_in_)
+        name = "rows of the sample"
+    elif model.expansion is not None and model.expansion.n_centers:
+        given, name = model.expansion.centers, "support vectors"
+    else:
+        if selection.approximation is None:
+            return np.zeros((0, model.n_features_in_)), "rows"
+        form = selection.approximation.form
+        directions = rng.normal(size=(ROWS, form.n_features))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        reach = rng.random((ROWS, 1)) * np.sqrt(form.max_sq_norm)
+        return form.point + reach * directions, "random rows about the expansion point"
+    if given.shape[0] > ROWS:
+        given = given[np.sort(rng.choice(given.shape[0], ROWS, replace=False))]
+    return dense_block(given, slice(None)), name

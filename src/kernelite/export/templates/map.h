@@ -1,0 +1,7 @@
+/* The map that came before the model: scalers, length scales. */
+static inline void NAME_map(const REAL *x, REAL *row)
+{
+    int i;
+    for (i = 0; i < NAME_FEATURES; i++)
+        row[i] = (x[i] - NAME_shift[i]) * NAME_scale[i];
+}

@@ -1,0 +1,136 @@
+"""Compiled models of every kind that the exports know, and rows for them: near, far, extreme."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import kernelite
+from kernelite.affine import AffineMap
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.approximation.spectral import spectrum, truncate
+from kernelite.head import ArgmaxHead, ClassifierHead, Head, LatentHead, OutlierHead, TransformHead
+from kernelite.model import CompiledModel
+from kernelite.sources import Source
+from tests.formats.models import HEADS, compiled, with_cells
+from tests.helpers import random_expansion
+
+__all__ = ["CASES", "FEATURES", "certified_with", "random_rows", "same_scores", "usable_rows"]
+
+FEATURES = 4
+
+
+def random_rows(seed: int = 0, m: int = 60, d: int = FEATURES) -> np.ndarray:
+    """Rows about the centers, a few far away, a few where squares overflow or underflow."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(m, d)) * rng.choice([0.1, 1.0, 3.0], size=(m, 1))
+    rows[0] = 0.0
+    rows[1] = 1e3
+    rows[2] = 1e200
+    rows[3] = 1e-200
+    return rows
+
+
+def usable_rows(model: CompiledModel, m: int = 60) -> np.ndarray:
+    """Random rows; a polynomial overflows on the farthest, and has no answer there."""
+    rows = random_rows(m=m)
+    part = model.form if model.expansion is None else model.expansion
+    return np.delete(rows, 2, axis=0) if part.kernel == "poly2" else rows
+
+
+def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 0.02) -> Source:
+    """Random centers under a head."""
+    rng = np.random.default_rng(seed)
+    expansion = random_expansion(rng, n=25, d=FEATURES, k=head.n_scores, gamma=gamma, kernel=kernel)
+    if isinstance(head, ArgmaxHead) and head.shares:  # weights are not negative
+        expansion = replace(
+            expansion,
+            coefficients=np.abs(expansion.coefficients),
+            intercept=np.abs(expansion.intercept),
+        )
+    return Source(expansion, head, "a test model", "arrays", "KernelExpansion")
+
+
+def certified_with(head: Head, *, rank: int | None = None, cells: int = 1) -> CompiledModel:
+    """A certified model with that many cells of one kind of form; the plan has no say."""
+    source = source_of(head)
+    expansion = source.expansion
+    built = []
+    for point in np.random.default_rng(1).normal(size=(cells, FEATURES)) * 0.7:
+        form: Any = quadratic_form(expansion, point)
+        if rank is not None:
+            form = truncate(spectrum(form), rank)
+        built.append(Cell(form, certify(expansion, point)))
+    exact = kernelite.compile(source, guarantee="exact")
+    tolerance = None
+    if head.kind in ("regressor", "transform"):
+        tolerance = np.full(head.n_scores, 1e-3)
+    return replace(
+        exact,
+        guarantee="certified",
+        approximation=Approximation(tuple(built)),
+        tolerance=tolerance,
+    )
+
+
+def _calibrated(head: Head) -> CompiledModel:
+    rows = np.random.default_rng(2).normal(size=(400, FEATURES))
+    source = source_of(head)
+    return kernelite.compile(
+        source, rows, guarantee="calibrated", max_disagreement=0.05, confidence=0.9
+    )
+
+
+def _mapped(model: CompiledModel) -> CompiledModel:
+    moved = AffineMap(np.array([2.0, 0.5, 1.0, 0.0]), np.array([0.1, -0.2, 0.0, 3.0]))
+    return replace(model, input_map=moved)
+
+
+THREE = ClassifierHead(np.array([3, 1, 2]))
+OVR = ClassifierHead(np.array(["red", "green", "blue"]), shape="ovr")
+
+CASES: dict[str, CompiledModel] = {
+    **{f"form, {name}": compiled(head, at_origin=False) for name, head in HEADS.items()},
+    **{f"exact, {name}": compiled(head, exact=True) for name, head in HEADS.items()},
+    "form, polynomial": compiled(THREE, kernel="poly2"),
+    "exact, polynomial": compiled(THREE, kernel="poly2", exact=True),
+    "exact, sparse centers": compiled(THREE, exact=True, sparse=True),
+    "form, transform": compiled(TransformHead(2), at_origin=False),
+    "form, argmax": compiled(ArgmaxHead(np.array([5, 4, 9])), at_origin=False),
+    "form, latent": compiled(LatentHead(np.array(["no", "yes"])), at_origin=False),
+    "form, threshold": compiled(
+        ClassifierHead(np.array([1, -1]), threshold=0.25, zero_is_first=True)
+    ),
+    "form, mapped": _mapped(compiled(THREE, at_origin=False)),
+    "certified, every kind of cell": with_cells(d=FEATURES),
+    "certified, binary": certified_with(HEADS["integers"]),
+    "certified, platt": certified_with(HEADS["platt"]),
+    "certified, three": certified_with(THREE),
+    "certified, ovr": certified_with(OVR),
+    "certified, break ties": certified_with(replace(OVR, break_ties=True)),
+    "certified, argmax": certified_with(ArgmaxHead(np.array([5, 4, 9]))),
+    "certified, shares": certified_with(ArgmaxHead(np.array([5, 4, 9]), shares=True)),
+    "certified, outlier": certified_with(OutlierHead(density_marks=np.linspace(-1, 1, 10))),
+    "certified, regressor": certified_with(HEADS["regressor"]),
+    "certified, outputs": certified_with(HEADS["outputs"], rank=3),
+    "certified, spectral": certified_with(HEADS["integers"], rank=2),
+    "certified, spectral cells": certified_with(THREE, rank=3, cells=3),
+    "certified, cells": certified_with(THREE, cells=3),
+    "certified, mapped": _mapped(certified_with(HEADS["integers"], cells=2)),
+    "certified, by probability": certified_with(
+        replace(HEADS["platt"], labels_by_probability=True)
+    ),
+    "calibrated, binary": _calibrated(HEADS["integers"]),
+    "calibrated, three": _calibrated(THREE),
+    "calibrated, argmax": _calibrated(ArgmaxHead(np.array([5, 4, 9]))),
+}
+
+
+def same_scores(got: np.ndarray, want: np.ndarray) -> None:
+    """Equal to 1e-12 of the largest."""
+    scale = np.abs(want).max(initial=1e-300)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * scale)

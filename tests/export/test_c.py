@@ -1,0 +1,255 @@
+"""C headers, compiled without a warning by gcc and clang, against the models they came from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.export import export, to_c, to_c_program
+from kernelite.export.c_arrays import constant_bytes
+from kernelite.head import ArgmaxHead, ClassifierHead
+from kernelite.model import CompiledModel
+from tests.export.cases import (
+    CASES,
+    FEATURES,
+    certified_with,
+    random_rows,
+    same_scores,
+    usable_rows,
+)
+from tests.formats.models import HEADS, compiled
+
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
+COMPILERS = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"),
+    )
+    for name in ("gcc", "clang")
+]
+gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+
+def build(model: CompiledModel, folder: Path, compiler: str = "gcc", **options: Any) -> Path:
+    """The program of `--main`, compiled."""
+    export(model, folder / "m.h", main=True, **options)
+    program = folder / "m"
+    command = [compiler, *FLAGS, str(folder / "m.c"), "-o", str(program), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def feed(program: Path, text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program], input=text, capture_output=True, text=True, check=False)
+
+
+def answers(program: Path, rows: np.ndarray) -> list[list[str]]:
+    text = "".join(" ".join(repr(float(v)) for v in row) + "\n" for row in rows)
+    done = feed(program, text)
+    assert done.returncode == 0, done.stderr
+    return [line.split(" ") for line in done.stdout.splitlines()]
+
+
+def told(label: Any) -> str:
+    """A label as the program prints it."""
+    if isinstance(label, bool | np.bool_):
+        return str(int(label))
+    return f"{label:.17g}" if isinstance(label, float) else str(label)
+
+
+def refused_in_c(model: CompiledModel) -> bool:
+    head = model.head
+    if isinstance(head, ClassifierHead) and (head.break_ties or head.labels_by_probability):
+        return True
+    cells = () if model.approximation is None else model.approximation.cells
+    return len({type(cell.form) for cell in cells}) > 1
+
+
+WRITTEN = [name for name, model in CASES.items() if not refused_in_c(model)]
+
+
+@gcc
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_program_answers_as_the_model(name: str, tmp_path: Path) -> None:
+    model = CASES[name]
+    rows = usable_rows(model)
+    got = answers(build(model, tmp_path), rows)
+    scores = model.scores(rows, on_invalid="ignore")
+    want = model.head.predict(scores)
+    if model.head.kind in ("classifier", "outlier"):
+        assert [row[0] for row in got] == [told(label) for label in want.tolist()]
+    elif model.guarantee == "certified":
+        assert np.abs(np.array(got, dtype=float) - scores).max() <= 2 * model.tolerance.max()
+    else:
+        same_scores(np.array(got, dtype=float), scores)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("options", [{}, {"part": "exact"}, {"part": "approximation"}])
+@pytest.mark.parametrize("name", ["certified, cells", "certified, spectral cells"])
+def test_no_compiler_warns(name: str, options: Any, compiler: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows()
+    got = answers(build(model, tmp_path, compiler, **options), rows)
+    scores = model.expansion.scores(rows)
+    if options.get("part") == "approximation":
+        assert len(got) == len(rows)
+    else:
+        assert [row[0] for row in got] == [told(v) for v in model.head.predict(scores).tolist()]
+
+
+PROVABLE = [
+    name
+    for name in WRITTEN
+    if CASES[name].approximation is not None and CASES[name].approximation.certified
+]
+
+
+@gcc
+@pytest.mark.parametrize("name", PROVABLE)
+def test_decided_rows_have_the_exact_models_answer(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows(m=200)
+    got = answers(build(model, tmp_path, part="approximation", decided=True), rows)
+    decided = np.array([row[-1] == "1" for row in got])
+    assert decided.any()
+    mapped = rows if model.input_map is None else model.input_map(rows)
+    exact = model.expansion.scores(mapped)
+    if model.head.kind in ("classifier", "outlier"):
+        want = [told(label) for label in model.head.predict(exact).tolist()]
+        assert all(row[0] == w for row, w, proven in zip(got, want, decided) if proven)
+    else:
+        values = np.array([row[:-1] for row in got], dtype=float)
+        assert (np.abs(values - exact)[decided] <= model.tolerance).all()
+
+
+BOUNDS = """
+#include <stdio.h>
+#include "m.h"
+int main(void)
+{
+    double x[m_FEATURES], bounds[m_OUTPUTS];
+    int i, k;
+    for (;;) {
+        for (i = 0; i < m_FEATURES; i++)
+            if (scanf("%lf", &x[i]) != 1)
+                return 0;
+        m_error_bound(x, bounds);
+        for (k = 0; k < m_OUTPUTS; k++)
+            printf("%.17g%c", bounds[k], k + 1 < m_OUTPUTS ? ' ' : '\\n');
+    }
+}
+"""
+
+
+@gcc
+@pytest.mark.parametrize("name", ["certified, binary", "certified, spectral cells"])
+def test_bounds_are_hardly_above_ours(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows(m=50)[4:]
+    (tmp_path / "m.h").write_text(to_c(model, name="m", part="approximation", decided=True))
+    (tmp_path / "m.c").write_text(BOUNDS)
+    command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
+    subprocess.run(command, check=True)
+    got = np.array(answers(tmp_path / "m", rows), dtype=float)
+    ours = model.error_bound(rows)
+    assert (got >= ours * (1 - 2e-7)).all()
+    assert (got <= ours * 1.01 + 1e-9).all()
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", ["form, outputs", "exact, outputs", "form, three"])
+def test_single_precision(name: str, compiler: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows(m=100)[4:]
+    if refused_in_c(model):
+        model = compiled(ClassifierHead(np.array([3, 1, 2])))
+    program = build(model, tmp_path, compiler, dtype="float32", sample=rows)
+    header = (tmp_path / "m.h").read_text()
+    assert "not a bound" in header
+    assert not re.search(r"\bdouble\b", header)
+    got = answers(program, rows)
+    scores = model.scores(rows, on_invalid="ignore")
+    if model.head.kind == "regressor":
+        np.testing.assert_allclose(np.array(got, dtype=float), scores, atol=1e-4)
+    else:
+        same = np.mean([row[0] == told(v) for row, v in zip(got, model.head.predict(scores))])
+        assert same > 0.95
+
+
+@gcc
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1 2 3\n", "line 1: too few numbers"),
+        ("1 2 3 4\n\n1,2,3,4,5\n", "line 3: too many numbers"),
+        ("1 2 x 4\n", "line 1: not a finite number"),
+        ("1 2 nan 4\n", "line 1: not a finite number"),
+        ("1 2 1e999 4\n", "line 1: not a finite number"),
+        (f"1 2 {'9' * 70} 4\n", "line 1: a number is too long"),
+    ],
+)
+def test_bad_rows_end_the_program(text: str, says: str, tmp_path: Path) -> None:
+    done = feed(build(compiled(), tmp_path), text)
+    assert done.returncode == 1
+    assert done.stderr == f"{says}\n"
+
+
+@gcc
+def test_separators_and_a_last_line_without_an_end(tmp_path: Path) -> None:
+    program = build(compiled(), tmp_path)
+    plain = feed(program, "1 2 3 4\n").stdout
+    assert feed(program, "1,2,3,4").stdout == plain
+    assert feed(program, "\r\n1\t2, 3 4\r\n\r\n").stdout == plain
+    assert feed(program, "").stdout == ""
+
+
+@gcc
+def test_labels_and_names_cannot_break_out(tmp_path: Path) -> None:
+    labels = ('REAL "NAME_x"', 'a\\"); exit(3); /*??/ é\n')
+    head = ClassifierHead(np.array(labels))
+    model = compiled(head)
+    hostile = replace(model, origin=replace(model.origin, description='*/ int x; /* ??/\n#error "'))
+    program = build(hostile, tmp_path)
+    rows = random_rows()
+    out = feed(program, "".join(" ".join(map(repr, row.tolist())) + "\n" for row in rows[4:]))
+    said = set(model.predict(rows[4:], on_invalid="ignore").tolist())
+    assert out.stdout.replace(labels[0], "").replace(labels[1], "").strip() == ""
+    assert all(label in out.stdout for label in said)
+    for name in ("1st", "a b", "", "int", "x" * 32, "é"):
+        with pytest.raises(InputError, match="C identifier"):
+            to_c(model, name=name)
+
+
+def test_what_c_does_not_say_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="break_ties"):
+        to_c(compiled(HEADS["three"]))
+    with pytest.raises(UnsupportedModelError, match="labels by probability"):
+        to_c(CASES["certified, by probability"])
+    with pytest.raises(UnsupportedModelError, match="different kinds"):
+        to_c(CASES["certified, every kind of cell"])
+    with pytest.raises(UnsupportedModelError, match="cannot be included"):
+        to_c_program(compiled(), header='a"b.h')
+    with pytest.raises(UnsupportedModelError, match="of type datetime64"):
+        to_c(compiled(ClassifierHead(np.array(["2020-01-01", "2021-01-01"], "datetime64[D]"))))
+
+
+def test_large_whole_labels_are_long_long() -> None:
+    header = to_c(compiled(ClassifierHead(np.array([2**40, -1]))))
+    assert "static const long long model_labels[2] = {1099511627776LL, -1LL};" in header
+
+
+def test_constants_are_one_triangle() -> None:
+    header = to_c(compiled(), name="m")
+    d = FEATURES
+    assert constant_bytes(header) == 8 * (d + d + d * (d + 1) // 2 + 2 + 2)  # and two labels
+
+
+def test_argmax_needs_no_votes() -> None:
+    header = to_c(certified_with(ArgmaxHead(np.array([1, 2, 3]))), name="m")
+    assert "votes" not in header

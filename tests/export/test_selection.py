@@ -1,0 +1,117 @@
+"""An export is never weaker than the model unless the caller chose so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
+
+import kernelite
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.export.selection import select
+from kernelite.head import ClassifierHead, RegressorHead
+from kernelite.model import CompiledModel, ModelPart
+from tests.export.cases import CASES, certified_with
+from tests.formats.models import HEADS, compiled
+
+CERTIFIED = CASES["certified, binary"]
+FORM = compiled()
+EXACT = compiled(exact=True)
+
+
+def test_all_takes_what_the_guarantee_needs() -> None:
+    assert select(CERTIFIED).falls_back
+    assert select(CASES["calibrated, three"]).falls_back
+    assert select(FORM).expansion is None
+    assert select(EXACT).approximation is None
+    # A model without a guarantee that happens to hold its vectors does not gain a fallback.
+    odd = replace(CERTIFIED, guarantee="none")
+    assert not select(odd).falls_back
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "says"),
+    [
+        (FORM, {"part": "exact"}, "holds no support vectors"),
+        (EXACT, {"part": "approximation"}, "no form to export"),
+        (FORM, {"part": "approximation", "decided": True}, "no certificate"),
+        (CERTIFIED, {"dtype": "float32"}, "cannot keep its guarantee in float32"),
+        (
+            CERTIFIED,
+            {"part": "approximation", "decided": True, "dtype": "float32"},
+            "nothing is proven in float32",
+        ),
+        (
+            replace(certified_with(RegressorHead()), guarantee="none", tolerance=None),
+            {"part": "approximation", "decided": True},
+            "within a tolerance",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(model, options, says) -> None:
+    with pytest.raises(UnsupportedModelError, match=says):
+        select(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "says"),
+    [
+        (CERTIFIED, {"decided": True}, "every answer is settled"),
+        (EXACT, {"decided": True}, "every answer is settled"),
+        (CERTIFIED, {"part": "half"}, "all, approximation, exact"),
+        (CERTIFIED, {"dtype": "float16"}, "float64, float32"),
+        ("model", {}, "must be a CompiledModel"),
+    ],
+)
+def test_wrong_arguments_are_named(model, options, says) -> None:
+    with pytest.raises(InputError, match=says):
+        select(model, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Squares(RegressorHead):
+    """A head that the targets do not know."""
+
+    def predict(self, scores):
+        return scores**2
+
+
+def test_unknown_heads_are_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="Squares"):
+        select(compiled(Squares()))
+    platt = {"platt_a": np.full(3, -1.0), "platt_b": np.zeros(3)}
+    head = ClassifierHead(np.array([1, 2, 3]), labels_by_probability=True, **platt)
+    with pytest.raises(UnsupportedModelError, match="need an iteration"):
+        select(compiled(head))
+
+
+def test_models_of_several_machines_or_with_transformers_are_refused() -> None:
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(PolynomialFeatures(), SVC(gamma=0.01)).fit(X, y)
+    with pytest.raises(UnsupportedModelError, match="transformers"):
+        select(kernelite.compile(pipeline, X, guarantee="exact"))
+    scaled = make_pipeline(StandardScaler(), SVC(gamma=0.01)).fit(X, y)
+    assert select(kernelite.compile(scaled, X, guarantee="exact")).model.input_map is not None
+    several = CompiledModel(
+        head=EXACT.head,
+        approximation=None,
+        expansion=None,
+        guarantee="exact",
+        plan=EXACT.plan,
+        origin=EXACT.origin,
+        parts=(ModelPart(EXACT, np.array([0])), ModelPart(EXACT, np.array([0]))),
+    )
+    with pytest.raises(UnsupportedModelError, match="2 machines"):
+        select(several)
+
+
+def test_promises_say_what_is_proven() -> None:
+    assert "only there" in select(CERTIFIED, "approximation", decided=True).promise
+    assert "nothing is proven" in select(CERTIFIED, "approximation").promise
+    assert "within the tolerance" in select(certified_with(HEADS["regressor"])).promise
+    assert select(CERTIFIED, "exact", dtype="float32").promise == "The exact model in float32."
