@@ -1,6 +1,7 @@
-"""Micro benchmark: the fused kernel against matrix products, dense rows, one output.
+"""Micro benchmark: compiled kernels against the same work in NumPy, SciPy or Python.
 
     python benchmarks/kernels.py [--features 4,22,64] [--outputs 1] [--repeat 30] [--threads 1]
+    python benchmarks/kernels.py --parts cubic,sparse,text
 
 Answers are compared before anything is timed. Times are the best of several rounds in which the
 contenders take turns, so that a busy machine hurts all alike; ratios are to blocked NumPy.
@@ -14,10 +15,14 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
+from scipy.sparse import csr_array
 
+from kernelite.approximation.cubic import packed_size
 from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.engines import blas, jit
+from kernelite.engines import blas, jit, jit_cubic, jit_sparse
+from kernelite.engines.jit_dense import dense_rows
 from kernelite.engines.threads import limit_threads, thread_count
+from kernelite.formats import fast_libsvm, libsvm_data
 from kernelite.inputs import row_blocks
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -86,19 +91,24 @@ def best_times(runs: dict[str, Scores], repeat: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--parts", default="dense,cubic,sparse,text")
     parser.add_argument("--features", default=",".join(map(str, FEATURES)))
     parser.add_argument("--outputs", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--threads", type=int, default=-1)
     parser.add_argument("--work", type=float, default=WORK, help="smaller on a busy machine")
     options = parser.parse_args()
+    parts = {"dense": dense, "cubic": cubic, "sparse": sparse, "text": text}
     with limit_threads(options.threads):
-        compare(options)
+        print(f"{thread_count()} threads")
+        for name in options.parts.split(","):
+            parts[name](options)
 
 
-def compare(options: argparse.Namespace) -> None:
+def dense(options: argparse.Namespace) -> None:
+    """The quadratic form of dense rows, by width."""
     rng = np.random.default_rng(0)
-    print(f"{thread_count()} threads, {options.outputs} outputs; million rows a second")
+    print(f"dense rows, {options.outputs} outputs; million rows a second")
     print(f"{'d':>5} {'rows':>8} {'numpy':>8} {'trmm':>8} {'jit':>8}   jit / numpy, jit / trmm")
     for d in map(int, options.features.split(",")):
         form = random_form(rng, d, options.outputs)
@@ -114,6 +124,65 @@ def compare(options: argparse.Namespace) -> None:
         ratios = speed["jit"] / speed["numpy"], speed["jit"] / speed["trmm"]
         shown = " ".join(f"{speed[name]:8.2f}" for name in ("numpy", "trmm", "jit"))
         print(f"{d:5d} {m:8d} {shown}   {ratios[0]:5.2f}x {ratios[1]:5.2f}x")
+
+
+def cubic(options: argparse.Namespace) -> None:
+    """The cubic form, by rank."""
+    rng = np.random.default_rng(1)
+    print("cubic form; million rows a second\n    r     rows    numpy      jit   jit / numpy")
+    for rank in (8, 16, 22, 32, 48):
+        packed = rng.normal(size=(1, packed_size(rank)))
+        rows = rng.normal(size=(int(max(512, options.work / rank**3)), rank))
+        prepared = jit_cubic.prepare_cubic(packed, rank)
+        runs: dict[str, Scores] = {
+            "numpy": lambda packed=packed, rows=rows: blas.cubic_values(packed, rows),
+            "jit": lambda form=prepared, rows=rows: jit_cubic.cubic_values(form, rows),
+        }
+        two_columns(f"{rank:5d} {len(rows):8d}", runs, len(rows) / 1e6, options.repeat)
+
+
+def sparse(options: argparse.Namespace) -> None:
+    """The quadratic form of rows with few entries: gathers, or made dense first."""
+    rng = np.random.default_rng(2)
+    print("sparse rows; million rows a second\n    d  entries    dense      jit   jit / dense")
+    for d, filled in ((123, 14), (123, 40), (123, 80), (780, 20), (780, 150)):
+        form = random_form(rng, d, 1)
+        m = int(max(512, options.work / (d * d)))
+        columns = np.sort(rng.random((m, d)).argsort(axis=1)[:, :filled], axis=1)
+        indptr = np.arange(0, filled * m + 1, filled, dtype=np.int32)
+        entries = rng.random(filled * m), columns.astype(np.int32).ravel()
+        rows = csr_array((*entries, indptr), shape=(m, d))
+        prepared = jit_sparse.prepare(form)
+        runs: dict[str, Scores] = {
+            "dense": lambda f=prepared, rows=rows: jit.scores(f.dense, dense_rows(rows))[0],
+            "jit": lambda f=prepared, rows=rows: jit_sparse.scores(f, rows).scores,
+        }
+        two_columns(f"{d:5d} {filled:8d}", runs, m / 1e6, options.repeat)
+
+
+def text(options: argparse.Namespace) -> None:
+    """LIBSVM text, short and long numbers."""
+    rng = np.random.default_rng(3)
+    print("LIBSVM text; megabytes a second\ndigits        careful      jit   jit / careful")
+    for digits in (1, 6, 17):
+        lines = [
+            "+1 " + " ".join(f"{j}:{x:.{digits}g}" for j, x in enumerate(row, 1))
+            for row in rng.normal(size=(2000, 20)).tolist()
+        ]
+        block = "\n".join(lines).encode()
+        numbered = list(enumerate(lines, 1))
+        runs: dict[str, Scores] = {
+            "careful": lambda lines=numbered: libsvm_data.parse_block(lines, True, print).values,
+            "jit": lambda block=block: fast_libsvm.read_block(block).rows.values,
+        }
+        two_columns(f"{digits:6d}        ", runs, len(block) / 1e6, options.repeat)
+
+
+def two_columns(what: str, runs: dict[str, Scores], amount: float, repeat: int) -> None:
+    slow, fast = (run() for run in runs.values())
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-11 * np.abs(slow).max())
+    first, second = (amount / seconds for seconds in best_times(runs, repeat).values())
+    print(f"{what} {first:8.2f} {second:8.2f}   {second / first:5.2f}x")
 
 
 if __name__ == "__main__":

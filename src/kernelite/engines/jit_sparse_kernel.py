@@ -152,16 +152,18 @@ def sparse_kernel(
             reaches[r] = 1.0000001 * norms * norms
         for r in range(TILE):
             exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
-        sq_norms[start : start + count] = squares[:count]
-        reach[start : start + count] = reaches[:count]
+        for r in range(count):  # by slices they would be compared in shape: seconds to compile
+            sq_norms[start + r], reach[start + r] = squares[r], reaches[r]
         for j in range(k):
             line, intercept = g[j], outputs[j, 1]
             for r in range(TILE):
                 E = exponentials[r]
                 line[r] = (0.0 if E == 0.0 else E * line[r]) + intercept
-            values[start : start + count, j] = line[:count]
+            for r in range(count):
+                values[start + r, j] = line[r]
             if len(certificate) > 0:
                 numbers = certificate[j]
                 bound_tile(squares, reaches, exponentials, line, gamma, slack, numbers, TILE, bound)
-                bounds[start : start + count, j] = bound[:count]
+                for r in range(count):
+                    bounds[start + r, j] = bound[r]
     return -1
