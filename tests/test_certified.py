@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.preprocessing import scale
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler, scale
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
@@ -257,6 +260,27 @@ def test_concurrent_predictions_agree(cancer: tuple[np.ndarray, SVC]) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FunctionTransformer(np.log1p),
+        QuantileTransformer(n_quantiles=50),
+        StandardScaler(),
+        PCA(10),
+        SelectKBest(k=10),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_one_row_passes_through_the_same_steps_as_many(step: Any) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    pipeline = make_pipeline(step, SVC(gamma=0.01)).fit(X, y)
+    fast = certified(pipeline, X)
+    wanted = certified(pipeline, guarantee="exact").predict(X)
+    np.testing.assert_array_equal(fast.predict(X), wanted)
+    alone = [fast.predict(X[i : i + 1])[0] for i in range(0, len(X), 3)]
+    np.testing.assert_array_equal(alone, wanted[::3])
 
 
 def test_inputs_are_left_alone(cancer: tuple[np.ndarray, SVC]) -> None:

@@ -531,7 +531,8 @@ class CompiledModel(ScikitLearnContract):
         beyond: FloatArray | None,
     ) -> tuple[NDArray[Any], Stats]:
         rule = self._rule(settles)
-        if type(X) is np.ndarray and beyond is None and is_plain_row(X, self.n_features_in_):
+        plain = type(X) is np.ndarray and beyond is None and self.front is None
+        if plain and is_plain_row(X, self.n_features_in_):
             scores = self._runner.run_one(X, rule)
             if scores is not None:
                 return finish(scores), ONE_ROW
