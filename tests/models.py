@@ -163,6 +163,13 @@ MACHINES: dict[str, Recipe] = {
     "gpc two wines": Recipe(
         GaussianProcessClassifier(1.0 * RBF(4.0)), lambda: _two_classes(wine())
     ),
+    "gpc iris one vs rest": Recipe(GaussianProcessClassifier(1.0 * RBF(2.0)), named_iris, "frame"),
+    "gpc wine one vs rest": Recipe(
+        GaussianProcessClassifier(RBF(np.linspace(2.0, 6.0, 13)), optimizer=None), wine
+    ),
+    "gpc iris one vs one": Recipe(
+        GaussianProcessClassifier(2.0 * RBF(1.0), multi_class="one_vs_one"), iris
+    ),
     "gpc generated": Recipe(
         GaussianProcessClassifier(3.0 * RBF(2.0), optimizer=None), generated, train=200
     ),

@@ -25,6 +25,8 @@ def test_methods_are_the_sources(name):
     for method in METHODS:
         if name.startswith("voting values") and method == "transform":
             continue  # a mean of regressors is folded: what each says alone is gone
+        if name.startswith("gpc iris one vs one") and method == "predict_proba":
+            continue  # scikit-learn has the method, which always raises
         assert hasattr(compiled, method) == hasattr(model, method), method
 
 

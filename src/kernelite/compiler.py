@@ -21,7 +21,7 @@ from kernelite.costs import exact_cost, tiers_cost
 from kernelite.criteria import label_settles
 from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import DensityHead
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
@@ -125,6 +125,11 @@ def compile(
         raise InputError(f"`cells` must be at least 1, got {cells}.")
     check_on_invalid(on_invalid)
     source = read(model)
+    if guarantee == "none" and "predict" in getattr(source.head, "needs_posterior", ()):
+        raise UnsupportedModelError(
+            f"the labels of this {source.type_name} depend on its variance, which is computed from "
+            "the training rows, and guarantee='none' keeps none; use 'certified' or 'exact'."
+        )
     if isinstance(source.expansion, CompositeExpansion):
         options = {
             "guarantee": guarantee,

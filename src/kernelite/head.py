@@ -11,6 +11,7 @@ from kernelite.heads.argmax import ArgmaxHead
 from kernelite.heads.base import Head
 from kernelite.heads.density import DensityHead
 from kernelite.heads.latent import LatentHead
+from kernelite.heads.latent_classes import LatentClassesHead
 from kernelite.heads.one_vs_one import ClassifierHead
 from kernelite.heads.outlier import OutlierHead
 from kernelite.heads.regressor import RegressorHead
@@ -21,6 +22,7 @@ __all__ = [
     "ClassifierHead",
     "DensityHead",
     "Head",
+    "LatentClassesHead",
     "LatentHead",
     "OutlierHead",
     "RegressorHead",

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite import moments
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
@@ -35,7 +36,7 @@ from kernelite.engines.log_sums import log_sums
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
-from kernelite.head import DensityHead, Head, LatentHead
+from kernelite.head import DensityHead, Head
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.offering import offered
 from kernelite.plan import Plan
@@ -234,7 +235,7 @@ class CompiledModel(ScikitLearnContract):
     def offers(self) -> frozenset[str]:
         """Names of the predicting methods this model has: those of its source."""
         names = self.head.offers
-        if self.posterior is None:
+        if self.posterior is None and not any(part.model.posterior for part in self.parts):
             names = names - getattr(self.head, "needs_posterior", frozenset())
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
@@ -336,11 +337,14 @@ class CompiledModel(ScikitLearnContract):
             raise InputError(
                 "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
             )
-        answers, stats = self._answer(
-            X, self.head.predict, label_settles(self.head, self.tolerance), on_invalid, beyond
-        )
+        if "predict" in getattr(self.head, "needs_posterior", ()):
+            answers = moments.labels(self, X)
+            stats = Stats(rows=len(answers), exact=len(answers))
+        else:
+            settles = label_settles(self.head, self.tolerance)
+            answers, stats = self._answer(X, self.head.predict, settles, on_invalid, beyond)
         if return_std or return_cov:
-            return answers, self._spread(X, joint=return_cov)
+            return answers, moments.spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
 
     @offered
@@ -364,9 +368,8 @@ class CompiledModel(ScikitLearnContract):
         With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
         classes are coupled by iteration, all rows are evaluated exactly.
         """
-        if isinstance(self.head, LatentHead):
-            means = self._answer(X, lambda scores: scores, never, on_invalid, beyond)[0]
-            return self.head.class_probabilities(means, self._variances(X))
+        if "predict_proba" in getattr(self.head, "needs_posterior", ()):
+            return moments.probabilities(self, X)
         settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
         finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
         answers = self._answer(X, finish, settles, on_invalid, beyond)[0]
@@ -393,7 +396,11 @@ class CompiledModel(ScikitLearnContract):
         finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
         answers = self._answer(X, finish, settles, on_invalid, beyond)[0]
         if isinstance(self.head, DensityHead) and self.expansion is not None:
-            self._mend_underflow(X, answers, self.head, self.expansion)
+            low = np.flatnonzero(self.head.underflows(answers))
+            if len(low):
+                expansion, (rows, runner) = self.expansion, self._placed(X)
+                sums = runner.each(rows[low], lambda part: log_sums(expansion, part), len(low))
+                answers[low] = sums + self.head.log_scale
         return answers
 
     @offered
@@ -542,42 +549,6 @@ class CompiledModel(ScikitLearnContract):
             policy = on_invalid if on_invalid is not None else self.on_invalid
             report_invalid(stats.outside_validity, stats.rows, policy)
         return answers, stats
-
-    def _mend_underflow(
-        self, X: Any, answers: FloatArray, head: DensityHead, expansion: KernelExpansion
-    ) -> None:
-        """Take sums too small for a double in logarithms, in place."""
-        low = np.flatnonzero(head.underflows(answers))
-        if len(low):
-            rows, runner = self._placed(X)
-            far = runner.each(rows[low], lambda part: log_sums(expansion, part), max(len(low), 1))
-            answers[low] = far + head.log_scale
-
-    def _variances(self, X: Any) -> FloatArray:
-        """The latent variance of each row, shape (m,)."""
-        if self.posterior is None or self.expansion is None:
-            raise InputError(
-                "this model has no variance: it is not a Gaussian process, or its support vectors "
-                "were not kept (guarantee='none')."
-            )
-        posterior, expansion = self.posterior, self.expansion
-        rows, runner = self._placed(X)
-        return runner.each(
-            rows, lambda part: posterior.variance(expansion, part), posterior.block()
-        )
-
-    def _spread(self, X: Any, *, joint: bool) -> FloatArray:
-        """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
-        if not joint or self.posterior is None or self.expansion is None:
-            variances = self._variances(X)
-            assert self.posterior is not None
-            return self.posterior.deviations(variances)
-        rows, runner = self._placed(X)
-        posterior, expansion = self.posterior, self.expansion
-        latent = runner.each(
-            rows, lambda part: posterior.covariance(expansion, part), max(rows.shape[0], 1)
-        )
-        return posterior.scaled(latent)
 
     def _rule(self, settles: Settles) -> Settles | None:
         """What this model's guarantee asks of a row, given what certified would ask."""

@@ -17,7 +17,7 @@ from kernelite.sources.combine import side_by_side
 from kernelite.sources.members import assembled, member_of, offered_methods, read_members
 from kernelite.sources.source import Source
 
-__all__ = ["read_one_vs_one", "read_one_vs_rest", "read_output_code"]
+__all__ = ["first_wins", "read_one_vs_one", "read_one_vs_rest", "read_output_code"]
 
 FIRST_WINS_SINCE = (1, 8)
 """scikit-learn's version from which a tie of OneVsRestClassifier goes to the first class."""
@@ -55,7 +55,7 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> S
     classes = np.asarray(model.classes_)
     if len(classes) < 2:
         raise UnsupportedModelError(f"this {type_name} knows one class only.")
-    head = OneVsRestHead(classes, members, methods, multilabel, not _first_wins())
+    head = OneVsRestHead(classes, members, methods, multilabel, not first_wins())
     return assembled(model, type_name, sources, head)
 
 
@@ -137,7 +137,8 @@ def _constant(estimator: Any) -> Member:
     return Member(ConstantHead(int(np.ravel(estimator.y_)[0])), none)
 
 
-def _first_wins() -> bool:
+def first_wins() -> bool:
+    """Whether the installed scikit-learn gives a tie of OneVsRestClassifier to the first class."""
     import sklearn
 
     version = tuple(int(number) for number in sklearn.__version__.split(".")[:2])

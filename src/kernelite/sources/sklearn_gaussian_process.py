@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
-from kernelite.head import Head, LatentHead, RegressorHead
+from kernelite.head import Head, LatentClassesHead, LatentHead, RegressorHead
+from kernelite.heads.latent_classes import MomentsHead
+from kernelite.heads.members import Member
+from kernelite.heads.one_vs_rest import OneVsRestHead
+from kernelite.heads.pairwise import PairwiseHead
 from kernelite.inputs import FloatArray
 from kernelite.posterior import Posterior
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
+from kernelite.sources.multiclass import first_wins
+from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
 from kernelite.sources.source import Source, describe
 
@@ -64,7 +69,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
 
 
 def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /) -> Source:
-    """Read a fitted GaussianProcessClassifier of two classes.
+    """Read a fitted GaussianProcessClassifier, of two classes or more.
 
     Parameters
     ----------
@@ -85,9 +90,33 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     array(['a', 'b'], dtype='<U1')
     """
     require_fitted(model, "base_estimator_", type_name)
-    if len(model.classes_) > 2:
-        raise UnsupportedModelError(f"this {type_name} has {len(model.classes_)} classes.")
-    return read_binary_classifier(model.base_estimator_, type_name, names=feature_names(model))
+    names = feature_names(model)
+    if len(model.classes_) == 2:
+        return read_binary_classifier(model.base_estimator_, type_name, names=names)
+    ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
+    machines = [read_binary_classifier(one, type_name) for one in ensemble.estimators_]
+    parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
+    count, width = len(machines), int(model.n_features_in_)
+    members = tuple(
+        Member(MomentsHead(machine.head), [i, count + i], "probability")  # type: ignore[arg-type]
+        for i, machine in enumerate(machines)
+    )
+    classes = np.array(model.classes_)
+    inner: OneVsRestHead | PairwiseHead
+    if model.multi_class == "one_vs_one":
+        inner = PairwiseHead(classes, members)
+    else:
+        methods = ("predict", "predict_proba")
+        inner = OneVsRestHead(classes, members, methods, last_wins=not first_wins())
+    vectors = sum(machine.single.n_centers for machine in machines)
+    return Source(
+        CompositeExpansion(parts, width, count),
+        LatentClassesHead(inner),
+        f"scikit-learn {type_name} of {count} machines, {vectors} support vectors",
+        "scikit-learn",
+        type_name,
+        names,
+    )
 
 
 def read_binary_classifier(

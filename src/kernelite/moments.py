@@ -1,0 +1,78 @@
+"""What a compiled Gaussian process answers besides its mean: variances, and what follows from them.
+
+In: a compiled model with a posterior (or parts that have one each), and rows. Out: exact latent
+variances, standard deviations, covariances, probabilities; in blocks of rows, except covariances.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.criteria import never
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, Rows
+from kernelite.posterior import Posterior
+from kernelite.runner import Runner
+
+if TYPE_CHECKING:
+    from kernelite.model import CompiledModel
+
+__all__ = ["labels", "probabilities", "spread"]
+
+
+def spread(model: CompiledModel, X: Any, *, joint: bool) -> FloatArray:
+    """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
+    posterior, expansion = _posterior(model)
+    rows, runner = model._placed(X)
+    if not joint:
+        return posterior.deviations(_variances(posterior, expansion, rows, runner))
+    latent = runner.each(
+        rows, lambda part: posterior.covariance(expansion, part), max(rows.shape[0], 1)
+    )
+    return posterior.scaled(latent)
+
+
+def labels(model: CompiledModel, X: Any) -> NDArray[Any]:
+    """Labels that depend on variances, shape (m,): several classes, one machine each."""
+    return model.head.inner.predict(_moments(model, X))  # type: ignore[attr-defined]
+
+
+def probabilities(model: CompiledModel, X: Any) -> FloatArray:
+    """Class probabilities of shape (m, K)."""
+    moments = _moments(model, X)
+    if model.parts:
+        return model.head.inner.probabilities(moments)  # type: ignore[attr-defined]
+    return model.head.class_probabilities(moments[:, :1], moments[:, 1])  # type: ignore[attr-defined]
+
+
+def _moments(model: CompiledModel, X: Any) -> FloatArray:
+    """Exact latent means of all machines, then their variances: shape (m, 2 machines)."""
+    means = model._answer(X, lambda scores: scores, never, None, None)[0]
+    if not model.parts:
+        posterior, expansion = _posterior(model)
+        return np.column_stack([means, _variances(posterior, expansion, *model._placed(X))])
+    placed = model._part_rows(X).rows
+    variances = [
+        _variances(*_posterior(part.model), rows, part.model._runner)
+        for part, rows in zip(model.parts, placed)
+    ]
+    return np.column_stack([means, *variances])
+
+
+def _variances(
+    posterior: Posterior, expansion: KernelExpansion, rows: Rows, runner: Runner
+) -> FloatArray:
+    return runner.each(rows, lambda part: posterior.variance(expansion, part), posterior.block())
+
+
+def _posterior(model: CompiledModel) -> tuple[Posterior, KernelExpansion]:
+    if model.posterior is None or model.expansion is None:
+        raise InputError(
+            "this model has no variance: it is not a Gaussian process, or its support vectors "
+            "were not kept (guarantee='none')."
+        )
+    return model.posterior, model.expansion
