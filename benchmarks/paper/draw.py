@@ -126,9 +126,9 @@ def _sweep(found: list[dict[str, Any]]) -> Figure:
     wrong = sum(point["certified_differ"] for one in found for point in one["points"])
     caption = (
         "Models trained on a few thousand rows at each γ. Above, the share of test rows decided "
-        "without the exact model: by the O(1) bound alone (dashed), by the whole certified plan "
-        "(solid; 0 where the plan is the exact engine). Below, the labels of the form alone that "
-        f"differ from the exact model's. Certified labels that differ: {wrong:g}."
+        "without the exact model: by the O(1) bound alone (dashed), by a certified plan with one "
+        "cell (solid; 0 where the plan is the exact engine). Below, the labels of the form alone "
+        f"that differ from the exact model's. Certified labels that differ: {wrong:g}."
     )
     return _done("sweep", caption, figure)
 
