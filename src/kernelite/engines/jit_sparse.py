@@ -13,7 +13,7 @@ because (i) c' and v' are sums of at most 2d + 6 terms whose absolute values add
 a_0 + a_1 |p| + a_2 |p|^2 and |v| + 2 |M||p|; (ii) so all terms of a row's g add up to at most
 a_0 + a_1 N + a_2 N^2; (iii) the exponential errs by gamma L u N^2 relatively, which 2 (d + 5)
 gamma N^2 in K covers. Rows with gamma N^2 > FOLD_LIMIT are shifted and evaluated densely instead,
-which keeps gamma L u N^2 below 1e-8 for d < 10^4 and (iii) of first order.
+which keeps gamma L u N^2 below 3e-8 for d < 10^4 and (iii) of first order.
 """
 
 from __future__ import annotations
