@@ -35,6 +35,7 @@ from kernelite.search import form_name
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
 from kernelite.sources.parts import CompositeExpansion
+from kernelite.sources.svm_scale import with_range
 from kernelite.tolerances import default_tolerance, density_tolerance, given_tolerance
 from kernelite.validity import OnInvalid, check_on_invalid
 
@@ -62,6 +63,7 @@ def compile(
     max_bytes: int = MAX_BYTES,
     random_state: int = 0,
     on_invalid: OnInvalid = "warn",
+    input_range: Any = None,
 ) -> CompiledModel:
     """Compile a fitted kernel machine into a fast predictor.
 
@@ -102,6 +104,9 @@ def compile(
         Seed of sampling and clustering.
     on_invalid : {"warn", "raise", "ignore"}
         What "none" does about rows outside the validity bound.
+    input_range : path or SvmRange, optional
+        The `svm-scale` range file that the training data were scaled by: the compiled model then
+        takes rows, `X` among them, as they were before.
 
     Returns
     -------
@@ -125,6 +130,8 @@ def compile(
         raise InputError(f"`cells` must be at least 1, got {cells}.")
     check_on_invalid(on_invalid)
     source = read(model)
+    if input_range is not None:
+        source = with_range(source, input_range)
     if guarantee == "none" and "predict" in getattr(source.head, "needs_posterior", ()):
         raise UnsupportedModelError(
             f"the labels of this {source.type_name} depend on its variance, which is computed from "
@@ -384,6 +391,7 @@ def _origin(source: Source) -> Origin:
         source.expansion.n_centers,
         source.feature_names,
         source.width_is_open,
+        source.ignores_beyond,
     )
 
 

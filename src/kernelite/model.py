@@ -71,6 +71,8 @@ class Origin:
     feature_names : tuple of str, optional
     width_is_open : bool
         Whether rows of a file may carry features beyond the model's width (LIBSVM).
+    ignores_beyond : bool
+        Whether such features are dropped instead of counting in |z|^2 (behind svm-scale).
     """
 
     description: str
@@ -79,6 +81,7 @@ class Origin:
     n_centers: int
     feature_names: tuple[str, ...] | None = None
     width_is_open: bool = False
+    ignores_beyond: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -525,6 +528,8 @@ class CompiledModel(ScikitLearnContract):
         rows, cut_off = self._rows(X)
         if cut_off is not None:
             beyond = cut_off if beyond is None else beyond + cut_off
+        if self.origin.ignores_beyond:
+            beyond = None
         if beyond is None or not beyond.any() or self.parts or self._part.kernel == "poly2":
             return rows, self._runner
         return with_column(rows, np.sqrt(beyond)), self._wide_runner

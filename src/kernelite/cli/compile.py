@@ -28,6 +28,7 @@ examples:
   kernelite compile svm.model.bz2 -o svm.kernelite --sample train.svm
   kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
   kernelite compile svm.model -o svm.approx --format approxsvm
+  kernelite compile svm.model -o svm.kernelite --range train.range
   kernelite compile svc.joblib -o svc.kernelite --allow-pickle
 """
 
@@ -39,6 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file to write")
     parser.add_argument(
         "--sample", metavar="DATA", help="rows like those to come; labels are not looked at"
+    )
+    parser.add_argument(
+        "--range",
+        metavar="FILE",
+        dest="input_range",
+        help="svm-scale's range file (-s) of the training data: rows are then taken unscaled",
     )
     parser.add_argument(
         "--format",
@@ -59,11 +66,15 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.compiler import compile
     from kernelite.sources import read
 
-    check_output(args.output, args.model, args.sample)
+    check_output(args.output, args.model, args.sample, args.input_range)
     options = compile_options(args)
     if args.format == "approxsvm":
         options = {"guarantee": "none", "expansion_point": "origin"} | options
     source = read(fitted_model(args.model, allow_pickle=args.allow_pickle))
+    if args.input_range is not None:
+        from kernelite.sources.svm_scale import with_range
+
+        source = with_range(source, args.input_range)
     compiled = compile(source, _sample(args, source), **options)
     if args.format == "approxsvm":
         from kernelite.formats import approxsvm

@@ -40,6 +40,8 @@ class Source:
         Whether rows may carry features beyond the model's width; they then count in |z|^2, as in
         LIBSVM, where every vector is zero in the features that it does not name.
 
+    ignores_beyond : bool
+        Whether such features are dropped instead (behind svm-scale).
     input_map : AffineMap, optional
         Takes rows to the coordinates of the expansion: length scales, scalers.
     posterior : Posterior, optional
@@ -68,6 +70,7 @@ class Source:
     posterior: Posterior | None = None
     front: Front | None = None
     tail: PolynomialTail | None = None
+    ignores_beyond: bool = False
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:
