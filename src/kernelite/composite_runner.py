@@ -84,10 +84,15 @@ class CompositeRunner(Runner):
 
     def block_bounds(self, rows: Any, block: slice) -> FloatArray:
         """The bound of each row and output, exact parts included."""
-        bounds = np.zeros((len(range(*block.indices(rows.shape[0]))), self.n_outputs))
+        each: list[tuple[FloatArray, FloatArray | None]] = []
         for part, own in zip(self.parts, rows.rows):
-            bounds[:, part.outputs] += part.runner.block_bounds(own, block)
-        return bounds * (1.0 + 4.0 * len(self.parts) * UNIT)
+            bounds = part.runner.block_bounds(own, block)
+            scores = part.first(part.runner.mapped(own, block), False).scores
+            # Whatever serves the row in the end, its score is no larger than that.
+            each.append((np.abs(scores) + bounds, bounds))
+        total = self._total(each)[1]
+        assert total is not None
+        return total
 
     def _finish_exactly(
         self, mapped: list[Rows], each: list[Outcome], outcome: Outcome, settles: Settles

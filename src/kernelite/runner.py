@@ -181,15 +181,15 @@ class Runner:
             bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
         if self.local is not None:
             bounds = self.local.run(dense_block(self.mapped(rows, block), slice(None)))[1]
-        if self.tail is not None and bounds is None:
-            bounds = self.tail.values(dense_block(rows, block))[1]
-        if self.exact is None:
-            assert bounds is not None
-            return bounds
-        check_finite(dense_block(rows, block), first_row=block.start)
-        # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-        exact = self.exact.run_bound(dense_block(self.mapped(rows, block), slice(None)))
-        return exact if bounds is None else np.maximum(bounds, exact)
+        if self.exact is not None:
+            check_finite(dense_block(rows, block), first_row=block.start)
+            # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
+            exact = self.exact.run_bound(dense_block(self.mapped(rows, block), slice(None)))
+            bounds = exact if bounds is None else np.maximum(bounds, exact)
+        assert bounds is not None
+        if self.tail is not None:  # it is added to whatever served the row
+            bounds = bounds + self.tail.values(dense_block(rows, block))[1]
+        return bounds
 
 
 def _count(outcome: Outcome, settles: Settles | None) -> Stats:

@@ -14,12 +14,14 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.cubic import cubic_form, cubic_tensor
 from kernelite.approximation.directional import cubic_gram, directional_bound, gram_slack
+from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.approximation.widen import widen, widen_expansion
 from kernelite.engines import tiers
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.jit_support import jit_available
+from kernelite.engines.local import LocalEngine
 from kernelite.expansion import KernelExpansion
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
@@ -172,6 +174,16 @@ def test_bounds_of_sparse_rows_hold(case: Case, seed: int) -> None:
         yield "sparse", out.scores, out.bounds
 
     assert_bounded(case.expansion, rows, answers())
+
+
+@settings(ONE_CORE, max_examples=max(10, HOW_MANY // 4))
+@given(cases(max_features=8, max_centers=200), st.floats(-12, 0), st.floats(0, 30))
+def test_bounds_of_local_sums_hold(case: Case, budget: float, start: float) -> None:
+    if not LocalEngine.serves(case.expansion):
+        pytest.skip("sums over near centers run on the fused kernel only")
+    left_out = 10.0**budget * np.abs(case.expansion.coefficients).sum(axis=0)
+    engine = LocalEngine.prepare(case.expansion, LocalSums(left_out, start=start))
+    assert_bounded(case.expansion, case.rows, iter([("local", *engine.run(case.rows))]))
 
 
 @pytest.mark.parametrize("distance", [1e-3, 0.1, 1.0, 3.0, 20.0])

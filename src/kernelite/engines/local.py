@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.local import LocalSums
-from kernelite.approximation.rounding import SAFETY, TINY, UNIT, row_rounding
+from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, row_rounding
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.leaves import LEAF, Leaves, sort_into_leaves
 from kernelite.engines.threads import for_each_chunk
@@ -60,7 +60,8 @@ class LocalEngine:
     def serves(expansion: KernelExpansion) -> bool:
         """Whether there is a kernel for this expansion."""
         narrow = 0 < expansion.n_features <= MOST_FEATURES and expansion.n_centers > 0
-        return expansion.kernel == "rbf" and narrow and jit_available()
+        ordinary = GAMMA_RANGE[0] <= expansion.gamma <= GAMMA_RANGE[1]
+        return expansion.kernel == "rbf" and narrow and ordinary and jit_available()
 
     @classmethod
     def prepare(
