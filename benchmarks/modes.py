@@ -53,9 +53,11 @@ def _compile(
     return model, perf_counter() - start
 
 
-def contestant(workload: Workload, guarantee: str, *, csr: bool = False) -> Contestant:
-    """A guarantee as a contestant."""
-    model, seconds = compiled(workload, guarantee)
+def contestant(
+    workload: Workload, guarantee: str, *, csr: bool = False, **options: Any
+) -> Contestant:
+    """A guarantee, with options of `compile`, as a contestant."""
+    model, seconds = compiled(workload, guarantee, **options)
     return Contestant(
         name=f"kernelite {guarantee}{', CSR' if csr else ''}",
         kind="kernelite",

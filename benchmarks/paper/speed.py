@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.batch import contestants
 from benchmarks.contestant import WrongAnswer, verify
 from benchmarks.modes import compiled
+from benchmarks.modes import contestant as kernelite
 from benchmarks.paper import loops
 from benchmarks.paper.subjects import Subject
 from benchmarks.timing import Timing, race, rows_within
@@ -83,7 +84,10 @@ def _exact_ways(subject: Subject) -> dict[str, _Way]:
     """scikit-learn and its accelerated form, kernelite's guarantees; verified."""
     ways = {}
     workload = subject.workload
-    ready, _ = contestants(workload, PEERS)
+    # How far made-up data let a form be cut, or a proof reach, says nothing of the real ones.
+    ready, _ = contestants(workload, PEERS[:3] if workload.generated else PEERS)
+    if workload.generated:
+        ready.append(kernelite(workload, "none", rank="full"))
     for one in ready:
         if ", CSR" in one.name:
             continue

@@ -160,6 +160,14 @@ def test_absent_data_get_a_stand_in_without_accuracy(without_data: None) -> None
         accuracy(subject)
 
 
+def test_a_stand_in_shows_only_what_does_not_depend_on_its_data(toy: Workload) -> None:
+    subject = Subject(BY_NAME["ijcnn1"], toy, 1.0, 1.0)
+    names = [way["name"] for way in speed(subject, rounds=1, seconds=0.01)["ways"]]
+    assert "kernelite none" in names
+    assert "kernelite certified" not in names
+    assert set(sizes(subject)["bytes"]) == {"approxsvm", "full"}
+
+
 class _Checker(HTMLParser):
     """Counts what is opened and closed, and what would need a network."""
 
