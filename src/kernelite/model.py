@@ -454,6 +454,37 @@ class CompiledModel(ScikitLearnContract):
         kept = [*(field.name for field in fields(self)), "_container"]
         return {name: self.__dict__[name] for name in kept if name in self.__dict__}
 
+    def report(
+        self,
+        X: Any,
+        path: str | os.PathLike[str] | None = None,
+        /,
+        *,
+        exact: CompiledModel | None = None,
+    ) -> str:
+        """A page about this model and how it does on some rows; needs the extra `report`.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows; no labels needed.
+        path : path-like, optional
+            Where to write the page.
+        exact : CompiledModel, optional
+            The exact model, where this one holds no support vectors.
+
+        Returns
+        -------
+        str
+            HTML, self-contained.
+        """
+        from kernelite.report.page import report, write
+
+        page = report(self, X, exact=exact)
+        if path is not None:
+            write(page, path)
+        return page
+
     # Inside --------------------------------------------------------------------------------
 
     @property

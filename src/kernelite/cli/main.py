@@ -21,6 +21,7 @@ VERBS = {
     "compile": "turn a fitted model into a fast predictor",
     "predict": "predict a data file's rows with a compiled or an exact model",
     "export": "write a compiled model as an ONNX graph or a C header",
+    "report": "make a page about a model and how it does on some rows",
     "xval": "cross-validate grids of C and gamma, exact against compiled",
     "inspect": "say what a model file holds and what it guarantees",
     "check": "list every defect of a data or model file",

@@ -50,7 +50,11 @@ def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
     maker.start()
     try:
         while True:
-            kind, value = ready.get()
+            try:
+                # With a timeout: a signal that the other thread took is seen when this one wakes.
+                kind, value = ready.get(timeout=0.1)
+            except queue.Empty:
+                continue
             if kind == "end":
                 return
             if kind == "error":

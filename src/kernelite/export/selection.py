@@ -113,6 +113,10 @@ def _check_whole(model: CompiledModel) -> None:
             f"this model is made of {len(model.parts)} machines that do not share a kernel; only "
             "single machines are exported, so compile and export them one by one."
         )
+    if model.tail is not None:
+        raise UnsupportedModelError(
+            "this model adds a polynomial of the rows to its kernels, which is not exported."
+        )
     if model.front is not None:
         raise UnsupportedModelError(
             "this model begins with transformers that cannot be folded into it; compile and export "

@@ -1,0 +1,182 @@
+"""What a report is made of: a model's answers on rows, next to the exact model's.
+
+In: a compiled model and rows. Out: scores, bounds and tiers row by row, and timings. Everything is
+measured here and now; nothing is taken from the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.criteria import label_settles, margins
+from kernelite.errors import InputError
+from kernelite.inputs import FloatArray, some_rows
+from kernelite.model import CompiledModel
+
+__all__ = ["TIERS", "Measured", "Timed", "margins_of", "measure"]
+
+TIERS = ("form", "second tier", "exact model")
+MOST_ROWS = 5000  # compared with the exact model
+TIMED_ROWS = 2000
+TURNS = 3
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds a row of the compiled and of the exact model, best of several turns."""
+
+    compiled: float
+    exact: float | None
+    rows: int
+    turns: int = TURNS
+
+    @property
+    def speed_up(self) -> float | None:
+        """Times that the compiled model is faster."""
+        return None if self.exact is None else self.exact / max(self.compiled, 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A model on m rows.
+
+    Parameters
+    ----------
+    given : int
+        Rows that the caller had.
+    chosen : ndarray of shape (m,)
+        Which of them were looked at.
+    served, form : ndarray of shape (m, k)
+        Scores that the model answers from, and those of its first tier.
+    bounds : ndarray of shape (m, k), optional
+        The certificate of `form`.
+    exact : ndarray of shape (m, k), optional
+        The exact model's scores.
+    tier : ndarray of shape (m,)
+        Index into `TIERS`.
+    differ : int, optional
+        Rows whose label is not the exact model's.
+    timed : Timed
+    """
+
+    given: int
+    chosen: NDArray[np.intp]
+    served: FloatArray
+    form: FloatArray
+    bounds: FloatArray | None
+    exact: FloatArray | None
+    tier: NDArray[np.int8]
+    differ: int | None
+    outside_validity: int
+    timed: Timed
+
+    @property
+    def rows(self) -> int:
+        """m."""
+        return len(self.tier)
+
+    def share(self, tier: int) -> float:
+        """The share of rows that a tier served."""
+        return float(np.mean(self.tier == tier)) if self.rows else 0.0
+
+    def errors(self) -> FloatArray:
+        """How far the first tier's scores are from the exact ones, shape (m, k)."""
+        assert self.exact is not None
+        return np.abs(self.form - self.exact)
+
+
+def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = None) -> Measured:
+    """Run a model on rows and note everything.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : array-like of shape (m, d)
+        At most 5,000 of its rows, evenly spread, are looked at.
+    exact : CompiledModel, optional
+        The exact model, where `model` does not hold its support vectors.
+
+    Returns
+    -------
+    Measured
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, gamma=0.1)
+    >>> measure(kernelite.compile(bump, guarantee="exact"), [[0.0], [0.5]]).rows
+    2
+    """
+    if model.parts:
+        raise InputError("a report is about one machine; this model is made of several.")
+    given = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not given:
+        raise InputError("`X` has no rows to report on.")
+    some = some_rows(X, MOST_ROWS)
+    rows, runner = model._placed(some)
+    every = slice(0, rows.shape[0])
+    rule = model._rule(label_settles(model.head, model.tolerance))
+    served = runner.outcome(rows, every, rule)
+    first = served if runner.tiers is None else runner.outcome(rows, every, None)
+    truth = None
+    if exact is not None:
+        truth = exact.scores(some, on_invalid="ignore")
+    elif model.expansion is not None:
+        truth = _as_exact(model).scores(some)
+    return Measured(
+        given=given,
+        # The same even spread as `some_rows`.
+        chosen=np.unique(np.linspace(0, given - 1, min(given, MOST_ROWS)).astype(np.intp)),
+        served=served.scores,
+        form=first.scores,
+        bounds=first.bounds,
+        exact=truth,
+        tier=served.tier,
+        differ=_differ(model, served.scores, truth),
+        outside_validity=int(np.count_nonzero(~served.valid)),
+        timed=_timed(model, exact, some_rows(some, TIMED_ROWS)),
+    )
+
+
+def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:
+    """How far each row is from another label, shape (m,); None where there are no labels."""
+    if model.head.kind not in ("classifier", "outlier"):
+        return None
+    return np.abs(margins(model.head, scores))
+
+
+def _as_exact(model: CompiledModel) -> CompiledModel:
+    """The same model with nothing but its support vectors."""
+    return replace(model, guarantee="exact", approximation=None, local=None)
+
+
+def _differ(model: CompiledModel, served: FloatArray, truth: FloatArray | None) -> int | None:
+    if truth is None or model.head.kind not in ("classifier", "outlier"):
+        return None
+    return int(np.count_nonzero(model.head.predict(served) != model.head.predict(truth)))
+
+
+def _timed(model: CompiledModel, exact: CompiledModel | None, rows: Any) -> Timed:
+    """Both models on the same rows, taking turns, so that a busy moment hurts both."""
+    if exact is None and model.expansion is not None:
+        exact = _as_exact(model)
+    calls: list[Callable[[], Any]] = [lambda: model.scores(rows, on_invalid="ignore")]
+    if exact is not None:
+        reference = exact
+        calls.append(lambda: reference.scores(rows, on_invalid="ignore"))
+    count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    best = [np.inf] * len(calls)
+    for call in calls:
+        call()  # prepares the engines
+    for _ in range(TURNS):
+        for index, call in enumerate(calls):
+            started = perf_counter()
+            call()
+            best[index] = min(best[index], (perf_counter() - started) / count)
+    return Timed(best[0], best[1] if len(best) > 1 else None, count)

@@ -1,0 +1,181 @@
+"""The report as one self-contained HTML page: no scripts, no network, light, dark and print.
+
+In: a compiled model and rows. Out: text. Jinja2 escapes all that comes from users.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+from kernelite import __version__
+from kernelite.errors import MissingExtraError
+from kernelite.formats.files import atomic_write
+from kernelite.model import CompiledModel
+from kernelite.report import figures, words
+from kernelite.report.measure import TIERS, Measured, margins_of, measure
+from kernelite.report.nearest import nearest_rows
+
+__all__ = ["page_of", "report", "write"]
+
+MOST_CANDIDATES = 8
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG with its title and what one should see in it."""
+
+    title: str
+    svg: str
+    caption: str
+
+
+def report(
+    model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = None, rows_name: str = ""
+) -> str:
+    """A page about a model and how it does on some rows.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : array-like of shape (m, d)
+        Rows; no labels needed. At most 5,000 of them are looked at.
+    exact : CompiledModel, optional
+        The exact model, where `model` (with guarantee "none") holds no support vectors.
+    rows_name : str
+        What the page calls the rows, e.g. a file's name.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("jinja2"), pytest.importorskip("matplotlib")
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, gamma=0.01)
+    >>> page = report(kernelite.compile(bump), [[0.0], [0.5], [2.0]])
+    >>> page.startswith("<!doctype html>")
+    True
+    """
+    return page_of(model, X, exact=exact, rows_name=rows_name)[0]
+
+
+def page_of(
+    model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = None, rows_name: str = ""
+) -> tuple[str, Measured]:
+    """The page, and the measurements that it shows."""
+    environment = _environment()
+    measured = measure(model, X, exact=exact)
+    meaning, near = nearest_rows(model, measured)
+    plan = model.plan
+    page = environment.get_template("report.html").render(
+        version=__version__,
+        description=model.origin.description,
+        model=model,
+        rows_name=rows_name,
+        promise=words.promise(model),
+        headline=words.headline(model, measured),
+        model_facts=words.model_facts(model),
+        plan_words=words.plan_words(model),
+        plan_notes=[note.replace("`", "") for note in plan.notes],
+        plan_rows=plan.rows()[: MOST_CANDIDATES + 1],
+        plan_more=max(0, len(plan.others) - MOST_CANDIDATES),
+        pictures=_pictures(model, measured),
+        missing=_missing(model, measured),
+        meaning=meaning,
+        near=near,
+        labels=model.head.kind in ("classifier", "outlier"),
+        facts=words.facts(model, measured),
+        tiers=TIERS,
+    )
+    return str(page), measured
+
+
+def write(page: str, path: str | os.PathLike[str], /) -> None:
+    """Write a page to a file, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(page)
+
+
+def _pictures(model: CompiledModel, measured: Measured) -> list[Picture]:
+    from markupsafe import Markup
+
+    found = []
+    formed = model.approximation is not None
+    if formed and measured.exact is not None:
+        found.append(
+            Picture(
+                "Exact against compiled",
+                figures.exact_against_compiled(measured),
+                "Each point is a score of a row: the form's against the exact one. On the line "
+                "they agree; the band is the proven bound for rows with about that score.",
+            )
+        )
+    if margins_of(model, measured.served) is not None:
+        found.append(
+            Picture(
+                "Margins, by who decided",
+                figures.margin_histogram(model, measured),
+                "Rows far from a boundary are decided by the form; those near it are handed on. "
+                "The last bar holds all rows with larger margins.",
+            )
+        )
+    if formed and measured.exact is not None and measured.bounds is not None:
+        found.append(
+            Picture(
+                "Bound against true error",
+                figures.bound_against_error(measured),
+                "A proof holds when no point lies above the dashed line. How far below they lie is "
+                "how cautious the bound is.",
+            )
+        )
+    if formed and (model.expansion is not None or measured.timed.exact is not None):
+        found.append(
+            Picture(
+                "Speed and size",
+                figures.bars(model, measured),
+                "Logarithmic: each grid line is a factor of ten. Time was measured on this "
+                "machine, on these rows, the two models taking turns.",
+            )
+        )
+    return [replace(picture, svg=Markup(picture.svg)) for picture in found]
+
+
+def _missing(model: CompiledModel, measured: Measured) -> str:
+    """Why pictures are missing, if any."""
+    if model.approximation is None:
+        return "The plan is the exact model itself, so there is no form to compare with it."
+    if measured.exact is None:
+        return (
+            "This model holds no support vectors, so nothing could be compared with the exact "
+            "model; name it (`exact=`, on the command line --exact) to see errors."
+        )
+    if measured.bounds is None:
+        return "This model carries no certificate, so no bounds are shown."
+    return ""
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError(
+            "a report needs matplotlib and jinja2: pip install 'kernelite[report]'."
+        ) from None
+    folder = resources.files("kernelite.report").joinpath("templates")
+
+    def load(name: str) -> str:
+        return folder.joinpath(name).read_text("utf-8")
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(load),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )

@@ -1,0 +1,55 @@
+"""`kernelite report`."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("jinja2", reason="the report extra is not installed")
+pytest.importorskip("matplotlib", reason="the report extra is not installed")
+
+
+@pytest.fixture(scope="module")
+def model(toys, tmp_path_factory) -> str:
+    import kernelite as kl
+
+    path = tmp_path_factory.mktemp("report") / "svc.kernelite"
+    kl.compile(toys.path("svc.model"), toys.X).save(path)
+    return str(path)
+
+
+def test_a_page_is_written(model, toys, good, tmp_path) -> None:
+    out = tmp_path / "r.html"
+    ran = good("report", model, toys.path("test.svm"), "-o", out)
+    assert ran.err == f"wrote {out}, {out.stat().st_size:,} bytes\n"
+    page = out.read_text(encoding="utf-8")
+    assert "test.svm" in page
+    assert "labels differ in 75" in page
+
+
+def test_json_tells_the_same(model, toys, good, tmp_path) -> None:
+    told = good("report", model, toys.path("test.csv"), "-o", tmp_path / "r.html", "--json").json
+    assert told["rows"] == 75
+    assert told["labels_differ"] == 0
+    assert sum(told["decided_by"].values()) == 75
+
+
+def test_the_exact_model_can_be_named(toys, good, tmp_path) -> None:
+    import kernelite as kl
+
+    form = tmp_path / "form.kernelite"
+    kl.compile(toys.path("svc.model"), toys.X, guarantee="none").save(form)
+    out = tmp_path / "r.html"
+    arguments = ("report", form, toys.path("test.svm"), "-o", out)
+    good(*arguments)
+    assert "holds no support vectors" in out.read_text(encoding="utf-8")
+    good(*arguments, "--exact", toys.path("svc.model"))
+    assert "Exact against compiled" in out.read_text(encoding="utf-8")
+
+
+def test_bad_files_leave_no_page(model, toys, kernelite, tmp_path) -> None:
+    out = tmp_path / "r.html"
+    for arguments in ((model, "no.svm"), ("no.kernelite", toys.path("test.svm"))):
+        ran = kernelite("report", *arguments, "-o", out)
+        assert ran.code == 1
+        assert "there is no such file" in ran.err
+    assert not out.exists()

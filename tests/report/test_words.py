@@ -1,0 +1,39 @@
+"""Words of a report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelite.report import words
+from kernelite.report.measure import measure
+from tests.export.cases import CASES, FEATURES
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("certified, three", "Every label is proven"),
+        ("certified, outputs", "within 0.001 of"),
+        ("calibrated, three", "Statistical"),
+        ("form, three", "Nothing is proven"),
+        ("exact, three", "This is the exact model"),
+    ],
+)
+def test_the_promise_fits_the_guarantee(name: str, says: str) -> None:
+    model = CASES[name]
+    assert says in words.promise(model)
+    assert model.plan.chosen.name in words.plan_words(model)
+
+
+@pytest.mark.parametrize("name", ["certified, three", "form, outputs", "exact, three"])
+def test_every_number_says_how_it_was_measured(name: str) -> None:
+    model = CASES[name]
+    measured = measure(model, np.random.default_rng(0).normal(size=(30, FEATURES)))
+    facts = words.facts(model, measured)
+    assert all(fact.value and fact.how for fact in facts)
+    assert sum(int(f.value) for f in facts if f.name.startswith("decided by")) == 30
+    assert words.headline(model, measured)
+    names = dict(words.model_facts(model))
+    assert names["features"] == str(FEATURES)
+    assert ("classes" in names) == (model.head.kind == "classifier")
