@@ -151,10 +151,10 @@ class _CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mis
         """`X` checked against what was fitted, in scikit-learn's own words."""
         check_is_fitted(self)
         wanted = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
-        if hasattr(self, "_validate_data"):  # before scikit-learn 1.6
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:  # before scikit-learn 1.6
             return self._validate_data(X, **wanted)
-        from sklearn.utils.validation import validate_data
-
         return validate_data(self, X, **wanted)
 
     def __sklearn_tags__(self) -> Any:

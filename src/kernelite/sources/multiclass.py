@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -141,5 +142,5 @@ def first_wins() -> bool:
     """Whether the installed scikit-learn gives a tie of OneVsRestClassifier to the first class."""
     import sklearn
 
-    version = tuple(int(number) for number in sklearn.__version__.split(".")[:2])
-    return version >= FIRST_WINS_SINCE
+    numbers = re.findall(r"\d+", sklearn.__version__)[:2]
+    return tuple(map(int, numbers)) >= FIRST_WINS_SINCE
