@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import make_multilabel_classification
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, KernelPCA
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -19,7 +19,9 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
@@ -33,7 +35,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 from tests.datasets import (
     Table,
@@ -141,6 +143,44 @@ WRAPPERS: dict[str, tuple[Any, Any, str, int | None]] = {
         None,
     ),
     "pipeline generated": (_scaled(SVC(gamma=0.05)), generated, "dense", 300),
+    "nystroem ridge": (
+        _scaled(make_pipeline(Nystroem(gamma=0.05, n_components=30, random_state=0), Ridge(0.1))),
+        diabetes,
+        "frame",
+        None,
+    ),
+    "nystroem scaled svc": (
+        make_pipeline(
+            Nystroem(gamma=0.1, n_components=20, random_state=0), StandardScaler(), LinearSVC()
+        ),
+        named_iris,
+        "dense",
+        None,
+    ),
+    "nystroem logistic": (
+        make_pipeline(Nystroem(gamma=0.02, random_state=0, n_components=40), LogisticRegression()),
+        cancer,
+        "dense",
+        None,
+    ),
+    "pca logistic": (
+        make_pipeline(KernelPCA(6, kernel="rbf", gamma=0.02), LogisticRegression(max_iter=500)),
+        wine,
+        "dense",
+        None,
+    ),
+    "nystroem outputs": (
+        make_pipeline(Nystroem(gamma=0.1, n_components=8, random_state=0), Ridge(0.5)),
+        linnerud,
+        "dense",
+        None,
+    ),
+    "nystroem svc generated": (
+        make_pipeline(Nystroem(gamma=0.05, n_components=50, random_state=0), LinearSVC()),
+        generated,
+        "dense",
+        300,
+    ),
     "search svc": (GridSearchCV(SVC(gamma=0.05), {"C": [1, 10]}, cv=2), iris, "dense", None),
     "search pipeline frame": (
         RandomizedSearchCV(_scaled(SVR()), {"svr__C": [1, 9]}, n_iter=2, cv=2, random_state=0),

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import PoissonRegressor, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -19,7 +22,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite as kl
 from kernelite.affine import AffineMap
@@ -184,3 +187,18 @@ def test_kernelites_own_estimators_can_be_read() -> None:
         read(kl.CompiledRegressor())
     with pytest.raises(UnsupportedModelError, match="compiled already"):
         read(fast)
+
+
+def test_only_scalers_stand_between_features_and_a_linear_model() -> None:
+    X, y = iris()
+    features = Nystroem(gamma=0.1, n_components=9, random_state=0)
+    with pytest.raises(
+        UnsupportedModelError, match=r"has a PCA between its Nystroem and its Linea"
+    ):
+        read(make_pipeline(features, PCA(3), LinearSVC()).fit(X, y))
+    with pytest.raises(UnsupportedModelError, match="linear behind a logarithm"):
+        read(make_pipeline(features, PoissonRegressor()).fit(X, y))
+    with pytest.raises(UnsupportedModelError, match="not those of a plain logistic regression"):
+        read(make_pipeline(features, SGDClassifier(loss="log_loss")).fit(X, y))
+    with pytest.raises(UnsupportedModelError, match="it is linear"):
+        read(make_pipeline(StandardScaler(), LinearSVC()).fit(X, y))

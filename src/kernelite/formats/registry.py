@@ -38,6 +38,7 @@ CLASSES = {
     "LatentClassesHead": "kernelite.heads.latent_classes",
     "LatentHead": "kernelite.head",
     "LocalSums": "kernelite.approximation.local",
+    "LinearHead": "kernelite.heads.linear",
     "MeanHead": "kernelite.heads.target",
     "Member": "kernelite.heads.members",
     "ModelPart": "kernelite.model",

@@ -39,7 +39,7 @@ def read_members(models: Sequence[Any], type_name: str) -> list[Source]:
             raise UnsupportedModelError(
                 f"this {type_name} holds a {type(model).__name__} that cannot be served: {error}"
             ) from None
-        if source.head.kind not in ("classifier", "regressor"):
+        if source.head.kind not in ("classifier", "regressor") or source.tail is not None:
             raise UnsupportedModelError(
                 f"this {type_name} holds a {type(model).__name__}, which is neither a classifier "
                 "nor a regressor."

@@ -15,6 +15,7 @@ import numpy as np
 from kernelite.affine import AffineMap
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.front import Front, Kept, Selection, Step
+from kernelite.sources.linear import FEATURES, is_linear, linear_on
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source
@@ -57,12 +58,16 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
     *before, last = [step for _, step in model.steps]
     if _does_nothing(last):
         raise UnsupportedModelError("this Pipeline ends in a step that does nothing, not a model.")
-    source = read(last)
     transformers = _flat(before)
+    if is_linear(last) and any(type(step).__name__ in FEATURES for step in transformers):
+        source, transformers = _on_features(transformers, last)
+    else:
+        source = read(last)
     for transformer in reversed(transformers):
         source = _behind(transformer, source)
-    names = feature_names(transformers[0]) if transformers else source.feature_names
-    return replace(source, feature_names=names, description=f"Pipeline of {source.description}")
+    if transformers:
+        source = replace(source, feature_names=feature_names(transformers[0]))
+    return replace(source, description=f"Pipeline of {source.description}")
 
 
 def scaler_map(scaler: Any, /) -> AffineMap | None:
@@ -99,6 +104,24 @@ def scaler_map(scaler: Any, /) -> AffineMap | None:
         np.ones(d) if divisor is None else 1.0 / np.asarray(divisor, dtype=np.float64),
         np.zeros(d) if shift is None else np.asarray(shift, dtype=np.float64),
     )
+
+
+def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]:
+    """A linear model merged with the kernel features before it, and the steps before those."""
+    from kernelite.sources import read
+
+    place = max(i for i, step in enumerate(transformers) if type(step).__name__ in FEATURES)
+    maps = []
+    for step in transformers[place + 1 :]:
+        folded = scaler_map(step)
+        if folded is None:
+            raise UnsupportedModelError(
+                f"this Pipeline has a {type(step).__name__} between its "
+                f"{type(transformers[place]).__name__} and its {type(last).__name__}; only scalers "
+                "may stand there."
+            )
+        maps.append(folded)
+    return linear_on(read(transformers[place]), maps, last), transformers[:place]
 
 
 def _flat(steps: list[Any]) -> list[Any]:
