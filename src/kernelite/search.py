@@ -22,7 +22,6 @@ from kernelite.approximation.directional import (
     gram_slack,
 )
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.approximation.remainder import lower_gamma
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.costs import (
     cells_cost,
@@ -33,11 +32,10 @@ from kernelite.costs import (
     tiers_cost,
 )
 from kernelite.criteria import Settles
-from kernelite.engines.blas import form_scores
-from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
+from kernelite.hope import Hope
 from kernelite.inputs import FloatArray
 from kernelite.plan import Candidate
 from kernelite.sizes import array_bytes
@@ -51,8 +49,6 @@ TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while 
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
-CERTIFY_AT_ONCE = 8000  # centers up to which a certificate takes a second or two
-HOPE, HOPE_ROWS = 0.05, 128  # the share of rows that a proof should settle, and rows tried
 LARGEST_CUBIC = 1e100  # entry of a third-order tensor: its square is still far from overflow
 Tell: TypeAlias = Callable[[float], None]
 
@@ -103,6 +99,7 @@ class Search:
         self.max_bytes, self.mapped = max_bytes, mapped
         self.options: list[Option] = []
         self.notes: list[str] = []
+        self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
 
     def about(self, point: FloatArray, where: str, tell: Tell) -> None:
         """Try one cell about `point`: truncated or not, with and without a second tier."""
@@ -113,7 +110,7 @@ class Search:
             return
         try:
             form = quadratic_form(self.expansion, point)
-            if self._hopeless(form):
+            if not self.hope.left(form):
                 self.notes.append(
                     f"No form {where}: its error on the sample says that a proof would leave "
                     "nearly all rows open."
@@ -145,28 +142,15 @@ class Search:
         if not self.options:
             return
         best = min(self.options, key=lambda option: option.nanoseconds)
-        n, d, k = self.expansion.n_centers, self.expansion.n_features, self.expansion.n_outputs
+        d, k = self.expansion.n_features, self.expansion.n_outputs
         dominates = best.open_share * exact_cost(self.expansion) > CELLS_WORTH * best.nanoseconds
-        if dominates and n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET:
+        if dominates and self._cells_affordable:
             yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
 
-    def _hopeless(self, form: QuadraticForm) -> bool:
-        """Whether certifying is expensive and bound to settle next to nothing.
-
-        rho is at least |f - f^| / sqrt(P) of any row; with that instead of rho, bounds are too
-        good to be true, and rows that stay open even so stay open for certain.
-        """
-        if self.expansion.n_centers < CERTIFY_AT_ONCE or not len(self.sample):
-            return False
-        rows = self.sample[:: -(-len(self.sample) // HOPE_ROWS)]
-        scores, _ = ExactEngine.prepare(self.expansion).run(rows)
-        evaluated = form_scores(form, rows)
-        # The cubic tier's bound falls faster near the point, so it is the one to be hopeful with.
-        x = 2.0 * form.gamma * evaluated.sq_norms
-        second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
-        errors = np.abs(scores - evaluated.scores)
-        rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6).max(axis=0)
-        return float(self.settles(scores, rho * third).mean()) < HOPE
+    @property
+    def _cells_affordable(self) -> bool:
+        n, d = self.expansion.n_centers, self.expansion.n_features
+        return n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET
 
     @property
     def _least(self) -> float:

@@ -1,0 +1,92 @@
+"""Whether a proof has any hope, asked before an expensive certificate is computed.
+
+rho is at least |f - f^| / sqrt(P) of any row, so the largest of these on a few rows of the sample
+is a lower bound of it. With that instead of rho, and the cubic tier's smaller P, bounds are better
+than true ones can be: rows that stay open even so will stay open. This only decides what is tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.cells import cell_points
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.remainder import lower_gamma
+from kernelite.criteria import Settles
+from kernelite.engines.blas import form_scores
+from kernelite.engines.exact import ExactEngine
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray
+
+__all__ = ["Hope"]
+
+LEAST = 0.05  # the share of rows that a proof should settle to be worth its computation
+ROWS = 256
+FEWEST_CENTERS = 2000  # below, certificates are cheap enough to try
+CELLS = 16
+
+
+class Hope:
+    """A few rows with their exact scores, for asking about several forms.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    sample : ndarray of shape (m, d)
+    settles : callable
+        Which rows the guarantee accepts.
+    with_cells : bool
+        Whether forms about several points may be tried too.
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        sample: FloatArray,
+        settles: Settles,
+        *,
+        with_cells: bool,
+    ) -> None:
+        self.expansion, self.settles = expansion, settles
+        cheap = expansion.n_centers < FEWEST_CENTERS or expansion.kernel == "poly2"
+        self.rows = sample[:0] if cheap else sample[:: -(-len(sample) // ROWS) or 1]
+        self.with_cells = with_cells
+        self._scores: FloatArray | None = None
+        self._cells: float | None = None
+
+    def left(self, form: QuadraticForm) -> bool:
+        """Whether certifying this form, or cells, may settle a row in twenty."""
+        if not len(self.rows):
+            return True
+        if float(self._settled(form, self.rows, self._exact()).mean()) >= LEAST:
+            return True
+        return self.with_cells and self._settled_by_cells() >= LEAST
+
+    def _exact(self) -> FloatArray:
+        if self._scores is None:
+            self._scores = ExactEngine.prepare(self.expansion).run(self.rows)[0]
+        return self._scores
+
+    def _settled_by_cells(self) -> float:
+        if self._cells is None:
+            points = cell_points(self.rows, CELLS, 0)
+            gaps = ((self.rows[:, None, :] - points[None]) ** 2).sum(axis=-1)
+            nearest, scores, settled = np.argmin(gaps, axis=1), self._exact(), 0
+            for index, point in enumerate(points):
+                mine = nearest == index
+                form = quadratic_form(self.expansion, point)
+                settled += int(self._settled(form, self.rows[mine], scores[mine]).sum())
+            self._cells = settled / len(self.rows)
+        return self._cells
+
+    def _settled(
+        self, form: QuadraticForm, rows: FloatArray, scores: FloatArray
+    ) -> NDArray[np.bool_]:
+        evaluated = form_scores(form, rows)
+        with np.errstate(over="ignore"):
+            x = 2.0 * form.gamma * evaluated.sq_norms
+        second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
+        errors = np.abs(scores - evaluated.scores)
+        rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6)
+        return self.settles(scores, rho.max(axis=0, initial=0.0) * third)
