@@ -105,6 +105,8 @@ def test_an_interrupt_leaves_nothing_behind(toys, compiled, tmp_path) -> None:
         [*COMMAND, "predict", str(fifo), str(compiled / "svc.kernelite"), str(out)],
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
+        # Shells start background jobs with interrupts ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     with open(fifo, "w") as pipe:  # opens when the process reads, which is after it started work
