@@ -26,6 +26,7 @@ FORBIDDEN = {
     "formats": {"estimators", "cli"},
     "model": {"sources"} | ABOVE_MODEL,
     "compiler": {"estimators", "cli"},
+    "scoring": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -1,0 +1,184 @@
+"""What a model answers, as named columns.
+
+In: a model and rows. Out: `label` (of regressors `prediction`, of transforms `component_0`, ...),
+`score` or `score_<class>`, `probability_<class>`, `decided`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.head import ClassifierHead, OutlierHead
+from kernelite.heads.base import BoolArray
+from kernelite.model import CompiledModel
+from kernelite.stats import Stats
+from kernelite.validity import OnInvalid
+
+__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names"]
+
+OUTPUTS = ("label", "score", "probability", "decided")
+Answer: TypeAlias = tuple[NDArray[Any], Stats | None]
+Method: TypeAlias = "Callable[[Any, OnInvalid | None], Answer]"
+
+
+def check_outputs(model: CompiledModel, outputs: Sequence[str]) -> tuple[str, ...]:
+    """The names of the wanted outputs, or an error that says which the model has.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    outputs : sequence of {"label", "score", "probability", "decided"}
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> fast = kernelite.compile(SVC().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]))
+    >>> check_outputs(fast, ["label", "probability"])
+    Traceback (most recent call last):
+    kernelite.errors.InputError: this model has no output 'probability'; ... label, score, decided.
+    """
+    if isinstance(outputs, str):
+        outputs = (outputs,)
+    if not outputs:
+        raise InputError(f"`outputs` must name at least one of {', '.join(OUTPUTS)}.")
+    known = [name for name in OUTPUTS if _METHODS[name](model) is not None]
+    for name in outputs:
+        if name not in known:
+            raise InputError(
+                f"this model has no output {name!r}; those it has are: {', '.join(known)}."
+            )
+    return tuple(dict.fromkeys(outputs))
+
+
+def answer(
+    model: CompiledModel, output: str, rows: Any, on_invalid: OnInvalid | None = None
+) -> Answer:
+    """One output for a block of rows, shape (m,) or (m, columns), and stats where it has them."""
+    method = _METHODS[output](model)
+    assert method is not None
+    return method(rows, on_invalid)
+
+
+def column_names(model: CompiledModel, output: str, n_columns: int | None) -> list[str]:
+    """The columns of one output.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    output : str
+    n_columns : int, optional
+        How many there are; None for an answer of one dimension.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fast = kernelite.compile(SVC().fit(X, y), X)
+    >>> column_names(fast, "label", None), column_names(fast, "score", 3)
+    (['label'], ['score_0', 'score_1', 'score_2'])
+    """
+    stem = _stem(model, output)
+    if n_columns is None:
+        return [stem]
+    names = _class_names(model, output)
+    if names is None or len(names) != n_columns or len(set(names)) != n_columns:
+        names = [str(number) for number in range(n_columns)]
+    return [f"{stem}_{name}" for name in names]
+
+
+def _stem(model: CompiledModel, output: str) -> str:
+    if output != "label":
+        return output
+    names = {"regressor": "prediction", "transform": "component", "density": "score"}
+    return names.get(model.head.kind, "label")
+
+
+def _class_names(model: CompiledModel, output: str) -> list[str] | None:
+    head = model.head
+    if isinstance(head, OutlierHead):
+        return ["normal", "outlier"]  # svm-predict's words
+    classes = getattr(head, "classes", None)
+    if classes is None or output == "label":
+        return None
+    if isinstance(classes, list):  # several outputs, each with labels of its own
+        return [f"{i}_{label}" for i, labels in enumerate(classes) for label in labels.tolist()]
+    labels = [_text(label) for label in classes.tolist()]
+    pairs = isinstance(head, ClassifierHead) and head.shape == "ovo"
+    if output == "score" and pairs and len(labels) > 2:
+        return [f"{a}_vs_{b}" for i, a in enumerate(labels) for b in labels[i + 1 :]]
+    return labels
+
+
+def _text(label: Any) -> str:
+    return f"{label:.17g}" if isinstance(label, float) else str(label)
+
+
+# How each output is had; None where the model has it not ------------------------------------------
+
+
+def _label(model: CompiledModel) -> Method | None:
+    if "predict" in model.offers:
+        return lambda rows, policy: model.predict(rows, on_invalid=policy, return_stats=True)
+    name = "transform" if "transform" in model.offers else "score_samples"
+    method = getattr(model, name)
+    return lambda rows, policy: (method(rows, on_invalid=policy), None)
+
+
+def _score(model: CompiledModel) -> Method | None:
+    if "decision_function" not in model.offers:
+        return None
+    return lambda rows, policy: (model.decision_function(rows, on_invalid=policy), None)
+
+
+def _probability(model: CompiledModel) -> Method | None:
+    if "predict_proba" not in model.offers:
+        return None
+
+    def probabilities(rows: Any, policy: OnInvalid | None) -> Answer:
+        found: Any = model.predict_proba(rows, on_invalid=policy)
+        return (np.hstack(found) if isinstance(found, list) else found), None
+
+    return probabilities
+
+
+def _decided(model: CompiledModel) -> Method | None:
+    """Rows whose label is proven to be the exact model's."""
+    if model.head.kind not in ("classifier", "outlier"):
+        return None
+    if model.guarantee in ("certified", "exact"):
+        return lambda rows, policy: (_outside_rounding(model, rows), None)
+    forms = [model.approximation, *(part.model.approximation for part in model.parts)]
+    if model.guarantee == "calibrated" or any(f is not None and not f.certified for f in forms):
+        return None  # statistical, or nothing is known
+
+    def by_bound(rows: Any, policy: OnInvalid | None) -> Answer:
+        scores = model.scores(rows, on_invalid=policy)
+        return model.head.decided(scores, model.error_bound(rows)), None
+
+    return by_bound
+
+
+def _outside_rounding(model: CompiledModel, rows: Any) -> BoolArray:
+    """All rows but those within the exact engine's rounding, which are few: found by halving."""
+    m = len(rows)
+    stats = model.predict(rows, return_stats=True)[1]
+    if m <= 1 or not stats.undecidable:
+        return np.full(m, not stats.undecidable)
+    halves = rows[: m // 2], rows[m // 2 :]
+    return np.concatenate([_outside_rounding(model, half) for half in halves])
+
+
+_METHODS: dict[str, Callable[[CompiledModel], Method | None]] = {
+    "label": _label,
+    "score": _score,
+    "probability": _probability,
+    "decided": _decided,
+}
