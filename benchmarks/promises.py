@@ -110,7 +110,7 @@ def splits() -> None:
         for seed in range(SPLITS):
             order = np.random.default_rng(seed).permutation(len(rows))
             chosen, held = order[: len(work.sample)], order[len(work.sample) :]
-            with patch("kernelite.calibrated.ExactEngine", known):
+            with patch("kernelite.planning.calibrated.ExactEngine", known):
                 fast = kl.compile(
                     work.source,
                     rows[chosen],

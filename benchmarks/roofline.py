@@ -17,9 +17,9 @@ import numpy as np
 
 from kernelite.approximation.cubic import CubicForm
 from kernelite.approximation.spectral import SpectralForm
+from kernelite.engines.stats import Stats
 from kernelite.engines.threads import thread_count
 from kernelite.model import CompiledModel
-from kernelite.stats import Stats
 
 __all__ = ["Roofline", "measure", "work_a_row"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelite import datasets, download
+from kernelite import datasets
 from kernelite.cli import main
-from kernelite.datasets import DataFile, cache_folder, check, files_of, find
+from kernelite.datasets import DataFile, cache_folder, check, download, files_of, find
 from kernelite.errors import FileFormatError, InputError
 from tests.helpers import shared_path
 

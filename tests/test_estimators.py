@@ -24,10 +24,10 @@ import kernelite as kl
 from kernelite import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
 from kernelite.compiler import GUARANTEES, compile
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.validity import OutsideValidityWarning
+from kernelite.model.validity import OutsideValidityWarning
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::kernelite.validity.OutsideValidityWarning"),
+    pytest.mark.filterwarnings("ignore::kernelite.model.validity.OutsideValidityWarning"),
     pytest.mark.filterwarnings("ignore:the model has only:UserWarning"),
 ]
 

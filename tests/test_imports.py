@@ -14,15 +14,17 @@ import kernelite
 ROOT = Path(kernelite.__file__).parent
 
 # What each part must not know, wherever in the file the import stands:
-# sources -> expansion <- approximation <- engines <- model <- compiler <- estimators, cli
+# sources -> expansion <- approximation <- engines <- planning <- model <- compiler <- cli
 ABOVE_MODEL = {"compiler", "estimators", "cli"}
+OUTER = {"sources", "approximation", "engines", "planning", "model", "formats"} | ABOVE_MODEL
 FORBIDDEN = {
-    "expansion": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
-    "head": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
-    "heads": {"sources", "approximation", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
-    "sources": {"approximation", "engines", "model", "plan"} | ABOVE_MODEL,
-    "approximation": {"sources", "engines", "model", "plan", "formats"} | ABOVE_MODEL,
-    "engines": {"sources", "model", "plan", "formats"} | ABOVE_MODEL,
+    "expansion": OUTER,
+    "head": OUTER,
+    "heads": OUTER,
+    "sources": OUTER - {"sources", "formats"},
+    "approximation": OUTER - {"approximation"},
+    "engines": OUTER - {"approximation", "engines"},
+    "planning": {"sources", "model", "formats"} | ABOVE_MODEL,
     "formats": {"estimators", "cli"},
     "model": {"sources"} | ABOVE_MODEL,
     "compiler": {"estimators", "cli"},
@@ -33,7 +35,6 @@ BOTTOM: dict[str, set[str]] = {
     "errors": set(),
     "frames": {"errors"},
     "inputs": {"errors", "frames"},
-    "votes": {"inputs"},
     "affine": {"errors", "inputs"},
 }
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
-from kernelite.criteria import Settles, never
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.local import LocalEngine
+from kernelite.engines.stats import Stats
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
+from kernelite.heads.criteria import Settles, never
 from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks, row_part
-from kernelite.stats import Stats
 from kernelite.tail import PolynomialTail
 
 __all__ = ["Finish", "Runner"]

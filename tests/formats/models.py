@@ -18,7 +18,7 @@ from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import is_sparse
 from kernelite.model import CompiledModel, Origin
-from kernelite.plan import Candidate, Plan
+from kernelite.planning.plan import Candidate, Plan
 from tests.helpers import random_expansion
 
 

@@ -23,7 +23,7 @@ from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
 
-pytestmark = pytest.mark.filterwarnings("ignore::kernelite.validity.OutsideValidityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.validity.OutsideValidityWarning")
 
 # As approxsvm writes it: six digits, single precision, a blank after every number of M.
 ITS_OWN = """approximated SVM classifier

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Download, or list."""
     from kernelite.datasets import BASE, files_of
-    from kernelite.download import download
+    from kernelite.datasets.download import download
 
     if not args.names:
         return _list(args)

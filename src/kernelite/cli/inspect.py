@@ -11,7 +11,7 @@ from kernelite.cli.console import print_json
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
-    from kernelite.plan import Plan
+    from kernelite.planning.plan import Plan
     from kernelite.sources import Source
 
 __all__ = ["configure", "description", "plan_text", "run"]

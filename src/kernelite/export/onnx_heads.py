@@ -1,6 +1,6 @@
 """Heads as ONNX nodes: scores (m, k) in; labels, decision values, probabilities, `decided` out.
 
-The rules are those of `kernelite.head` and `kernelite.criteria`.
+The rules are those of `kernelite.head` and `kernelite.heads.criteria`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kernelite.export.onnx_votes import (
     winner_margin,
 )
 from kernelite.head import ArgmaxHead, ClassifierHead, Head, OutlierHead
+from kernelite.heads.criteria import PROBABILITY_TOLERANCE
+from kernelite.heads.probability import SMALLEST
 from kernelite.inputs import FloatArray
-from kernelite.model import PROBABILITY_TOLERANCE
-from kernelite.probability import SMALLEST
 
 __all__ = ["decided", "decision", "label", "margin", "probabilities", "settled_for_all_outputs"]
 

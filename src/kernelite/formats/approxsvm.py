@@ -28,7 +28,7 @@ from kernelite.formats.defects import Defect
 from kernelite.formats.files import Lines, atomic_write
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
-from kernelite.plan import Candidate, Plan
+from kernelite.planning.plan import Candidate, Plan
 
 __all__ = ["defects", "read", "write"]
 

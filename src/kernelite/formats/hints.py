@@ -32,7 +32,7 @@ def field_hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from kernelite.plan import Candidate
+    >>> from kernelite.planning.plan import Candidate
     >>> field_hints(Candidate, {})["nbytes"]
     <class 'int'>
     """

@@ -23,7 +23,7 @@ CLASSES = {
     "ArgmaxHead": "kernelite.head",
     "Calibrated": "kernelite.heads.calibrated",
     "CalibratedHead": "kernelite.heads.calibrated",
-    "Candidate": "kernelite.plan",
+    "Candidate": "kernelite.planning.plan",
     "Cell": "kernelite.approximation.cells",
     "Certificate": "kernelite.approximation.certificate",
     "ClassifierHead": "kernelite.head",
@@ -49,7 +49,7 @@ CLASSES = {
     "OutlierHead": "kernelite.head",
     "OutputCodeHead": "kernelite.heads.output_code",
     "PairwiseHead": "kernelite.heads.pairwise",
-    "Plan": "kernelite.plan",
+    "Plan": "kernelite.planning.plan",
     "PolynomialTail": "kernelite.tail",
     "Posterior": "kernelite.posterior",
     "QuadraticForm": "kernelite.approximation.quadratic",
@@ -88,7 +88,7 @@ def named_class(name: object, where: str = "model") -> type[Any]:
     Examples
     --------
     >>> named_class("Plan")
-    <class 'kernelite.plan.Plan'>
+    <class 'kernelite.planning.plan.Plan'>
     >>> named_class("os.system")
     Traceback (most recent call last):
     kernelite.errors.InputError: `model` is of the unknown class 'os.system', known are ...

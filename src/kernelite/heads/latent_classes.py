@@ -103,7 +103,7 @@ class LatentClassesHead:
         return frozenset(names)
 
     def predict(self, scores: FloatArray) -> NDArray[Any]:
-        """Refused: means alone do not tell; see `kernelite.moments`."""
+        """Refused: means alone do not tell; see `kernelite.model.moments`."""
         raise InputError("labels of this Gaussian process need the variance of every machine.")
 
     def decision(self, scores: FloatArray) -> FloatArray:

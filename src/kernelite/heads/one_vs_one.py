@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.heads.base import BoolArray
+from kernelite.heads.votes import count_votes, ovr_scores, winner_decided, winner_decided_by_sums
 from kernelite.inputs import FloatArray
-from kernelite.votes import count_votes, ovr_scores, winner_decided, winner_decided_by_sums
 
 __all__ = ["ClassifierHead"]
 
@@ -155,7 +155,7 @@ class ClassifierHead:
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Class probabilities of shape (m, K), as the source couples them."""
-        from kernelite.probability import class_probabilities
+        from kernelite.heads.probability import class_probabilities
 
         if self.platt_a is None or self.platt_b is None:
             raise InputError("this model was trained without probabilities.")

@@ -73,7 +73,7 @@ class OutlierHead:
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """(inlier, outlier) of shape (m, 2), in LIBSVM's ten steps."""
-        from kernelite.probability import density_probabilities
+        from kernelite.heads.probability import density_probabilities
 
         if self.density_marks is None:
             raise InputError("this one-class model was trained without probabilities.")

@@ -12,8 +12,8 @@ from kernelite.errors import InputError
 from kernelite.heads.base import BoolArray
 from kernelite.heads.members import Member, n_columns
 from kernelite.heads.ranges import SLACK, Range, best_decided, lead, squash
+from kernelite.heads.votes import pairs
 from kernelite.inputs import FloatArray
-from kernelite.votes import pairs
 
 __all__ = ["PairwiseHead"]
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from kernelite.heads.base import BoolArray, Head
 from kernelite.heads.one_vs_one import ClassifierHead
 from kernelite.heads.regressor import RegressorHead
+from kernelite.heads.votes import pairs, summed_scores, vote_range, winner_margin
 from kernelite.inputs import FloatArray
-from kernelite.votes import pairs, summed_scores, vote_range, winner_margin
 
 __all__ = [
     "Range",

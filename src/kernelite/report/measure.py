@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.criteria import label_settles, margins
 from kernelite.errors import InputError
+from kernelite.heads.criteria import label_settles, margins
 from kernelite.inputs import FloatArray, some_rows
 from kernelite.model import CompiledModel
 

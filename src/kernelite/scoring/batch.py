@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
+from kernelite.model.validity import OnInvalid
 from kernelite.scoring.columns import feature_blocks, require_pyarrow, resolve_columns
 from kernelite.scoring.outputs import answer, check_outputs, column_names
-from kernelite.stats import Stats
-from kernelite.validity import OnInvalid
 
 __all__ = ["BatchScorer"]
 

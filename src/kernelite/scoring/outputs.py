@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.head import ClassifierHead, OutlierHead
 from kernelite.heads.base import BoolArray
 from kernelite.model import CompiledModel
-from kernelite.stats import Stats
-from kernelite.validity import OnInvalid
+from kernelite.model.validity import OnInvalid
 
 __all__ = ["OUTPUTS", "answer", "check_outputs", "column_names"]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from kernelite.approximation.cells import cell_points
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.remainder import lower_gamma
-from kernelite.criteria import Settles
 from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
 
 __all__ = ["Hope"]

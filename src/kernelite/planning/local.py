@@ -11,14 +11,14 @@ from time import perf_counter
 import numpy as np
 
 from kernelite.approximation.local import LocalSums
-from kernelite.costs import exact_cost, local_cost
-from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.local import LocalEngine
 from kernelite.expansion import KernelExpansion
 from kernelite.head import DensityHead, Head, RegressorHead, TransformHead
+from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
-from kernelite.plan import Candidate
+from kernelite.planning.costs import exact_cost, local_cost
+from kernelite.planning.plan import Candidate
 
 __all__ = ["local_candidate"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from kernelite.votes import (
+from kernelite.heads.votes import (
     count_votes,
     ovr_scores,
     pairs,

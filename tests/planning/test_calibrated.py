@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-from kernelite import calibrated
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
+from kernelite.planning import calibrated
 from kernelite.sources import Source
 
 OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.criteria import never
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import never
 from kernelite.inputs import FloatArray, Rows
 from kernelite.posterior import Posterior
 from kernelite.runner import Runner
 
 if TYPE_CHECKING:
-    from kernelite.model import CompiledModel
+    from kernelite.model.compiled import CompiledModel
 
 __all__ = ["labels", "probabilities", "spread"]
 

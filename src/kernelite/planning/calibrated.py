@@ -19,15 +19,15 @@ from kernelite.approximation.calibration import (
 )
 from kernelite.approximation.cells import Approximation, Cell, cell_points
 from kernelite.approximation.quadratic import quadratic_form
-from kernelite.costs import exact_cost, tiers_cost
-from kernelite.criteria import margins
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
+from kernelite.heads.criteria import margins
 from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
-from kernelite.plan import Candidate, Plan
+from kernelite.planning.costs import exact_cost, tiers_cost
+from kernelite.planning.plan import Candidate, Plan
 from kernelite.progress import progress_bar
 from kernelite.sizes import array_bytes
 

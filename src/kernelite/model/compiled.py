@@ -14,16 +14,22 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite import moments
+import kernelite.model.moments as moments
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.approximation.widen import widen, widen_expansion, with_column
-from kernelite.composite_runner import CompositeRunner, PartRows, PartRunner
-from kernelite.contract import ScikitLearnContract
-from kernelite.criteria import (
+from kernelite.engines.composite import CompositeRunner, PartRows, PartRunner
+from kernelite.engines.log_sums import log_sums
+from kernelite.engines.stats import Stats
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.front import Front
+from kernelite.head import DensityHead, Head
+from kernelite.heads.criteria import (
+    PROBABILITY_TOLERANCE,
     Settles,
     by_margin,
     decision_settles,
@@ -32,27 +38,21 @@ from kernelite.criteria import (
     probability_settles,
     transform_settles,
 )
-from kernelite.engines.log_sums import log_sums
-from kernelite.errors import InputError
-from kernelite.expansion import KernelExpansion
-from kernelite.front import Front
-from kernelite.head import DensityHead, Head
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
-from kernelite.offering import offered
-from kernelite.plan import Plan
+from kernelite.model.contract import ScikitLearnContract
+from kernelite.model.offering import offered
+from kernelite.model.validity import OnInvalid, report_invalid
+from kernelite.planning.plan import Plan
+from kernelite.planning.tolerances import n_values
 from kernelite.posterior import Posterior
 from kernelite.runner import Finish, Runner
 from kernelite.sizes import array_bytes
-from kernelite.stats import Stats
 from kernelite.tail import PolynomialTail
-from kernelite.tolerances import n_values
-from kernelite.validity import OnInvalid, report_invalid
 
 __all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin"]
 
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
 VALUES = ("regressor", "transform", "density")  # kinds that answer within a tolerance
-PROBABILITY_TOLERANCE = 1e-3
 ONE_ROW = Stats(rows=1, form=1)
 
 

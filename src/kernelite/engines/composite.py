@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.rounding import UNIT
-from kernelite.criteria import Settles
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, evaluate
+from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray, Rows, check_finite, dense_block
 from kernelite.runner import Runner
 

@@ -15,29 +15,29 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
-from kernelite.calibrated import calibrated_plan
-from kernelite.composite import compile_composite
-from kernelite.costs import exact_cost, tiers_cost
-from kernelite.criteria import label_settles
+from kernelite.compiler.composite import compile_composite
 from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import DensityHead
+from kernelite.heads.criteria import label_settles
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
-from kernelite.local_plan import local_candidate
-from kernelite.measure import measured_plan
 from kernelite.model import CompiledModel, Origin
-from kernelite.plan import Candidate, Plan
-from kernelite.planner import exact_candidate, plan_certified, truncated_form
+from kernelite.model.validity import OnInvalid, check_on_invalid
+from kernelite.planning.calibrated import calibrated_plan
+from kernelite.planning.costs import exact_cost, tiers_cost
+from kernelite.planning.local import local_candidate
+from kernelite.planning.measure import measured_plan
+from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.planner import exact_candidate, plan_certified, truncated_form
+from kernelite.planning.search import form_name
+from kernelite.planning.tolerances import default_tolerance, density_tolerance, given_tolerance
 from kernelite.progress import progress_bar
-from kernelite.search import form_name
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source, read
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.svm_scale import with_range
-from kernelite.tolerances import default_tolerance, density_tolerance, given_tolerance
-from kernelite.validity import OnInvalid, check_on_invalid
 
 __all__ = ["GUARANTEES", "compile"]
 

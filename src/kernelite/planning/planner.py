@@ -15,13 +15,13 @@ import numpy as np
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
-from kernelite.costs import exact_cost
-from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
-from kernelite.plan import Candidate, Plan
-from kernelite.search import RANKS, Option, Search, Tell, between, rank_pays
+from kernelite.planning.costs import exact_cost
+from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.search import RANKS, Option, Search, Tell, between, rank_pays
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 

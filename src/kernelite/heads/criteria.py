@@ -16,6 +16,7 @@ from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray
 
 __all__ = [
+    "PROBABILITY_TOLERANCE",
     "Settles",
     "by_margin",
     "close",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 ENSEMBLE_TOLERANCE = 1e-3
+PROBABILITY_TOLERANCE = 1e-3
 Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 

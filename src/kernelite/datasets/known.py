@@ -1,7 +1,7 @@
 """The paper's data sets: their names, where their files lie on this machine, what they must hold.
 
 A file is known by a digest of its numbers, not of its bytes: copies differ in compression, blanks
-and trailing digits. `kernelite.download` brings files that are absent.
+and trailing digits. `kernelite.datasets.download` brings files that are absent.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.frames import is_frame
-from kernelite.offering import offered
+from kernelite.model.offering import offered
 
 if TYPE_CHECKING:
     from kernelite.heads.base import Kind
-    from kernelite.plan import Plan
+    from kernelite.planning.plan import Plan
 
 __all__ = ["ScikitLearnContract"]
 
@@ -157,6 +157,6 @@ class ScikitLearnContract:
         return f"<CompiledModel of {self.origin.description}; {self.plan.summary}>"
 
     def _repr_html_(self) -> str:
-        from kernelite.html import model_html
+        from kernelite.model.html import model_html
 
         return model_html(self)  # type: ignore[arg-type]

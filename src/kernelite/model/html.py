@@ -10,8 +10,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelite.model import CompiledModel
-    from kernelite.plan import Plan
+    from kernelite.model.compiled import CompiledModel
+    from kernelite.planning.plan import Plan
 
 __all__ = ["model_html"]
 

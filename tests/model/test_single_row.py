@@ -8,7 +8,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelite as kl
 from kernelite.errors import InputError
-from kernelite.validity import OutsideValidityWarning
+from kernelite.model.validity import OutsideValidityWarning
 
 
 @pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])

@@ -23,7 +23,12 @@ from kernelite.approximation.directional import (
 )
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
-from kernelite.costs import (
+from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
+from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import Settles
+from kernelite.inputs import FloatArray
+from kernelite.planning.costs import (
     cells_cost,
     cubic_cost,
     directional_cost,
@@ -31,13 +36,8 @@ from kernelite.costs import (
     open_row_cost,
     tiers_cost,
 )
-from kernelite.criteria import Settles
-from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
-from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.hope import Hope
-from kernelite.inputs import FloatArray
-from kernelite.plan import Candidate
+from kernelite.planning.hope import Hope
+from kernelite.planning.plan import Candidate
 from kernelite.sizes import array_bytes
 
 __all__ = ["RANKS", "Option", "Search", "Tell", "between", "form_name", "rank_pays"]

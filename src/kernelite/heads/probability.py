@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelite.heads.votes import pairs
 from kernelite.inputs import FloatArray, row_blocks
-from kernelite.votes import pairs
 
 __all__ = ["class_probabilities", "couple", "density_probabilities"]
 

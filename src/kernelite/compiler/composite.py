@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernelite.criteria import label_settles
 from kernelite.errors import InputError
 from kernelite.head import RegressorHead
+from kernelite.heads.criteria import label_settles
 from kernelite.inputs import FloatArray, some_rows
 from kernelite.model import CompiledModel, ModelPart
-from kernelite.plan import Candidate, Plan
+from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.tolerances import default_tolerance, given_tolerance
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.source import Source
-from kernelite.tolerances import default_tolerance, given_tolerance
 
 __all__ = ["compile_composite"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from time import perf_counter
 
-from kernelite.criteria import Settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import Tiers, evaluate
+from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
-from kernelite.search import Option
+from kernelite.planning.search import Option
 
 __all__ = ["measured_plan"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import kernelite.hope
+import kernelite.planning.hope
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import quadratic_form
-from kernelite.criteria import within
 from kernelite.engines.tiers import EXACT, Tiers, evaluate
-from kernelite.hope import Hope
+from kernelite.heads.criteria import within
+from kernelite.planning.hope import Hope
 from tests.helpers import random_expansion
 
 
 @pytest.fixture
 def _small_models_too(monkeypatch):
-    monkeypatch.setattr(kernelite.hope, "FEWEST_CENTERS", 1)
+    monkeypatch.setattr(kernelite.planning.hope, "FEWEST_CENTERS", 1)
 
 
 @pytest.mark.usefixtures("_small_models_too")

@@ -11,14 +11,14 @@ import pytest
 import kernelite as kl
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.spectral import SpectralForm
-from kernelite.costs import cells_cost, exact_cost, second_cost, tiers_cost
-from kernelite.criteria import label_settles
 from kernelite.engines.exact import ExactEngine
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, RegressorHead
-from kernelite.plan import Candidate, Plan
-from kernelite.planner import plan_certified, truncated_form
-from kernelite.search import Search
+from kernelite.heads.criteria import label_settles
+from kernelite.planning.costs import cells_cost, exact_cost, second_cost, tiers_cost
+from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.planner import plan_certified, truncated_form
+from kernelite.planning.search import Search
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source
 

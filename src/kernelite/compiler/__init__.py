@@ -1,0 +1,10 @@
+"""From a fitted model to a compiled one: `driver` has `compile`, which orders the passes.
+
+`composite` compiles models of several parts, each by itself.
+"""
+
+from __future__ import annotations
+
+from kernelite.compiler.driver import GUARANTEES, compile
+
+__all__ = ["GUARANTEES", "compile"]
