@@ -18,6 +18,7 @@ from kernelite.head import RegressorHead
 from kernelite.heads.criteria import label_settles
 from kernelite.inputs import FloatArray, some_rows
 from kernelite.model import CompiledModel, ModelPart
+from kernelite.model.serving import placed
 from kernelite.planning.plan import Candidate, Plan
 from kernelite.planning.tolerances import default_tolerance, given_tolerance
 from kernelite.sources.parts import CompositeExpansion
@@ -151,7 +152,7 @@ def _open_share(model: CompiledModel, X: Any) -> float:
     if X is None:
         return float(max(part.model.plan.chosen.open_share for part in model.parts))
     probe = replace(model, front=None)  # `X` went through it already
-    rows, runner = probe._placed(some_rows(X, SAMPLE_ROWS))
+    rows, runner = placed(probe, some_rows(X, SAMPLE_ROWS))
     settles = label_settles(model.head, model.tolerance)
     return runner.run(rows, lambda scores: scores, settles)[1].open_share
 

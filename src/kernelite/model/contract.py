@@ -7,23 +7,17 @@ A compiled model is frozen, in the sense of scikit-learn's FrozenEstimator: `fit
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.frames import is_frame
+from kernelite.model.html import model_html
 from kernelite.model.offering import offered
-
-if TYPE_CHECKING:
-    from kernelite.heads.base import Kind
-    from kernelite.planning.plan import Plan
+from kernelite.model.transforming import Transforming
 
 __all__ = ["ScikitLearnContract"]
 
-CONTAINERS = ("default", "pandas", "polars")
 ESTIMATOR_TYPES = {
     "classifier": "classifier",
     "regressor": "regressor",
@@ -32,8 +26,8 @@ ESTIMATOR_TYPES = {
 }
 
 
-class ScikitLearnContract:
-    """Scores, tags, cloning and output containers of a compiled model."""
+class ScikitLearnContract(Transforming):
+    """Scores, parameters, tags and cloning of a compiled model."""
 
     def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Self:
         """Fit nothing and return the model: it is frozen; compile again after fitting its source.
@@ -44,19 +38,6 @@ class ScikitLearnContract:
             Not looked at.
         """
         return self
-
-    if TYPE_CHECKING:
-
-        @property
-        def head(self) -> Any: ...
-        @property
-        def origin(self) -> Any: ...
-        @property
-        def plan(self) -> Plan: ...
-        @property
-        def offers(self) -> frozenset[str]: ...
-        def predict(self, X: Any, /) -> NDArray[Any]: ...
-        def score_samples(self, X: Any, /) -> NDArray[Any]: ...
 
     @offered
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -75,7 +56,7 @@ class ScikitLearnContract:
             The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
             summed log density.
         """
-        kind: Kind = self.head.kind
+        kind = self.head.kind
         if kind == "density":
             return float(np.sum(self.score_samples(X)))
         from sklearn import metrics
@@ -99,36 +80,6 @@ class ScikitLearnContract:
                 "compile the source again with other options."
             )
         return self
-
-    @offered
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the coordinates that `transform` gives, as scikit-learn makes them."""
-        prefix = self.origin.type_name.lower()
-        return np.array([f"{prefix}{i}" for i in range(self.head.n_scores)], dtype=object)
-
-    @offered
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` returns: an array ("default"), or a pandas or polars frame.
-
-        The one thing about a compiled model that can change; numbers do not.
-        """
-        if transform is not None:
-            if transform not in CONTAINERS:
-                known = ", ".join(CONTAINERS)
-                raise InputError(f"`transform` must be one of {known}, got {transform!r}.")
-            object.__setattr__(self, "_container", transform)
-        return self
-
-    def _contained(self, answers: NDArray[Any], X: Any) -> Any:
-        """What `transform` answers, in the container that was asked for."""
-        container = getattr(self, "_container", "default")
-        if container == "default" or "get_feature_names_out" not in self.offers:
-            return answers
-        names = list(self.get_feature_names_out())
-        if container == "polars":
-            return import_module("polars").DataFrame(answers, schema=names, orient="row")
-        index = X.index if is_frame(X) and hasattr(X, "index") else None
-        return import_module("pandas").DataFrame(answers, index=index, columns=names)
 
     @property
     def _estimator_type(self) -> str | None:  # read by scikit-learn before 1.6
@@ -157,6 +108,4 @@ class ScikitLearnContract:
         return f"<CompiledModel of {self.origin.description}; {self.plan.summary}>"
 
     def _repr_html_(self) -> str:
-        from kernelite.model.html import model_html
-
-        return model_html(self)  # type: ignore[arg-type]
+        return model_html(self)

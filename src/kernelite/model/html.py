@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelite.model.compiled import CompiledModel
+    from kernelite.model.fields import ModelFields
     from kernelite.planning.plan import Plan
 
 __all__ = ["model_html"]
@@ -20,7 +20,7 @@ STYLE = "border-collapse:collapse;font-size:90%"
 CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 
 
-def model_html(model: CompiledModel, /) -> str:
+def model_html(model: ModelFields, /) -> str:
     """The model's representation in notebooks.
 
     Parameters
@@ -40,7 +40,7 @@ def model_html(model: CompiledModel, /) -> str:
     True
     """
     facts = _table([(name, str(value)) for name, value in _facts(model)], header=None)
-    title = escape(f"CompiledModel: {model.origin.description}")
+    title = escape(f"ModelFields: {model.origin.description}")
     return (
         f"<div><b>{title}</b>{facts}"
         f"<details><summary>plan: {escape(model.plan.chosen.name)}</summary>"
@@ -48,7 +48,7 @@ def model_html(model: CompiledModel, /) -> str:
     )
 
 
-def _facts(model: CompiledModel) -> list[tuple[str, Any]]:
+def _facts(model: ModelFields) -> list[tuple[str, Any]]:
     chosen = model.plan.chosen
     facts: list[tuple[str, Any]] = [
         ("guarantee", model.guarantee),

@@ -15,19 +15,20 @@ from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import never
 from kernelite.inputs import FloatArray, Rows
+from kernelite.model.serving import answer, part_rows, placed
 from kernelite.posterior import Posterior
 from kernelite.runner import Runner
 
 if TYPE_CHECKING:
-    from kernelite.model.compiled import CompiledModel
+    from kernelite.model.fields import ModelFields
 
-__all__ = ["labels", "probabilities", "spread"]
+__all__ = ["latent_labels", "latent_probabilities", "spread"]
 
 
-def spread(model: CompiledModel, X: Any, *, joint: bool) -> FloatArray:
+def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
     posterior, expansion = _posterior(model)
-    rows, runner = model._placed(X)
+    rows, runner = placed(model, X)
     if not joint:
         return posterior.deviations(_variances(posterior, expansion, rows, runner))
     latent = runner.each(
@@ -36,12 +37,12 @@ def spread(model: CompiledModel, X: Any, *, joint: bool) -> FloatArray:
     return posterior.scaled(latent)
 
 
-def labels(model: CompiledModel, X: Any) -> NDArray[Any]:
+def latent_labels(model: ModelFields, X: Any) -> NDArray[Any]:
     """Labels that depend on variances, shape (m,): several classes, one machine each."""
     return model.head.inner.predict(_moments(model, X))  # type: ignore[attr-defined]
 
 
-def probabilities(model: CompiledModel, X: Any) -> FloatArray:
+def latent_probabilities(model: ModelFields, X: Any) -> FloatArray:
     """Class probabilities of shape (m, K)."""
     moments = _moments(model, X)
     if model.parts:
@@ -49,16 +50,16 @@ def probabilities(model: CompiledModel, X: Any) -> FloatArray:
     return model.head.class_probabilities(moments[:, :1], moments[:, 1])  # type: ignore[attr-defined]
 
 
-def _moments(model: CompiledModel, X: Any) -> FloatArray:
+def _moments(model: ModelFields, X: Any) -> FloatArray:
     """Exact latent means of all machines, then their variances: shape (m, 2 machines)."""
-    means = model._answer(X, lambda scores: scores, never, None, None)[0]
+    means = answer(model, X, lambda scores: scores, never, None, None)[0]
     if not model.parts:
         posterior, expansion = _posterior(model)
-        return np.column_stack([means, _variances(posterior, expansion, *model._placed(X))])
-    placed = model._part_rows(X).rows
+        return np.column_stack([means, _variances(posterior, expansion, *placed(model, X))])
+    rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(*_posterior(part.model), rows, part.model._runner)
-        for part, rows in zip(model.parts, placed)
+        for part, rows in zip(model.parts, rows_of_parts)
     ]
     return np.column_stack([means, *variances])
 
@@ -69,7 +70,7 @@ def _variances(
     return runner.each(rows, lambda part: posterior.variance(expansion, part), posterior.block())
 
 
-def _posterior(model: CompiledModel) -> tuple[Posterior, KernelExpansion]:
+def _posterior(model: ModelFields) -> tuple[Posterior, KernelExpansion]:
     if model.posterior is None or model.expansion is None:
         raise InputError(
             "this model has no variance: it is not a Gaussian process, or its support vectors "

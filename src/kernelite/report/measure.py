@@ -18,6 +18,7 @@ from kernelite.errors import InputError
 from kernelite.heads.criteria import label_settles, margins
 from kernelite.inputs import FloatArray, some_rows
 from kernelite.model import CompiledModel
+from kernelite.model.serving import placed, rule_of
 
 __all__ = ["TIERS", "Measured", "Timed", "margins_of", "measure"]
 
@@ -119,9 +120,9 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
     if not given:
         raise InputError("`X` has no rows to report on.")
     some = some_rows(X, MOST_ROWS)
-    rows, runner = model._placed(some)
+    rows, runner = placed(model, some)
     every = slice(0, rows.shape[0])
-    rule = model._rule(label_settles(model.head, model.tolerance))
+    rule = rule_of(model, label_settles(model.head, model.tolerance))
     served = runner.outcome(rows, every, rule)
     first = served if runner.tiers is None else runner.outcome(rows, every, None)
     truth = None

@@ -1,0 +1,85 @@
+"""Whether the fields of a compiled model fit together; they may come from a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.planning.tolerances import n_values
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["check_model"]
+
+VALUES = ("regressor", "transform", "density")  # kinds that answer within a tolerance
+
+
+def check_model(model: ModelFields) -> None:
+    """Refuse a model whose fields contradict each other, or its guarantee."""
+    if model.parts:
+        _check_parts(model)
+        return
+    if model.approximation is None and model.expansion is None:
+        raise InputError("a compiled model needs a form or the exact expansion; both are None.")
+    _check_shapes(model)
+    _check_inputs(model)
+    if model.guarantee != "none" and model.expansion is None:
+        raise InputError(f"a {model.guarantee} model must carry its support vectors.")
+    if model.guarantee == "calibrated" and model.approximation and model.threshold is None:
+        raise InputError("a calibrated model needs a `threshold`.")
+    if model.guarantee == "certified" and model.approximation:
+        if not model.approximation.certified:
+            raise InputError("a certified model needs a certificate for each of its cells.")
+        if model.tolerance is None and model.head.kind in VALUES:
+            raise InputError("a certified regressor needs a `tolerance`.")
+
+
+def _check_shapes(model: ModelFields) -> None:
+    d, k = expected = model._served.n_features, model.head.n_scores
+    for name, part in (("form", model.form), ("expansion", model.expansion)):
+        if part is not None and (part.n_features, part.n_outputs) != expected:
+            raise InputError(
+                f"the {name} has {part.n_features} features and {part.n_outputs} outputs, but "
+                f"the model has {d} and its head wants {k}."
+            )
+    if model.local is not None and len(model.local.absolute) != k:
+        raise InputError(f"`absolute` of local sums must hold {k} numbers.")
+    tail = model.tail
+    if tail is not None and (tail.n_features, tail.n_outputs) != expected:
+        raise InputError("the polynomial has other features or outputs than the model.")
+    if model.posterior is not None:
+        model.posterior.check_belongs(model.expansion)
+    count = n_values(model.head)
+    if model.tolerance is not None and model.tolerance.shape != (count,):
+        raise InputError(f"`tolerance` must hold {count} numbers, one an output.")
+
+
+def _check_inputs(model: ModelFields) -> None:
+    """What stands before the machine makes rows of its width."""
+    d = model._served.n_features
+    if model.input_map is not None and model.input_map.n_features != d:
+        raise InputError(
+            f"the input map has {model.input_map.n_features} features, but the model has {d}."
+        )
+    if model.front is not None and model.front.rowwise:
+        width = model.front(np.zeros((0, model.front.width))).shape[1]
+        if width != d:
+            raise InputError(f"the front makes {width} features, but the model has {d}.")
+    names = model.origin.feature_names
+    if names is not None and len(names) != model.n_features_in_:
+        raise InputError(f"{len(names)} feature names for {model.n_features_in_} features.")
+
+
+def _check_parts(model: ModelFields) -> None:
+    if model.approximation or model.expansion or model.input_map or model.threshold is not None:
+        raise InputError("a model of several parts has forms and maps in its parts only.")
+    reached = {int(output) for part in model.parts for output in part.outputs}
+    if reached != set(range(model.head.n_scores)):
+        raise InputError("the parts do not reach each score that the head wants.")
+    if any(part.model.guarantee != model.guarantee for part in model.parts):
+        raise InputError("the parts of a model must have its guarantee.")
+    if model.guarantee == "calibrated":
+        raise InputError("a model of several parts cannot be calibrated.")

@@ -1,0 +1,160 @@
+"""What a compiled model is made of, what follows from that, and the engines laid out for it.
+
+Immutable after construction, hence safe to share between threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.affine import AffineMap
+from kernelite.approximation.cells import Approximation
+from kernelite.approximation.local import LocalSums
+from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.approximation.spectral import SpectralForm
+from kernelite.expansion import KernelExpansion
+from kernelite.front import Front
+from kernelite.head import Head
+from kernelite.inputs import FloatArray
+from kernelite.model.checks import check_model
+from kernelite.model.origin import Guarantee, Origin
+from kernelite.model.part import ModelPart
+from kernelite.model.runners import runner_of, wide_runner_of
+from kernelite.model.validity import OnInvalid
+from kernelite.planning.plan import Plan
+from kernelite.posterior import Posterior
+from kernelite.runner import Runner
+from kernelite.sizes import array_bytes
+from kernelite.tail import PolynomialTail
+
+__all__ = ["ModelFields"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelFields:
+    """The fields of a compiled model, checked.
+
+    Parameters
+    ----------
+    head : Head
+    approximation : Approximation, optional
+        The forms; None when the plan is exact.
+    expansion : KernelExpansion, optional
+        The exact model, for rows that fall back; None with guarantee "none".
+    guarantee : {"certified", "calibrated", "none", "exact"}
+    plan : Plan
+    origin : Origin
+    tolerance : ndarray of shape (k,), optional
+        How far certified values may be from the exact ones.
+    threshold : float, optional
+        The margin below which a calibrated model asks the exact one.
+    on_invalid : {"warn", "raise", "ignore"}
+    input_map : AffineMap, optional
+        Applied to rows before anything else; what follows is all in mapped coordinates.
+    local : LocalSums, optional
+        Where the plan is exact: leave far centers out, as far as the guarantee allows.
+    tail : PolynomialTail, optional
+        A polynomial of the rows that is added to the scores.
+    posterior : Posterior, optional
+        Of a Gaussian process: what its variance is computed from.
+    front : Front, optional
+        What comes before that: transformers kept as they are, features selected.
+    parts : tuple of ModelPart
+        Machines whose kernels or inputs differ, each with its own approximation; their scores are
+        added up for `head`. A model with parts has no approximation or expansion of its own.
+    """
+
+    head: Head
+    approximation: Approximation | None
+    expansion: KernelExpansion | None
+    guarantee: Guarantee
+    plan: Plan
+    origin: Origin
+    tolerance: FloatArray | None = None
+    threshold: float | None = None
+    on_invalid: OnInvalid = "warn"
+    input_map: AffineMap | None = None
+    posterior: Posterior | None = None
+    front: Front | None = None
+    parts: tuple[ModelPart, ...] = ()
+    local: LocalSums | None = None
+    tail: PolynomialTail | None = None
+
+    def __post_init__(self) -> None:
+        check_model(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the width of a row."""
+        if self.front is not None:
+            return self.front.width
+        return self.parts[0].model.n_features_in_ if self.parts else self._served.n_features
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of a classifier."""
+        classes: NDArray[Any] | None = getattr(self.head, "classes", None)
+        if classes is None:
+            raise AttributeError(f"a {self.head.kind} has no `classes_`")
+        return classes
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Names of the predicting methods this model has: those of its source."""
+        names = self.head.offers
+        if self.posterior is None and not any(part.model.posterior for part in self.parts):
+            names = names - getattr(self.head, "needs_posterior", frozenset())
+        if self.head.kind in ("classifier", "regressor", "density"):
+            names |= {"score"}
+        if self.head.kind == "transform":
+            names |= {"get_feature_names_out", "set_output"}
+        return names
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Column names seen at fit time."""
+        if self.origin.feature_names is None:
+            raise AttributeError("this model was fitted without feature names")
+        return np.array(self.origin.feature_names, dtype=object)
+
+    @property
+    def gamma(self) -> float:
+        """The kernel's width."""
+        if self.parts:
+            raise AttributeError("the parts of this model have a `gamma` each")
+        return self._served.gamma
+
+    @property
+    def form(self) -> QuadraticForm | SpectralForm | None:
+        """The (first cell's) form; None when the plan is exact."""
+        return None if self.approximation is None else self.approximation.form
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays this model holds."""
+        return array_bytes(self)
+
+    # Engines, laid out when first needed ------------------------------------------------------
+
+    @property
+    def _served(self) -> Any:
+        """The form, or the expansion where the plan is exact: they share names."""
+        return self.expansion if self.form is None else self.form
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return runner_of(self)
+
+    @cached_property
+    def _wide_runner(self) -> Runner:
+        return wide_runner_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: engines hold compiled code, and are laid out again when needed."""
+        kept = [*(field.name for field in fields(self)), "_container"]
+        return {name: self.__dict__[name] for name in kept if name in self.__dict__}

@@ -1,0 +1,177 @@
+"""The predicting methods of a compiled model.
+
+In: rows. Out: what the source's own `predict`, `decision_function`, ... would answer. Where a
+method says how its rows are settled, that is what guarantee "certified" proves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.engines.log_sums import log_sums
+from kernelite.engines.stats import Stats
+from kernelite.errors import InputError
+from kernelite.head import DensityHead
+from kernelite.heads.criteria import (
+    PROBABILITY_TOLERANCE,
+    decision_settles,
+    label_settles,
+    probability_settles,
+)
+from kernelite.inputs import FloatArray
+from kernelite.model.fields import ModelFields
+from kernelite.model.moments import latent_labels, latent_probabilities, spread
+from kernelite.model.offering import offered
+from kernelite.model.serving import answer, placed
+from kernelite.model.validity import OnInvalid
+from kernelite.runner import Finish
+
+__all__ = ["Predicting"]
+
+
+class Predicting(ModelFields):
+    """Labels, values, decision values, probabilities, scores."""
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        /,
+        *,
+        return_stats: Literal[False] = False,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def predict(
+        self, X: Any, /, *, return_std: Literal[True]
+    ) -> tuple[NDArray[Any], FloatArray]: ...
+
+    @overload
+    def predict(
+        self, X: Any, /, *, return_cov: Literal[True]
+    ) -> tuple[NDArray[Any], FloatArray]: ...
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        /,
+        *,
+        return_stats: Literal[True],
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> tuple[NDArray[Any], Stats]: ...
+
+    @offered
+    def predict(
+        self,
+        X: Any,
+        /,
+        *,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_stats: bool = False,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> NDArray[Any] | tuple[NDArray[Any], Any]:
+        """Labels or values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+        return_std, return_cov : bool
+            Of a Gaussian process: also return the standard deviation of each row, exactly and at
+            bounded memory, or the covariance of all rows, shape (m, m). One of them at most.
+        return_stats : bool
+            Also return a `Stats`: how many rows each tier decided.
+        on_invalid : {"warn", "raise", "ignore"}, optional
+            What happens when rows lie outside the validity bound ("none" only); the model's own
+            by default.
+        beyond : ndarray of shape (m,), optional
+            Squared norm of the features that a row has beyond the model's width.
+
+        Returns
+        -------
+        ndarray of shape (m,), or (ndarray, what was asked for besides)
+        """
+        if return_std + return_cov + return_stats > 1:
+            raise InputError(
+                "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
+            )
+        if "predict" in getattr(self.head, "needs_posterior", ()):
+            answers = latent_labels(self, X)
+            stats = Stats(rows=len(answers), exact=len(answers))
+        else:
+            settles = label_settles(self.head, self.tolerance)
+            answers, stats = answer(self, X, self.head.predict, settles, on_invalid, beyond)
+        if return_std or return_cov:
+            return answers, spread(self, X, joint=return_cov)
+        return (answers, stats) if return_stats else answers
+
+    @offered
+    def decision_function(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """Decision values in the source's own shape and sign.
+
+        With "certified", their labels are proven and their error is at most `error_bound`; with a
+        `tolerance`, it is at most that.
+        """
+        settles = decision_settles(self.head, self.tolerance)
+        return answer(self, X, self.head.decision, settles, on_invalid, beyond)[0]
+
+    @offered
+    def predict_proba(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """Class probabilities, where the source has them; shape (m, K).
+
+        With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
+        classes are coupled by iteration, all rows are evaluated exactly.
+        """
+        if "predict_proba" in getattr(self.head, "needs_posterior", ()):
+            return latent_probabilities(self, X)
+        settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
+        finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
+        answers = answer(self, X, finish, settles, on_invalid, beyond)[0]
+        # With several outputs, scikit-learn returns a list, an array an output.
+        return self.head.split(answers) if hasattr(self.head, "split") else answers
+
+    @offered
+    def predict_log_proba(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """The logarithm of `predict_proba`; minus infinity where that is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, on_invalid=on_invalid, beyond=beyond))
+
+    @offered
+    def score_samples(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """A score a row, larger for rows more like those trained on; shape (m,).
+
+        Settled as `decision_function`, from which a one-class machine differs by its offset.
+        """
+        settles = decision_settles(self.head, self.tolerance)
+        finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
+        answers = answer(self, X, finish, settles, on_invalid, beyond)[0]
+        if isinstance(self.head, DensityHead) and self.expansion is not None:
+            low = np.flatnonzero(self.head.underflows(answers))
+            if len(low):
+                expansion, (rows, runner) = self.expansion, placed(self, X)
+                sums = runner.each(rows[low], lambda part: log_sums(expansion, part), len(low))
+                answers[low] = sums + self.head.log_scale
+        return answers
+
+    def scores(
+        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+    ) -> FloatArray:
+        """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
+        settles = label_settles(self.head, self.tolerance)
+        return answer(self, X, lambda scores: scores, settles, on_invalid, beyond)[0]

@@ -1,0 +1,41 @@
+"""The engines of a compiled model, laid out to run: prepare once, predict many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernelite.approximation.widen import widen, widen_expansion
+from kernelite.engines.composite import CompositeRunner, PartRunner
+from kernelite.heads.criteria import label_settles
+from kernelite.runner import Runner
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+    from kernelite.model.part import ModelPart
+
+__all__ = ["runner_of", "wide_runner_of"]
+
+
+def runner_of(model: ModelFields) -> Runner:
+    """For rows of the model's width."""
+    if model.parts:
+        parts = tuple(_part_runner(part) for part in model.parts)
+        return CompositeRunner(parts=parts, n_outputs=model.head.n_scores)
+    front = model.front if model.front is not None and model.front.rowwise else None
+    return Runner.prepare(
+        model.approximation, model.expansion, model.input_map, front, model.local, model.tail
+    )
+
+
+def wide_runner_of(model: ModelFields) -> Runner:
+    """For rows with features beyond the width: one more feature, in which all centers are 0."""
+    return Runner.prepare(
+        None if model.approximation is None else widen(model.approximation),
+        None if model.expansion is None else widen_expansion(model.expansion),
+        None if model.input_map is None else model.input_map.widened(),
+    )
+
+
+def _part_runner(part: ModelPart) -> PartRunner:
+    settles = label_settles(part.model.head, part.model.tolerance)
+    return PartRunner(part.model._runner, part.outputs, settles)

@@ -1,0 +1,107 @@
+"""From rows as they come to answers: checked, placed before the right engines, run, finished.
+
+In: a compiled model and rows. Out: what a head makes of scores that the guarantee accepts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.approximation.widen import with_column
+from kernelite.engines.composite import PartRows
+from kernelite.engines.stats import Stats
+from kernelite.heads.criteria import Settles, by_margin, never
+from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
+from kernelite.model.validity import OnInvalid, report_invalid
+from kernelite.runner import Finish, Runner
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["answer", "part_rows", "placed", "rows_for", "rule_of"]
+
+ONE_ROW = Stats(rows=1, form=1)
+
+
+def answer(
+    model: ModelFields,
+    X: Any,
+    finish: Finish,
+    settles: Settles,
+    on_invalid: OnInvalid | None,
+    beyond: FloatArray | None,
+) -> tuple[NDArray[Any], Stats]:
+    """What `finish` makes of the scores, once `settles` accepts them, and how they came about."""
+    rule = rule_of(model, settles)
+    plain = type(X) is np.ndarray and beyond is None and model.front is None
+    if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
+        scores = model._runner.run_one(X, rule)
+        if scores is not None:
+            return finish(scores), ONE_ROW
+    rows, runner = placed(model, X, beyond)
+    answers, stats = runner.run(rows, finish, rule)
+    if model.guarantee == "none":
+        policy = on_invalid if on_invalid is not None else model.on_invalid
+        report_invalid(stats.outside_validity, stats.rows, policy)
+    return answers, stats
+
+
+def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
+    """Rows and the runner for their width."""
+    rows, cut_off = rows_for(model, X)
+    if cut_off is not None:
+        beyond = cut_off if beyond is None else beyond + cut_off
+    if model.origin.ignores_beyond:
+        beyond = None
+    if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
+        return rows, model._runner
+    return with_column(rows, np.sqrt(beyond)), model._wide_runner
+
+
+def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
+    """Rows at the model's width, and the squared norm of what lies beyond it.
+
+    Whether they are finite shows in |u|^2, which the forms compute anyway: see `Runner`.
+    """
+    names = model.origin.feature_names
+    if model.parts:
+        return part_rows(model, X), None
+    if model.front is not None and not model.front.rowwise:
+        return check_rows(model.front(X, names), n_features=model._served.n_features), None
+    d = model.n_features_in_
+    poly = model._served.kernel == "poly2"  # drops what is beyond its width, NaN included
+    if model.origin.width_is_open:
+        return fit_width(check_rows(X, feature_names=names, finite=poly), d)
+    return check_rows(X, n_features=d, feature_names=names, finite=False), None
+
+
+def part_rows(model: ModelFields, X: Any) -> PartRows:
+    """What each part sees; parts without transformers of their own share one checked copy."""
+    names: Any = model.origin.feature_names
+    if model.front is not None:
+        X, names = model.front(X, names), None
+    shared: Rows | None = None
+    found = []
+    for part in model.parts:
+        front = part.model.front
+        if front is not None and not front.rowwise:
+            found.append(rows_for(part.model, X)[0])
+            continue
+        if shared is None:
+            d = part.model.n_features_in_
+            shared = check_rows(X, n_features=d, feature_names=names, finite=False)
+        found.append(shared)
+    return PartRows(tuple(found))
+
+
+def rule_of(model: ModelFields, settles: Settles) -> Settles | None:
+    """What this model's guarantee asks of a row, given what certified would ask."""
+    if model.guarantee == "none":
+        return None
+    if model.guarantee == "calibrated" and settles is not never:
+        assert model.threshold is not None or model.approximation is None
+        return by_margin(model.head, model.threshold or 0.0)
+    return settles
