@@ -29,6 +29,7 @@ FORBIDDEN = {
     "model": {"sources"} | ABOVE_MODEL,
     "compiler": {"estimators", "cli"},
     "scoring": {"sources"} | ABOVE_MODEL,
+    "dask": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -21,7 +21,13 @@ from typing import Any
 
 from kernelite.errors import InputError
 
-__all__ = ["for_each_chunk", "limit_threads", "single_threaded_blas", "thread_count"]
+__all__ = [
+    "for_each_chunk",
+    "limit_threads",
+    "one_thread",
+    "single_threaded_blas",
+    "thread_count",
+]
 
 # Control groups of version 2 hold quota and period in one file, those of version 1 in two.
 _QUOTA_FILES = (
@@ -102,6 +108,24 @@ def single_threaded_blas() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _lift.restore_original_limits()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """As `limit_threads(1)`, for callers on several threads whose blocks overlap.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     thread_count()
+    1
+    """
+    token = _limit.set(1)
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _limit.reset(token)
 
 
 _blas_lock = threading.Lock()

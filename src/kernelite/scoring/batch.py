@@ -13,7 +13,13 @@ from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.scoring.columns import feature_blocks, require_pyarrow, resolve_columns
-from kernelite.scoring.outputs import answer, check_outputs, column_names
+from kernelite.scoring.outputs import (
+    answer,
+    check_outputs,
+    column_names,
+    example,
+    keeps_transformer,
+)
 
 __all__ = ["BatchScorer"]
 
@@ -128,32 +134,17 @@ class BatchScorer:
 
     def _answers(self, batch: Any, features: list[str]) -> tuple[list[list[Any]], Stats]:
         parts: list[list[Any]] = [[] for _ in self.outputs]
-        total = Stats()
-        for first, block in feature_blocks(batch, features, nulls_pass=self._imputes):
-            rows = self._rows(block, features)
+        total, nulls_pass = Stats(), keeps_transformer(self.model)
+        for first, block in feature_blocks(batch, features, nulls_pass=nulls_pass):
             try:
                 for found, output in zip(parts, self.outputs):
-                    values, stats = answer(self.model, output, rows, self.on_invalid)
+                    values, stats = answer(self.model, output, block, self.on_invalid)
                     found.append(values)
                     total += stats if stats is not None else Stats()
             except ValueError:
                 _explain(block, features, first)
                 raise
         return parts, total
-
-    @property
-    def _imputes(self) -> bool:
-        """Whether a transformer in front sees the rows first, and decides about NaN."""
-        fronts = [self.model.front, *(part.model.front for part in self.model.parts)]
-        return any(front is not None and not front.rowwise for front in fronts)
-
-    def _rows(self, block: Any, features: Sequence[str]) -> Any:
-        names = self.model.origin.feature_names
-        if names is None or not self._imputes:
-            return block
-        import pandas  # the transformer was fitted on a frame, and selects by name
-
-        return pandas.DataFrame(block, columns=list(names))
 
     def _kept(self, batch_or_schema: Any) -> list[str]:
         schema = getattr(batch_or_schema, "schema", batch_or_schema)
@@ -170,9 +161,7 @@ class BatchScorer:
     def _describe(self, output: str) -> tuple[str, list[str], Any]:
         """Names and type of an output's columns, as one row of zeros shows them."""
         pyarrow = require_pyarrow()
-        d = self.model.n_features_in_
-        names = [str(name) for name in self.model.origin.feature_names or range(d)]
-        values = answer(self.model, output, self._rows(np.zeros((1, d)), names), "ignore")[0]
+        values = example(self.model, output)
         columns = column_names(
             self.model, output, None if values.ndim == 1 else values.reshape(1, -1).shape[1]
         )

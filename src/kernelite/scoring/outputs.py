@@ -16,10 +16,11 @@ from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.head import ClassifierHead, OutlierHead
 from kernelite.heads.base import BoolArray
+from kernelite.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 
-__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names"]
+__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "keeps_transformer"]
 
 OUTPUTS = ("label", "score", "probability", "decided")
 Answer: TypeAlias = tuple[NDArray[Any], Stats | None]
@@ -57,12 +58,37 @@ def check_outputs(model: CompiledModel, outputs: Sequence[str]) -> tuple[str, ..
 
 
 def answer(
-    model: CompiledModel, output: str, rows: Any, on_invalid: OnInvalid | None = None
+    model: CompiledModel, output: str, rows: FloatArray, on_invalid: OnInvalid | None = None
 ) -> Answer:
     """One output for a block of rows, shape (m,) or (m, columns), and stats where it has them."""
     method = _METHODS[output](model)
     assert method is not None
-    return method(rows, on_invalid)
+    names = model.origin.feature_names
+    if names is None or not keeps_transformer(model):
+        return method(rows, on_invalid)
+    import pandas  # the transformer was fitted on a frame, and may select by name
+
+    return method(pandas.DataFrame(rows, columns=list(names)), on_invalid)
+
+
+def example(model: CompiledModel, output: str) -> NDArray[Any]:
+    """An output for a row of zeros: what shows its shape and type.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> fast = kernelite.compile(SVC().fit([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"]))
+    >>> example(fast, "label").dtype
+    dtype('<U3')
+    """
+    return answer(model, output, np.zeros((1, model.n_features_in_)), "ignore")[0]
+
+
+def keeps_transformer(model: CompiledModel) -> bool:
+    """Whether a transformer of the source sees the rows first, and decides about NaN."""
+    fronts = [model.front, *(part.model.front for part in model.parts)]
+    return any(front is not None and not front.rowwise for front in fronts)
 
 
 def column_names(model: CompiledModel, output: str, n_columns: int | None) -> list[str]:
