@@ -15,7 +15,15 @@ from numba.core import types
 from kernelite.engines.jit_support import helper, instruction
 from kernelite.inputs import FloatArray
 
-__all__ = ["CHUNK_WORK", "TILE", "aligned", "damp_tile", "load_tile", "square_tile"]
+__all__ = [
+    "CHUNK_WORK",
+    "TILE",
+    "aligned",
+    "damp_tile",
+    "load_tile",
+    "prefetch_line",
+    "square_tile",
+]
 
 TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
 CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
@@ -28,16 +36,21 @@ _SHUFFLES = (
 )
 
 
+def prefetch_line(builder: Any, address: Any) -> None:
+    """Have the code that is being built ask for the cache line at an address; harmless anywhere."""
+    pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
+    # read, moderate locality, data
+    builder.call(function, [builder.inttoptr(address, pointer), i32(0), i32(2), i32(1)])
+
+
 @instruction
 def _prefetch(_context: Any, _address: Any) -> Any:
-    """Ask for the cache line at an address; harmless wherever it points."""
+    """Ask for the cache line at an address."""
 
     def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-        signature = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
-        # read, moderate locality, data
-        builder.call(function, [builder.inttoptr(arguments[0], pointer), i32(0), i32(2), i32(1)])
+        prefetch_line(builder, arguments[0])
         return context.get_dummy_value()
 
     return types.void(types.uintp), build

@@ -50,11 +50,11 @@ def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> floa
 def form_cost(form: QuadraticForm | SpectralForm) -> float:
     """A row of a form, bounds aside."""
     d, k = form.n_features, form.n_outputs
-    products = k * d * (d + 3) / 2
     if isinstance(form, SpectralForm):
         r = form.rank
-        products = d * (r + k) + k * r * (r + 1) / 2
-    return ROW + d * LOAD + products * LOOP
+        columns = (r + k + 7) // 8 * 8  # taken by vectors
+        return ROW + d * LOAD + d * columns * PRODUCT + k * r * (r + 1) / 2 * LOOP
+    return ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
 
 
 def second_cost(cell: Cell) -> float:

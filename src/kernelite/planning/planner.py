@@ -21,7 +21,7 @@ from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
 from kernelite.planning.costs import exact_cost
 from kernelite.planning.plan import Candidate, Plan
-from kernelite.planning.search import RANKS, Option, Search, Tell, between, rank_pays
+from kernelite.planning.search import Option, Search, Tell, between, ranks
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 
@@ -98,9 +98,7 @@ def truncated_form(
     if form.kernel == "poly2" or not len(sample):
         return form
     eigenpairs = None
-    for rank in RANKS:
-        if not rank_pays(rank, d, k):
-            break
+    for rank in ranks(d, k):
         eigenpairs = eigenpairs or spectrum(form)
         cut = truncate(eigenpairs, rank)
         U = sample - cut.point

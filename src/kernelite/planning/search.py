@@ -40,9 +40,9 @@ from kernelite.planning.hope import Hope
 from kernelite.planning.plan import Candidate
 from kernelite.sizes import array_bytes
 
-__all__ = ["RANKS", "Option", "Search", "Tell", "between", "form_name", "rank_pays"]
+__all__ = ["Option", "Search", "Tell", "between", "form_name", "ranks"]
 
-RANKS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
 CUBIC_RANKS = (16, 32, 64)
 CELL_COUNTS = (4, 16)
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
@@ -183,12 +183,11 @@ class Search:
     def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
         yield form
         d, k = form.n_features, form.n_outputs
-        if not rank_pays(RANKS[0], d, k) or form.kernel == "poly2":
+        if form.kernel == "poly2" or not (worthwhile := ranks(d, k)):
             return
         eigenpairs = spectrum(form)
-        for rank in RANKS:
-            if rank_pays(rank, d, k):
-                yield truncate(eigenpairs, rank)
+        for rank in worthwhile:
+            yield truncate(eigenpairs, rank)
 
     def _second_tiers(
         self, firsts: list[Option], form: QuadraticForm, certificate: Certificate
@@ -296,9 +295,18 @@ def form_name(form: QuadraticForm | SpectralForm) -> str:
     return "quadratic form"
 
 
-def rank_pays(rank: int, d: int, k: int) -> bool:
-    """Whether a form of this rank costs clearly less than the full one."""
-    return d * rank + k * rank * rank < 0.8 * (k * d * d / 2)
+def ranks(d: int, k: int) -> list[int]:
+    """Ranks to try for a form of d features and k outputs: those clearly cheaper than the form.
+
+    Directions and outputs together fill vectors of eight, so one more would cost eight more.
+
+    Examples
+    --------
+    >>> ranks(64, 1), ranks(4, 1)
+    ([7, 15], [])
+    """
+    tried = (width - k % 8 for width in WIDTHS)
+    return [r for r in tried if d * (r + k % 8) + k * r * r < 0.8 * (k * d * d / 2)]
 
 
 def between(tell: Tell, start: float, stop: float) -> Tell:

@@ -1,0 +1,233 @@
+"""Rows times a matrix of few columns, where they stand: y = V'(x - p), without a transpose.
+
+A few rows at a time are shifted into cache, then each entry is multiplied into vectors of columns
+whose sums stay in registers: as many multiply-adds as a core can start, two loads for five.
+In: rows (m, d), C-contiguous. Out: y of each row, and |x - p|^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numpy.typing import NDArray
+
+from kernelite.engines.jit_support import helper, instruction
+from kernelite.engines.jit_tiles import prefetch_line
+from kernelite.inputs import FloatArray
+
+__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_rows"]
+
+# With 512-bit vectors a core has 32 registers, else 16: room for GROUP * ROWS sums and operands.
+LANES = 8 if binding.get_host_cpu_features().get("avx512f") else 4
+ROWS = LANES  # taken at once
+GROUP = 3  # vectors of columns whose sums are in registers at once
+SLICE = 256  # features at a time, so that the shifted rows stay in the first cache
+
+
+def group_sizes(n_columns: int) -> NDArray[np.int64]:
+    """In what groups of vectors so many columns are taken: at most GROUP, none alone if avoidable.
+
+    Examples
+    --------
+    >>> [group_sizes(LANES * vectors).tolist() for vectors in (1, 3, 4, 5)]
+    [[1], [3], [2, 2], [3, 2]]
+    """
+    left = -(-n_columns // LANES)
+    sizes = []
+    while left:
+        size = 2 if left == GROUP + 1 else min(left, GROUP)
+        sizes.append(size)
+        left -= size
+    return np.array(sizes, dtype=np.int64)
+
+
+def lay_out(matrix: FloatArray) -> FloatArray:
+    """A (d, n_columns) matrix as `project_rows` reads it: group by group, each row by row.
+
+    Examples
+    --------
+    >>> lay_out(np.ones((3, 2))).shape == (3 * LANES,)
+    True
+    """
+    d, n_columns = matrix.shape
+    sizes = group_sizes(n_columns)
+    wide = np.zeros((d, LANES * int(sizes.sum())))
+    wide[:, :n_columns] = matrix
+    parts = np.split(wide, LANES * np.cumsum(sizes)[:-1], axis=1)
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _vector(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, ir.VectorType(ir.DoubleType(), LANES).as_pointer())
+
+
+def _sums(builder: Any, count: int) -> list[Any]:
+    """Variables for vectors of sums; the compiler keeps them in registers."""
+    vector, variable = ir.VectorType(ir.DoubleType(), LANES), cast(Any, cgutils.alloca_once)
+    return [variable(builder, vector) for _ in range(count)]
+
+
+def _add_product(builder: Any, total: Any, a: Any, b: Any) -> None:
+    product = builder.fmul(a, b, flags=("contract",))
+    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
+
+
+@instruction
+def _shift_rows(
+    _context: Any, _source: Any, _step: Any, _shift: Any, _target: Any, _room: Any, _vectors: Any
+) -> Any:
+    """target[i] = source[i] - shift for ROWS rows, LANES entries at a time; adds squares to room.
+
+    Addresses; the step between source rows in bytes; target rows are SLICE entries apart.
+    """
+
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, step, shift, target, room, vectors = arguments
+        i64 = step.type
+        totals = _sums(builder, ROWS)
+        for i, total in enumerate(totals):
+            builder.store(builder.load(_vector(builder, _offset(builder, room, i)), align=8), total)
+        with cgutils.for_range(builder, vectors) as loop:
+            at = builder.mul(loop.index, i64(8 * LANES))
+            subtracted = builder.load(_vector(builder, builder.add(shift, at)), align=8)
+            line, out = builder.add(source, at), builder.add(target, at)
+            for total in totals:
+                u = builder.fsub(builder.load(_vector(builder, line), align=8), subtracted)
+                builder.store(u, _vector(builder, out), align=8)
+                _add_product(builder, total, u, u)
+                line, out = builder.add(line, step), builder.add(out, i64(8 * SLICE))
+        for i, total in enumerate(totals):
+            builder.store(builder.load(total), _vector(builder, _offset(builder, room, i)), align=8)
+        return context.get_dummy_value()
+
+    address, size = types.uintp, types.intp
+    return types.void(address, size, address, address, address, size), build
+
+
+def _offset(builder: Any, address: Any, vectors: int) -> Any:
+    return builder.add(address, address.type(8 * LANES * vectors))
+
+
+def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
+    """Ask for vector j of the rows that come next, counted across rows: a little for each j."""
+    i64 = step.type
+    line = builder.add(rows, builder.mul(builder.and_(j, i64(ROWS - 1)), step))
+    far = builder.mul(builder.lshr(j, i64(ROWS.bit_length() - 1)), i64(8 * LANES))
+    prefetch_line(builder, builder.add(line, far))
+
+
+def _projection(group: int) -> Callable[..., Any]:
+    """An instruction: y[i] += sum_j u[i, j] v[j] for ROWS rows and `group` vectors of columns."""
+
+    @instruction
+    def project(
+        _context: Any,
+        _rows: Any,
+        _count: Any,
+        _columns: Any,
+        _target: Any,
+        _step: Any,
+        _coming: Any,
+        _coming_step: Any,
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            rows, count, columns, target, step, coming, coming_step = arguments
+            i64, double = step.type, ir.DoubleType()
+            vector = ir.VectorType(double, LANES)
+            totals = [_sums(builder, group) for _ in range(ROWS)]
+            for i, line in enumerate(totals):
+                at = builder.add(target, builder.mul(step, i64(i)))
+                for c, total in enumerate(line):
+                    kept = builder.load(_vector(builder, _offset(builder, at, c)), align=8)
+                    builder.store(kept, total)
+            with cgutils.for_range(builder, count) as loop:
+                at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
+                v = [
+                    builder.load(_vector(builder, _offset(builder, at, c)), align=8)
+                    for c in range(group)
+                ]
+                entry = builder.add(rows, builder.mul(loop.index, i64(8)))
+                _ask_for(builder, coming, coming_step, loop.index)
+                for line in totals:
+                    u = builder.load(builder.inttoptr(entry, double.as_pointer()), align=8)
+                    spread = builder.insert_element(
+                        ir.Constant(vector, ir.Undefined), u, ir.IntType(32)(0)
+                    )
+                    spread = builder.shuffle_vector(
+                        spread,
+                        ir.Constant(vector, ir.Undefined),
+                        ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES),
+                    )
+                    for total, column in zip(line, v, strict=True):
+                        _add_product(builder, total, spread, column)
+                    entry = builder.add(entry, i64(8 * SLICE))
+            for i, line in enumerate(totals):
+                at = builder.add(target, builder.mul(step, i64(i)))
+                for c, total in enumerate(line):
+                    place = _vector(builder, _offset(builder, at, c))
+                    builder.store(builder.load(total), place, align=8)
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, size, address, address, size, address, size), build
+
+    return project
+
+
+_project_1, _project_2, _project_3 = _projection(1), _projection(2), _projection(3)
+
+
+@helper
+def project_rows(
+    rows: FloatArray,
+    start: int,
+    count: int,
+    point: FloatArray,
+    columns: FloatArray,
+    sizes: NDArray[np.int64],
+    buffer: FloatArray,
+    squares: FloatArray,
+    y: FloatArray,
+) -> None:
+    """y[i] = V'u and the sum of squares[i] = |u|^2, u = rows[start + i] - point, i < count <= ROWS.
+
+    `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y` (ROWS, n_columns), all are
+    overwritten; rows from `count` on come out as if they were zero.
+    """
+    d = rows.shape[1]
+    step, wide = 8 * d, 8 * y.shape[1]
+    squares[:] = 0.0
+    y[:] = 0.0
+    first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
+    shift, target = np.uintp(point.ctypes.data), np.uintp(buffer.ctypes.data)
+    room, results = np.uintp(squares.ctypes.data), np.uintp(y.ctypes.data)
+    if count < ROWS:
+        buffer[:] = 0.0
+    for begin in range(0, d, SLICE):
+        features = min(SLICE, d - begin)
+        whole = 0
+        if count == ROWS:
+            whole = features // LANES * LANES
+            source, moved = first + np.uintp(8 * begin), shift + np.uintp(8 * begin)
+            _shift_rows(source, step, moved, target, room, whole // LANES)
+        for i in range(count):
+            for j in range(whole, features):
+                u = rows[start + i, begin + j] - point[begin + j]
+                buffer[i, j] = u
+                squares[i, 0] += u * u
+        base, at = np.uintp(columns.ctypes.data), results
+        coming = first + np.uintp(ROWS * step + 8 * begin)
+        for size in sizes:
+            v = base + np.uintp(8 * LANES * size * begin)
+            if size == 1:
+                _project_1(target, features, v, at, wide, coming, step)
+            elif size == 2:
+                _project_2(target, features, v, at, wide, coming, step)
+            else:
+                _project_3(target, features, v, at, wide, coming, step)
+            base += np.uintp(8 * LANES * size * d)
+            at += np.uintp(8 * LANES * size)

@@ -1,0 +1,41 @@
+"""Rows times few columns against NumPy: all shapes of groups, slices and rests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelite.engines.jit_project import (
+    LANES,
+    ROWS,
+    SLICE,
+    group_sizes,
+    lay_out,
+    project_rows,
+)
+
+
+@pytest.mark.parametrize("n_columns", [1, LANES, LANES + 1, 3 * LANES, 4 * LANES, 5 * LANES + 2])
+@pytest.mark.parametrize("d", [1, LANES - 1, LANES, 37, SLICE, SLICE + 1, 2 * SLICE + LANES])
+@pytest.mark.parametrize("count", [1, ROWS - 1, ROWS])
+def test_equals_the_matrix_product(d: int, n_columns: int, count: int) -> None:
+    rng = np.random.default_rng(d + n_columns + count)
+    rows, point = rng.normal(size=(ROWS + 3, d)), rng.normal(size=d)
+    matrix = rng.normal(size=(d, n_columns))
+    sizes = group_sizes(n_columns)
+    # What was there before must not matter.
+    buffer, squares = np.full((ROWS, SLICE), 7.0), np.full((ROWS, LANES), 7.0)
+    y = np.full((ROWS, LANES * int(sizes.sum())), 7.0)
+    project_rows(rows, 2, count, point, lay_out(matrix), sizes, buffer, squares, y)
+    u = rows[2 : 2 + count] - point
+    np.testing.assert_allclose(y[:count, :n_columns], u @ matrix, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(squares[:count].sum(axis=1), (u * u).sum(axis=1), rtol=1e-13)
+    assert not y[count:].any()
+    assert not y[:, n_columns:].any()
+
+
+def test_groups_hold_every_vector() -> None:
+    for n_columns in range(1, 20 * LANES):
+        sizes = group_sizes(n_columns)
+        assert sizes.sum() == -(-n_columns // LANES)
+        assert sizes.max() <= 3
