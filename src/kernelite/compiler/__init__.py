@@ -1,6 +1,7 @@
 """From a fitted model to a compiled one: `driver` has `compile`, which orders the passes.
 
-`composite` compiles models of several parts, each by itself.
+`task` is what the passes share (a source, a sample, expansion points), `passes` has one a
+guarantee, and `composite` compiles models of several parts, each by itself.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from kernelite.sources.source import Source
 __all__ = ["compile_composite"]
 
 SAMPLE_ROWS = 1000
-CompilePart: TypeAlias = Callable[[Source, Any, "FloatArray | None"], CompiledModel]
+CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
 def compile_composite(
@@ -48,7 +48,7 @@ def compile_composite(
     tolerance : float or array of shape (values,), optional
         Of the whole, as for `compile`.
     compile_part : callable
-        Compiles one part: (its source, X, tolerance).
+        Compiles one part: (its source, X, tolerance=...).
     fields
         Of the CompiledModel: guarantee, origin, on_invalid.
 
@@ -67,7 +67,7 @@ def compile_composite(
         X = source.front(X, source.feature_names)
     limits = _tolerance(source, X, tolerance) if fields["guarantee"] == "certified" else None
     parts = tuple(
-        ModelPart(compile_part(part.source, X, limit), part.outputs)
+        ModelPart(compile_part(part.source, X, tolerance=limit), part.outputs)
         for part, limit in zip(expansion.parts, _shared(source, expansion, limits))
     )
     if limits is None and isinstance(source.head, RegressorHead):

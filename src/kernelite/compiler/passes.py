@@ -1,0 +1,162 @@
+"""One pass a guarantee: from a task to the fields of the compiled model that it decides."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, TypeAlias
+
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.compiler.task import Task
+from kernelite.engines.blas import form_scores
+from kernelite.engines.exact import ExactEngine
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import DensityHead
+from kernelite.heads.criteria import label_settles
+from kernelite.inputs import FloatArray
+from kernelite.planning.calibrated import calibrated_plan
+from kernelite.planning.costs import exact_cost, tiers_cost
+from kernelite.planning.local import local_candidate
+from kernelite.planning.measure import measured_plan
+from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.planner import exact_candidate, plan_certified, truncated_form
+from kernelite.planning.search import form_name
+from kernelite.planning.tolerances import default_tolerance, density_tolerance, given_tolerance
+from kernelite.progress import progress_bar
+from kernelite.sizes import array_bytes
+
+__all__ = ["calibrated_fields", "certified_fields", "exact_fields", "none_fields"]
+
+Fields: TypeAlias = dict[str, Any]
+
+
+def exact_fields(task: Task) -> Fields:
+    """The exact model, on kernelite's engine."""
+    chosen = exact_candidate(task.expansion, "asked for")
+    return {
+        "approximation": None,
+        "expansion": task.expansion,
+        "plan": Plan("exact", chosen, (), chosen.nanoseconds),
+    }
+
+
+def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
+    """The paper's form about one point, cut to `rank` directions."""
+    _warn_about_few_centers(task.expansion)
+    (point,) = task.points(alternatives=False).values()
+    task.refuse_large_form()
+    form = quadratic_form(task.expansion, point)
+    cut = _cut(task, form, rank)
+    proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None
+    approximation = Approximation((Cell(cut, proof),))
+    chosen = Candidate(
+        form_name(cut),
+        tiers_cost(approximation, task.expansion, 0.0, 0.0),
+        0.0,
+        array_bytes(approximation),
+        "asked for",
+    )
+    plan = Plan("none", chosen, (), exact_cost(task.expansion))
+    return {"approximation": approximation, "expansion": None, "plan": plan}
+
+
+def certified_fields(task: Task, tolerance: Any, measure: bool) -> Fields:
+    """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
+    sample = task.sample()
+    tolerances = _tolerances(task, tolerance, sample)
+    settles = label_settles(task.source.head, tolerances)
+    with progress_bar("certifying") as tell:
+        approximation, plan = plan_certified(
+            task.expansion,
+            task.points(alternatives=True),
+            sample,
+            settles,
+            max_bytes=task.max_bytes,
+            mapped=task.mapped,
+            cells=task.cells,
+            random_state=task.random_state,
+            choose=measured_plan if measure else None,
+            values=task.source.head.kind not in ("classifier", "outlier"),
+            tell=tell,
+        )
+    local = None
+    if task.cells is None:
+        found = local_candidate(
+            *(task.expansion, task.source.head, sample, settles, tolerances),
+            mapped=task.mapped,
+            measure=measure,
+        )
+        if found is not None and found[1].nanoseconds < plan.chosen.nanoseconds:
+            approximation, (local, candidate) = None, found
+            plan = plan.choosing(candidate)
+    return {
+        "approximation": approximation,
+        "expansion": task.expansion,
+        "plan": plan.noting(task.sample_note(sample)),
+        "tolerance": tolerances,
+        "local": local,
+    }
+
+
+def calibrated_fields(task: Task, max_disagreement: float, confidence: float) -> Fields:
+    """The cheapest cells, with a margin that was tested on rows they were not chosen by."""
+    if task.given is None:
+        raise InputError("guarantee='calibrated' needs `X`, rows like those to come, to test on.")
+    task.refuse_large_form()
+    ((name, point),) = task.points(alternatives=False).items()
+    approximation, threshold, plan = calibrated_plan(
+        task.expansion,
+        task.source.head,
+        task.given,
+        None if name == "mean of X" else point,
+        max_disagreement=max_disagreement,
+        confidence=confidence,
+        cells=task.cells,
+        max_bytes=task.max_bytes,
+        random_state=task.random_state,
+    )
+    return {
+        "approximation": approximation,
+        "expansion": task.expansion,
+        "plan": plan,
+        "threshold": threshold,
+    }
+
+
+def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | SpectralForm:
+    if isinstance(rank, int):
+        if not 1 <= rank <= form.n_features:
+            raise InputError(f"`rank` must lie between 1 and {form.n_features}, got {rank}.")
+        return truncate(spectrum(form), rank)
+    if rank not in ("auto", "full"):
+        raise InputError(f"`rank` must be a number, 'auto' or 'full', got {rank!r}.")
+    sample = task.sample()
+    if rank == "full" or not len(sample):
+        return form
+    return truncated_form(form, sample, float(form_scores(form, sample).scores.std()))
+
+
+def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | None:
+    head = task.source.head
+    if tolerance is not None:
+        return given_tolerance(head, tolerance)
+    if head.kind in ("classifier", "outlier"):
+        return None
+    if isinstance(head, DensityHead):
+        return density_tolerance(head)
+    scores = ExactEngine.prepare(task.expansion).run(sample)[0]
+    tail = task.source.tail
+    return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
+
+
+def _warn_about_few_centers(expansion: KernelExpansion) -> None:
+    n, d = expansion.n_centers, expansion.n_features
+    if 0 < n <= d:
+        warnings.warn(
+            f"the model has only {n} support vectors in {d} features: the compiled matrix gives "
+            "away the space they span (with one, the vector itself). It is not a way to hide them.",
+            stacklevel=4,
+        )

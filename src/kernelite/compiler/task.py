@@ -1,0 +1,123 @@
+"""What all passes of one compilation share: the source, a sample of rows, expansion points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
+from kernelite.sources import Source
+
+__all__ = ["Task", "sample_rows"]
+
+SAMPLE_ROWS = 4000  # rows that the plan is costed on
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A compilation to be done.
+
+    Parameters
+    ----------
+    source : Source
+        Of one machine.
+    given : rows, optional
+        The user's sample, as the expansion sees it.
+    wanted_point : {"auto", "mean", "origin"} or array of shape (d,)
+    max_bytes, random_state, cells
+        As for `compile`.
+    """
+
+    source: Source
+    given: Rows | None
+    wanted_point: Any
+    max_bytes: int
+    random_state: int
+    cells: int | None
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        return self.source.single
+
+    @property
+    def mapped(self) -> bool:
+        """Whether rows come through an affine map."""
+        return self.source.input_map is not None
+
+    def sample(self) -> FloatArray:
+        """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`."""
+        rows = self.expansion.centers if self.given is None else self.given
+        if rows.shape[0] <= SAMPLE_ROWS:
+            return dense_block(rows, slice(None))
+        rng = np.random.default_rng(self.random_state)
+        drawn = np.sort(rng.choice(rows.shape[0], SAMPLE_ROWS, replace=False))
+        return dense_block(rows, drawn)
+
+    def points(self, *, alternatives: bool) -> dict[str, FloatArray]:
+        """Expansion points to try, by name."""
+        wanted, d = self.wanted_point, self.expansion.n_features
+        if not isinstance(wanted, str):
+            return {"given point": self._checked_point(wanted)}
+        if wanted not in ("auto", "mean", "origin"):
+            raise InputError(
+                f"`expansion_point` must be 'auto', 'mean', 'origin' or an array, got {wanted!r}."
+            )
+        if wanted == "origin" or self.expansion.kernel == "poly2":
+            return {"origin": np.zeros(d)}
+        of_centers = {"mean of the support vectors": _mean(self.expansion.centers)}
+        if self.given is None or not self.given.shape[0]:
+            return of_centers
+        of_rows = {"mean of X": _mean(self.given)}
+        return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
+
+    def _checked_point(self, wanted: Any) -> FloatArray:
+        source, d = self.source, self.source.n_features
+        point = np.array(wanted, dtype=np.float64).reshape(-1)
+        if point.shape != (d,) or not np.isfinite(point).all():
+            raise InputError(
+                f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
+                f"{np.shape(wanted)}."
+            )
+        if source.front is not None:
+            point = dense_block(check_rows(source.front(point[None, :])), slice(None))[0]
+        if source.input_map is not None:
+            point = source.input_map(point[None, :])[0]
+        if self.expansion.kernel == "poly2" and point.any():
+            raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
+        return point
+
+    def refuse_large_form(self) -> None:
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d > self.max_bytes:
+            raise InputError(
+                f"the quadratic form of {k} outputs at {d} features needs "
+                f"{8 * k * d * d / 2**20:,.0f} MB, more than `max_bytes` "
+                f"({self.max_bytes / 2**20:,.0f} MB); raise `max_bytes` or use guarantee='exact'."
+            )
+
+    def sample_note(self, sample: FloatArray) -> str:
+        kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
+        return f"Shares were measured on {len(sample):,} {kind}."
+
+
+def sample_rows(source: Source, X: Any) -> Rows:
+    """A user's sample, behind whatever stands before the expansion."""
+    d, names = source.single.n_features, source.feature_names
+    if source.front is not None:
+        rows = check_rows(source.front(X, names), n_features=d)
+    elif source.width_is_open:
+        # Features beyond the width are constant zeros in the model, so a sample may lose them.
+        rows = fit_width(check_rows(X, feature_names=names), d)[0]
+    else:
+        rows = check_rows(X, n_features=d, feature_names=names)
+    return rows if source.input_map is None else source.input_map(rows)
+
+
+def _mean(rows: Rows) -> FloatArray:
+    if not rows.shape[0]:
+        return np.zeros(rows.shape[1])
+    return np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(-1)
