@@ -25,7 +25,8 @@ from kernelite.formats.approxsvm_text import (
     parse_text,
 )
 from kernelite.formats.defects import Defect
-from kernelite.formats.files import Lines, atomic_write
+from kernelite.formats.files import atomic_write
+from kernelite.formats.lines import Lines
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planning.plan import Candidate, Plan

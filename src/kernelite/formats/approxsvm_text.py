@@ -17,7 +17,7 @@ from typing import NoReturn
 import numpy as np
 
 from kernelite.formats.defects import Defect
-from kernelite.formats.files import Lines
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
 from kernelite.inputs import FloatArray
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 from kernelite.errors import FileFormatError
 from kernelite.formats.defects import Defect
-from kernelite.formats.files import Lines, open_binary
+from kernelite.formats.files import open_binary
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import quote
 
 __all__ = ["ModelKind", "model_kind"]

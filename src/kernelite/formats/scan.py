@@ -16,7 +16,8 @@ from kernelite.errors import FileFormatError, InputError
 from kernelite.formats import delimited, fast_libsvm, layout, libsvm_data
 from kernelite.formats.dataset import DataSet, make_csr
 from kernelite.formats.defects import Defect, Report
-from kernelite.formats.files import Lines, open_binary
+from kernelite.formats.files import open_binary
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import DECIMAL, quote
 from kernelite.formats.scan_arrays import scan_arrays
 

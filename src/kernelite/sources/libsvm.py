@@ -15,7 +15,7 @@ import numpy as np
 from kernelite.errors import FileFormatError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.formats.defects import Defect, Report
-from kernelite.formats.files import Lines
+from kernelite.formats.lines import Lines
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import FloatArray
 from kernelite.sources.libsvm_header import Header, read_header

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kernelite.formats.defects import Defect, Report
-from kernelite.formats.files import Lines
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
 
 __all__ = ["KERNEL_TYPES", "SVM_TYPES", "Header", "read_header"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.formats.defects import Defect, Report
-from kernelite.formats.files import Lines
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 from kernelite.inputs import FloatArray
 

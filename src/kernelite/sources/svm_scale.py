@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelite.affine import AffineMap
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
-from kernelite.formats.files import Lines
+from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
 from kernelite.head import RegressorHead
 from kernelite.inputs import FloatArray, is_sparse
