@@ -30,6 +30,8 @@ FORBIDDEN = {
     "compiler": {"estimators", "cli"},
     "scoring": {"sources"} | ABOVE_MODEL,
     "dask": {"sources"} | ABOVE_MODEL,
+    "spark": {"sources"} | ABOVE_MODEL,
+    "ray": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -1,0 +1,182 @@
+"""Spark: a data frame in, the same rows with answers out, through `mapInArrow` or as a function.
+
+Executors need kernelite installed. The model travels with the task (Spark broadcasts what is large)
+and is unpacked once a Python worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelite.engines.threads import one_thread
+from kernelite.errors import InputError, MissingExtraError
+from kernelite.model import CompiledModel
+from kernelite.scoring.outputs import answer, check_outputs, example
+from kernelite.scoring.shipping import Options, Shipment, ship
+
+__all__ = ["batch_iterator", "predict", "predict_udf"]
+
+
+def predict(
+    model: CompiledModel,
+    frame: Any,
+    /,
+    *,
+    columns: Sequence[str] | None = None,
+    outputs: Sequence[str] = ("label",),
+    keep: Sequence[str] | Literal["all"] = "all",
+    prefix: str = "",
+) -> Any:
+    """A Spark data frame with the model's answers appended, lazily.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    frame : pyspark.sql.DataFrame
+    columns, outputs, keep, prefix
+        As in `kernelite.scoring.BatchScorer`; all columns are kept by default, since rows have no
+        other identity in Spark.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+    """
+    function = batch_iterator(model, columns=columns, outputs=outputs, keep=keep, prefix=prefix)
+    return frame.mapInArrow(function, output_schema(model, frame.schema, function.options))
+
+
+def batch_iterator(
+    model: CompiledModel,
+    /,
+    *,
+    columns: Sequence[str] | None = None,
+    outputs: Sequence[str] = ("label",),
+    keep: Sequence[str] | Literal["all"] = "all",
+    prefix: str = "",
+) -> BatchIterator:
+    """The function for `mapInArrow`: record batches in, record batches out.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    columns, outputs, keep, prefix
+        As in `predict`.
+
+    Returns
+    -------
+    BatchIterator
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> fast = kernelite.compile(SVC().fit([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"]))
+    >>> batch = pyarrow.record_batch({"a": [0.1], "b": [1.0]})
+    >>> [found.to_pydict() for found in batch_iterator(fast)([batch])]
+    [{'a': [0.1], 'b': [1.0], 'label': ['no']}]
+    """
+    options = Options.of(columns, outputs, keep, prefix)
+    check_outputs(model, options.outputs)
+    return BatchIterator(ship(model), options)
+
+
+class BatchIterator:
+    """A model as a function of iterators of record batches; see `batch_iterator`.
+
+    Parameters
+    ----------
+    shipment : Shipment
+    options : Options
+    """
+
+    def __init__(self, shipment: Shipment, options: Options) -> None:
+        self.shipment = shipment
+        self.options = options
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Score batch after batch, on one thread: Spark runs a task a core."""
+        for batch in batches:
+            with one_thread():
+                scored = self.shipment.scorer(self.options)(batch)
+            yield scored
+
+
+def predict_udf(model: CompiledModel, /, *, output: str = "label") -> Any:
+    """One output as a `pandas_udf` of the feature columns, in the model's order.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    output : {"label", "score", "probability", "decided"}
+        An output of several columns becomes an array.
+
+    Returns
+    -------
+    function
+        For `frame.withColumn("label", function(*columns))` and for SQL, after registration.
+    """
+    functions = _spark("sql.functions")
+    check_outputs(model, (output,))
+    return functions.pandas_udf(_of_series(ship(model), output), _type_of(example(model, output)))
+
+
+def output_schema(model: CompiledModel, schema: Any, options: Options) -> Any:
+    """The Spark schema of scored batches, from that of the frame."""
+    types, conversion = _spark("sql.types"), _spark("sql.pandas.types")
+    scored = ship(model).scorer(options).schema(conversion.to_arrow_schema(schema))
+    known = {field.name: field for field in schema.fields}
+    kept = set(known if options.keep == "all" else options.keep)
+    return types.StructType(
+        [
+            known[field.name]
+            if field.name in kept
+            else types.StructField(field.name, conversion.from_arrow_type(field.type))
+            for field in scored
+        ]
+    )
+
+
+def _of_series(shipment: Shipment, output: str) -> Callable[..., Any]:
+    import pandas
+
+    def score(*columns: Any) -> Any:
+        model = shipment.model()
+        if len(columns) != model.n_features_in_:
+            raise InputError(
+                f"{len(columns)} columns were passed, but this model has {model.n_features_in_} "
+                "features."
+            )
+        rows = np.stack([column.to_numpy(np.float64) for column in columns], axis=1)
+        with one_thread():
+            found = answer(model, output, rows)[0]
+        return pandas.Series(found if found.ndim == 1 else list(found))
+
+    # Spark reads what kind of function it is from the types; pandas is loaded only here.
+    score.__annotations__ = {"columns": pandas.Series, "return": pandas.Series}
+    return score
+
+
+def _type_of(values: Any) -> Any:
+    types = _spark("sql.types")
+    kinds = {
+        "f": types.DoubleType,
+        "i": types.LongType,
+        "u": types.LongType,
+        "b": types.BooleanType,
+    }
+    kind = kinds.get(values.dtype.kind, types.StringType)()
+    return kind if values.ndim == 1 else types.ArrayType(kind)
+
+
+def _spark(part: str) -> Any:
+    try:
+        return import_module(f"pyspark.{part}")
+    except ImportError:
+        raise MissingExtraError(
+            "scoring with Spark needs pyspark: pip install 'kernelite[spark]'."
+        ) from None
