@@ -21,9 +21,9 @@ from kernelite.planning.calibrated import calibrated_plan
 from kernelite.planning.costs import exact_cost, tiers_cost
 from kernelite.planning.local import local_candidate
 from kernelite.planning.measure import measured_plan
+from kernelite.planning.option import form_name
 from kernelite.planning.plan import Candidate, Plan
 from kernelite.planning.planner import exact_candidate, plan_certified, truncated_form
-from kernelite.planning.search import form_name
 from kernelite.planning.tolerances import default_tolerance, density_tolerance, given_tolerance
 from kernelite.progress import progress_bar
 from kernelite.sizes import array_bytes

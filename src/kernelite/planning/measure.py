@@ -9,7 +9,7 @@ from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
-from kernelite.planning.search import Option
+from kernelite.planning.option import Option
 
 __all__ = ["measured_plan"]
 

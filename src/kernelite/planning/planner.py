@@ -20,8 +20,9 @@ from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
 from kernelite.planning.costs import exact_cost
+from kernelite.planning.option import Option
 from kernelite.planning.plan import Candidate, Plan
-from kernelite.planning.search import Option, Search, Tell, between, ranks
+from kernelite.planning.search import Search, Tell, between, ranks
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 

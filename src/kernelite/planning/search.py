@@ -7,20 +7,13 @@ is not built: an option costs at least its first tier and the second one for the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from kernelite.approximation.cells import Approximation, Cell, cell_points
 from kernelite.approximation.certificate import Certificate, certify
-from kernelite.approximation.cubic import CubicForm, cubic_form, cubic_tensor, packed_size
-from kernelite.approximation.directional import (
-    DirectionalBound,
-    cubic_gram,
-    directional_bound,
-    gram_slack,
-)
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
@@ -28,48 +21,24 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
-from kernelite.planning.costs import (
-    cells_cost,
-    cubic_cost,
-    directional_cost,
-    exact_cost,
-    open_row_cost,
-    tiers_cost,
-)
+from kernelite.planning.costs import cells_cost, exact_cost, open_row_cost, tiers_cost
 from kernelite.planning.hope import Hope
-from kernelite.planning.plan import Candidate
-from kernelite.sizes import array_bytes
+from kernelite.planning.option import Option, cubic_name, form_name
+from kernelite.planning.third_order import (
+    cell_cubic,
+    cell_cubics_fit,
+    third_order_fits,
+    third_order_tiers,
+)
 
-__all__ = ["Option", "Search", "Tell", "between", "form_name", "ranks"]
+__all__ = ["Search", "Tell", "between", "ranks"]
 
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
-CUBIC_RANKS = (16, 32, 64)
 CELL_COUNTS = (4, 16)
-TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
-LARGEST_CUBIC = 1e100  # entry of a third-order tensor: its square is still far from overflow
 Tell: TypeAlias = Callable[[float], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Option:
-    """An approximation with what it is expected to cost."""
-
-    name: str
-    approximation: Approximation
-    nanoseconds: float
-    open_share: float
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return array_bytes(self.approximation)
-
-    def candidate(self, verdict: str = "") -> Candidate:
-        """Its line in the plan."""
-        return Candidate(self.name, self.nanoseconds, self.open_share, self.nbytes, verdict)
 
 
 class Search:
@@ -200,12 +169,20 @@ class Search:
             if first.approximation.form is not form and self._may_pay(first, form, 0.0):
                 cell = replace(first.approximation.cells[0], full=form)
                 self._try(f"{first.name}, then full", [cell])
-        for cubic, cost in self._cubics(whole, firsts, form, certificate):
+        cubics = third_order_tiers(
+            self.expansion,
+            form,
+            certificate,
+            self.max_bytes,
+            lambda cost: any(self._may_pay(first, form, cost) for first in firsts),
+            lambda: self._fourth_order_helps(whole),
+        )
+        for cubic, cost in cubics:
             for first in firsts:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form
                     cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
-                    self._try(f"{first.name}, {_cubic_name(cubic)}", [cell])
+                    self._try(f"{first.name}, {cubic_name(cubic)}", [cell])
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
@@ -213,44 +190,6 @@ class Search:
         full = None if first.approximation.form is form else form
         alone = tiers_cost(first.approximation, expansion, share, 0.0)
         return alone + share * (open_row_cost(full, expansion.n_outputs) + cost) < self._least
-
-    def _cubics(
-        self,
-        whole: Option,
-        firsts: list[Option],
-        form: QuadraticForm,
-        certificate: Certificate,
-    ) -> Iterator[tuple[CubicForm | DirectionalBound, float]]:
-        """Second tiers of the third order with their costs, where they may pay."""
-        d, k = form.n_features, form.n_outputs
-        along = min(d, CUBIC_RANKS[1])
-        costs = {
-            rank: cubic_cost(d, k, rank)
-            for rank in (*(r for r in CUBIC_RANKS if r < d), d)
-            if packed_size(rank) * 8 * k <= self.max_bytes // 2
-        }
-        held = 8 * d**3 * k <= TENSOR_BYTES
-
-        def pays(cost: float) -> bool:
-            return any(self._may_pay(first, form, cost) for first in firsts)
-
-        cheapest = min([directional_cost(d, k, along), *(costs.values() if held else ())])
-        if self.expansion.kernel == "poly2" or not (
-            pays(cheapest) and _third_order_fits(certificate) and self._fourth_order_helps(whole)
-        ):
-            return
-        grams: list[FloatArray] = []
-        if held:
-            tensors = self._tensors(form.point)
-            for rank, cost in costs.items():
-                if pays(cost):
-                    yield cubic_form(tensors, rank), cost
-            grams = [t.reshape(d, -1) @ t.reshape(d, -1).T for t in tensors]
-        elif self.expansion.n_centers**2 * d * k < CELLS_BUDGET:
-            grams = [cubic_gram(self.expansion, form.point, output) for output in range(k)]
-        if grams and pays(directional_cost(d, k, along)):
-            slack = gram_slack(self.expansion, certificate.rounding)
-            yield directional_bound(grams, along, slack), directional_cost(d, k, along)
 
     def _fourth_order_helps(self, whole: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
@@ -265,34 +204,21 @@ class Search:
         return float(still.mean()) < 0.9 * whole.open_share
 
     def _about_each(self, points: FloatArray, tell: Tell) -> None:
-        d, k = self.expansion.n_features, self.expansion.n_outputs
         plain, cubics = [], []
-        with_cubic = packed_size(d) * k * 8 * len(points) <= self.max_bytes // 2
-        with_cubic = with_cubic and 8 * d**3 * k <= TENSOR_BYTES
+        with_cubic = cell_cubics_fit(self.expansion, len(points), self.max_bytes)
         for index, point in enumerate(points):
             share = between(tell, index / len(points), (index + 1) / len(points))
             form = quadratic_form(self.expansion, point)
             certificate = certify(self.expansion, point, mapped=self.mapped, progress=share)
             plain.append(Cell(form, certificate))
-            with_cubic = with_cubic and _third_order_fits(certificate)
+            with_cubic = with_cubic and third_order_fits(certificate)
             if with_cubic:
-                cubic = cubic_form(self._tensors(point), min(d, CUBIC_RANKS[-1]))
+                cubic = cell_cubic(self.expansion, point)
                 cubics.append(Cell(form, certificate, cubic=cubic))
         name = f"{len(points)} cells, {form_name(plain[0].form)}"
         self._try(name, plain)
         if with_cubic:
-            self._try(f"{name}, {_cubic_name(cubics[0].cubic)}", cubics)
-
-    def _tensors(self, point: FloatArray) -> list[FloatArray]:
-        outputs = range(self.expansion.n_outputs)
-        return [cubic_tensor(self.expansion, point, output) for output in outputs]
-
-
-def form_name(form: QuadraticForm | SpectralForm) -> str:
-    """What the plan calls a form."""
-    if isinstance(form, SpectralForm):
-        return f"rank {form.rank} form"
-    return "quadratic form"
+            self._try(f"{name}, {cubic_name(cubics[0].cubic)}", cubics)
 
 
 def ranks(d: int, k: int) -> list[int]:
@@ -312,14 +238,3 @@ def ranks(d: int, k: int) -> list[int]:
 def between(tell: Tell, start: float, stop: float) -> Tell:
     """Tells a part of the work as a part of the whole."""
     return lambda share: tell(start + share * (stop - start))
-
-
-def _cubic_name(cubic: object) -> str:
-    if isinstance(cubic, CubicForm):
-        return "cubic" if cubic.basis is None else f"cubic on {cubic.rank} directions"
-    return "directional bound"
-
-
-def _third_order_fits(certificate: Certificate) -> bool:
-    """Whether coefficients are not so large that squares of the third order overflow."""
-    return bool(certificate.rounding.moments[3].max(initial=0.0) < LARGEST_CUBIC)
