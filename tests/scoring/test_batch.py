@@ -110,7 +110,6 @@ def test_blocks_do_not_show(
     scorer = BatchScorer(model, columns=list("abc"), outputs=("label", "score"))
     whole = scorer(batch)
     monkeypatch.setattr("kernelite.scoring.columns.BLOCK_VALUES", 100)
-    monkeypatch.setattr("kernelite.scoring.columns.TILE_ROWS", 7)
     assert scorer(batch).column("label") == whole.column("label")
     np.testing.assert_allclose(scorer(batch).column("score"), whole.column("score"), rtol=1e-13)
 

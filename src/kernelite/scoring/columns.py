@@ -18,7 +18,6 @@ from kernelite.model import CompiledModel
 __all__ = ["feature_blocks", "is_numeric", "require_pyarrow", "resolve_columns"]
 
 BLOCK_VALUES = 1 << 20  # doubles a block: 8 MB
-TILE_ROWS = 512  # transposed at a time: what is written to stays in the nearest caches
 
 
 def require_pyarrow() -> Any:
@@ -138,17 +137,7 @@ def feature_blocks(
     for block in row_blocks(batch.num_rows, max(1, BLOCK_VALUES // max(1, len(columns)))):
         rows = block.stop - block.start
         values = [_floats(array.slice(block.start, rows)) for array in arrays]
-        yield block.start, _rows_from(values, rows)
-
-
-def _rows_from(values: list[FloatArray], rows: int) -> FloatArray:
-    """Columns side by side as rows, tile by tile."""
-    found = np.empty((rows, len(values)))
-    for tile in row_blocks(rows, TILE_ROWS):
-        part = found[tile]
-        for j, column in enumerate(values):
-            part[:, j] = column[tile]
-    return found
+        yield block.start, np.stack(values, axis=1) if values else np.empty((rows, 0))
 
 
 def _floats(array: Any) -> FloatArray:
