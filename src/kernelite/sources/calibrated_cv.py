@@ -12,8 +12,8 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.heads.calibrated import Calibrated, CalibratedHead
 from kernelite.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
-from kernelite.sources.combine import side_by_side
-from kernelite.sources.members import assembled, member_of, places_of, read_members
+from kernelite.sources.members import assembled, members_of, places_of, read_members
+from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_calibrated"]
@@ -41,19 +41,14 @@ def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) ->
     >>> source.head.n_scores, source.expansion.n_outputs
     (9, 9)
     """
-    if not hasattr(model, "calibrated_classifiers_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    require_fitted(model, "calibrated_classifiers_", type_name)
     fitted = list(model.calibrated_classifiers_)
     inner = [calibrated.estimator for calibrated in fitted]
     sources = read_members(inner, type_name)
     classes = np.asarray(model.classes_)
-    machines = []
-    for calibrated, estimator, source, columns in zip(
-        fitted, inner, sources, side_by_side(sources)
-    ):
-        member = member_of(estimator, source, columns, places_of(estimator, classes))
-        machines.append(_machine(calibrated, member))
-    return assembled(model, type_name, sources, CalibratedHead(classes, tuple(machines)))
+    places = [places_of(estimator, classes) for estimator in inner]
+    machines = tuple(map(_machine, fitted, members_of(inner, sources, places)))
+    return assembled(model, type_name, sources, CalibratedHead(classes, machines))
 
 
 def _machine(calibrated: Any, member: Any) -> Calibrated:

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.front import Selection
 from kernelite.head import RegressorHead
 from kernelite.heads.target import MeanHead
 from kernelite.heads.voting import VotingHead
-from kernelite.sources.combine import side_by_side, weighted
+from kernelite.sources.combine import weighted
 from kernelite.sources.members import (
     assembled,
-    member_of,
+    members_of,
     offered_methods,
     places_of,
     read_members,
 )
 from kernelite.sources.pipeline import with_step
+from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_bagging", "read_voting"]
@@ -53,7 +53,8 @@ def read_bagging(model: Any, type_name: str, /) -> Source:
     >>> read_bagging(fitted, "BaggingClassifier").description
     'scikit-learn BaggingClassifier of 4 machines, ... support vectors, gamma 0.1'
     """
-    estimators = _fitted(model, type_name)
+    require_fitted(model, "estimators_", type_name)
+    estimators = list(model.estimators_)
     width = int(model.n_features_in_)
     sources = [
         _on_features(source, features, width)
@@ -66,13 +67,7 @@ def read_bagging(model: Any, type_name: str, /) -> Source:
     places = [places_of(estimator, numbers) for estimator in estimators]
     # Machines that miss a class have decision values of another shape; scikit-learn then fails.
     without = () if all(place is None for place in places) else ("decision_function",)
-    members = tuple(
-        member_of(estimator, source, columns, place)
-        for estimator, source, columns, place in zip(
-            estimators, sources, side_by_side(sources), places
-        )
-    )
-    methods = offered_methods(model, *without)
+    members, methods = members_of(estimators, sources, places), offered_methods(model, *without)
     head = VotingHead(np.asarray(model.classes_), members, soft, methods)
     return assembled(model, type_name, sources, head)
 
@@ -98,28 +93,20 @@ def read_voting(model: Any, type_name: str, /) -> Source:
     >>> read_voting(fitted, "VotingRegressor").expansion.coefficients.shape
     (3, 1)
     """
-    estimators = _fitted(model, type_name)
+    require_fitted(model, "estimators_", type_name)
+    estimators = list(model.estimators_)
     sources = read_members(estimators, type_name)
     given = model._weights_not_none
     weights = None if given is None else np.asarray(given, dtype=np.float64)
     if sources[0].head.kind == "regressor":
         return _mean(model, type_name, estimators, sources, weights)
     numbers = np.arange(len(model.classes_))
-    members = tuple(
-        member_of(estimator, source, columns, places_of(estimator, numbers))
-        for estimator, source, columns in zip(estimators, sources, side_by_side(sources))
-    )
+    places = [places_of(estimator, numbers) for estimator in estimators]
     soft = model.voting == "soft"
     without = ("transform",) if soft and not model.flatten_transform else ()
-    methods = offered_methods(model, *without)
+    members, methods = members_of(estimators, sources, places), offered_methods(model, *without)
     head = VotingHead(np.asarray(model.classes_), members, soft, methods, weights)
     return assembled(model, type_name, sources, head)
-
-
-def _fitted(model: Any, type_name: str) -> list[Any]:
-    if not hasattr(model, "estimators_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
-    return list(model.estimators_)
 
 
 def _on_features(source: Source, features: Any, width: int) -> Source:
@@ -146,8 +133,4 @@ def _mean(
         same = [np.arange(outputs) for _ in sources]
         head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)  # type: ignore[attr-defined]
         return assembled(model, type_name, scaled, head, same)
-    members = tuple(
-        member_of(estimator, source, columns)
-        for estimator, source, columns in zip(estimators, sources, side_by_side(sources))
-    )
-    return assembled(model, type_name, sources, MeanHead(members, weights))
+    return assembled(model, type_name, sources, MeanHead(members_of(estimators, sources), weights))

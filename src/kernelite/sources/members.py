@@ -15,7 +15,15 @@ from kernelite.sources.combine import combined, side_by_side
 from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source
 
-__all__ = ["assembled", "member_of", "offered_methods", "places_of", "read_members", "width_of"]
+__all__ = [
+    "assembled",
+    "member_of",
+    "members_of",
+    "offered_methods",
+    "places_of",
+    "read_members",
+    "width_of",
+]
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
 
@@ -66,6 +74,16 @@ def member_of(
             "its variance; compile it by itself."
         )
     return Member(source.head, columns, response, places)
+
+
+def members_of(
+    models: Sequence[Any],
+    sources: Sequence[Source],
+    places: Sequence[NDArray[np.int64] | None] | None = None,
+) -> tuple[Member, ...]:
+    """The machines of an ensemble, whose scores stand side by side."""
+    columns = side_by_side(sources)
+    return tuple(map(member_of, models, sources, columns, places or [None] * len(sources)))
 
 
 def places_of(model: Any, classes: NDArray[Any]) -> NDArray[np.int64] | None:

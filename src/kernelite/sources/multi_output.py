@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.head import Head, RegressorHead
 from kernelite.heads.several import SeveralHead
-from kernelite.sources.combine import side_by_side
-from kernelite.sources.members import assembled, member_of, offered_methods, read_members
+from kernelite.sources.members import assembled, members_of, offered_methods, read_members
+from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_multi_output"]
@@ -34,15 +33,11 @@ def read_multi_output(model: Any, type_name: str, /) -> Source:
     >>> read_multi_output(fitted, "MultiOutputRegressor").expansion.n_outputs
     2
     """
-    if not hasattr(model, "estimators_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    require_fitted(model, "estimators_", type_name)
     sources = read_members(model.estimators_, type_name)
     if len(sources) > 1 and all(_is_plain(source) for source in sources):
         return assembled(model, type_name, sources, RegressorHead(len(sources)))
-    members = tuple(
-        member_of(estimator, source, columns)
-        for estimator, source, columns in zip(model.estimators_, sources, side_by_side(sources))
-    )
+    members = members_of(model.estimators_, sources)
     kind = sources[0].head.kind
     head: Head = SeveralHead(members, kind, offered_methods(model))  # type: ignore[arg-type]
     return assembled(model, type_name, sources, head)

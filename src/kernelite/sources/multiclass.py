@@ -14,8 +14,8 @@ from kernelite.heads.members import Member
 from kernelite.heads.one_vs_rest import OneVsRestHead
 from kernelite.heads.output_code import OutputCodeHead
 from kernelite.heads.pairwise import PairwiseHead
-from kernelite.sources.combine import side_by_side
-from kernelite.sources.members import assembled, member_of, offered_methods, read_members
+from kernelite.sources.members import assembled, members_of, offered_methods, read_members
+from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["first_wins", "read_one_vs_one", "read_one_vs_rest", "read_output_code"]
@@ -119,18 +119,17 @@ def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> 
 
 def _machines(model: Any, type_name: str) -> tuple[list[Source], tuple[Member, ...]]:
     """Sources of the machines that are not constant, and all of them as members."""
-    if not hasattr(model, "estimators_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
-    real = [e for e in model.estimators_ if type(e).__name__ != "_ConstantPredictor"]
+    require_fitted(model, "estimators_", type_name)
+    real = [e for e in model.estimators_ if not _is_constant(e)]
     sources = read_members(real, type_name)
-    found = iter(zip(sources, side_by_side(sources)))
-    members = []
-    for estimator in model.estimators_:
-        if type(estimator).__name__ == "_ConstantPredictor":
-            members.append(_constant(estimator))
-        else:
-            members.append(member_of(estimator, *next(found)))
+    found = iter(members_of(real, sources))
+    members = [_constant(e) if _is_constant(e) else next(found) for e in model.estimators_]
     return sources, tuple(members)
+
+
+def _is_constant(estimator: Any) -> bool:
+    """Whether it stands for a class that all rows had, or none."""
+    return type(estimator).__name__ == "_ConstantPredictor"
 
 
 def _constant(estimator: Any) -> Member:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.sources.sklearn_common import feature_names
+from kernelite.sources.sklearn_common import feature_names, require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_search", "read_shell"]
@@ -35,13 +35,12 @@ def read_search(model: Any, type_name: str, /) -> Source:
     >>> read_search(search, "GridSearchCV").type_name
     'SVC'
     """
-    if not hasattr(model, "best_estimator_"):
-        if hasattr(model, "cv_results_"):
-            raise UnsupportedModelError(
-                f"this {type_name} has refit={model.refit!r}, so it holds no fitted model; set "
-                "refit=True, or fit the best parameters and compile that."
-            )
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    if hasattr(model, "cv_results_") and not hasattr(model, "best_estimator_"):
+        raise UnsupportedModelError(
+            f"this {type_name} has refit={model.refit!r}, so it holds no fitted model; set "
+            "refit=True, or fit the best parameters and compile that."
+        )
+    require_fitted(model, "best_estimator_", type_name)
     return _inside(model, model.best_estimator_, type_name)
 
 
@@ -63,8 +62,7 @@ def read_shell(model: Any, type_name: str, /) -> Source:
     """
     if type_name == "FrozenEstimator":
         return _inside(model, model.estimator, type_name)
-    if not hasattr(model, "estimator_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    require_fitted(model, "estimator_", type_name)
     return _inside(model, model.estimator_, type_name)
 
 

@@ -1,7 +1,7 @@
-"""What readers of scikit-learn estimators share: is it fitted, which kernel, which columns.
+"""What readers of scikit-learn estimators share: is it fitted, which kernel, what comes out.
 
 In: an estimator whose kernel is named by `kernel`, `gamma`, `degree` and `coef0`. Out: the kernel
-in an expansion's terms, or a refusal that says why.
+in an expansion's terms, or a refusal that says why; and the `Source` of an expansion and a head.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.expansion import KernelExpansion
+from kernelite.head import Head
+from kernelite.sources.source import Source, describe
 
-__all__ = ["NamedKernel", "feature_names", "named_kernel", "require_fitted"]
+__all__ = ["NamedKernel", "feature_names", "named_kernel", "require_fitted", "sklearn_source"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +78,23 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     """Column names seen at fit time."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
+
+
+def sklearn_source(
+    model: Any, type_name: str, expansion: KernelExpansion, head: Head, **more: Any
+) -> Source:
+    """The source of an estimator that is one expansion.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; its column names are kept.
+    type_name : str
+    expansion : KernelExpansion
+    head : Head
+    more
+        Further fields of the `Source`.
+    """
+    description = describe(f"scikit-learn {type_name}", expansion)
+    fields = {"feature_names": feature_names(model), **more}
+    return Source(expansion, head, description, "scikit-learn", type_name, **fields)

@@ -13,8 +13,8 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import DensityHead
-from kernelite.sources.sklearn_common import feature_names, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_density"]
 
@@ -64,13 +64,6 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Sour
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     h, d = float(model.bandwidth_), rows.shape[1]
     expansion = KernelExpansion(rows, weights / weights.sum(), np.zeros(1), gamma=0.5 / (h * h))
-    return Source(
-        expansion,
-        DensityHead(
-            -d * math.log(h * math.sqrt(2.0 * math.pi)), float(model.atol), float(model.rtol)
-        ),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model),
-    )
+    log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
+    head = DensityHead(log_scale, float(model.atol), float(model.rtol))
+    return sklearn_source(model, type_name, expansion, head)

@@ -21,8 +21,8 @@ from kernelite.posterior import Posterior
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.parts import CompositeExpansion, Part
-from kernelite.sources.sklearn_common import feature_names, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import feature_names, require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_binary_classifier", "read_classifier", "read_regressor"]
 
@@ -176,13 +176,7 @@ def _source(
         kernel.diagonal,
         scales,
     )
-    return Source(
-        expansion,
-        head,
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model) if names is None else names,
-        input_map=input_map,
-        posterior=posterior,
+    more = {} if names is None else {"feature_names": names}
+    return sklearn_source(
+        model, type_name, expansion, head, input_map=input_map, posterior=posterior, **more
     )

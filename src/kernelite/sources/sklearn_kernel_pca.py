@@ -14,8 +14,8 @@ import numpy as np
 
 from kernelite.expansion import KernelExpansion
 from kernelite.head import TransformHead
-from kernelite.sources.sklearn_common import feature_names, named_kernel, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_pca"]
 
@@ -57,11 +57,4 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
         mean * A.sum(axis=0) - np.asarray(means, dtype=np.float64) @ A,
         **kernel.fields(),
     )
-    return Source(
-        expansion,
-        TransformHead(expansion.n_outputs),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model),
-    )
+    return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))

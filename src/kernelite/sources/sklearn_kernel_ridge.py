@@ -8,8 +8,8 @@ import numpy as np
 
 from kernelite.expansion import KernelExpansion
 from kernelite.head import RegressorHead
-from kernelite.sources.sklearn_common import feature_names, named_kernel, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_ridge"]
 
@@ -41,11 +41,4 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
     coefficients = duals.reshape(len(duals), -1)
     k = coefficients.shape[1]
     expansion = KernelExpansion(model.X_fit_, coefficients, np.zeros(k), **kernel.fields())
-    return Source(
-        expansion,
-        RegressorHead(k, value_shape=targets),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model),
-    )
+    return sklearn_source(model, type_name, expansion, RegressorHead(k, value_shape=targets))

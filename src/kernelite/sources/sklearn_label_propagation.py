@@ -13,8 +13,8 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ArgmaxHead
-from kernelite.sources.sklearn_common import feature_names, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_label_propagation"]
 
@@ -49,11 +49,5 @@ def read_label_propagation(model: Any, type_name: str, /) -> Source:
     distributions = np.asarray(model.label_distributions_, dtype=np.float64)
     k = distributions.shape[1]
     expansion = KernelExpansion(model.X_, distributions, np.zeros(k), gamma=float(model.gamma))
-    return Source(
-        expansion,
-        ArgmaxHead(np.array(model.classes_), shares=True),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model),
-    )
+    head = ArgmaxHead(np.array(model.classes_), shares=True)
+    return sklearn_source(model, type_name, expansion, head)

@@ -12,8 +12,8 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import TransformHead
-from kernelite.sources.sklearn_common import feature_names, named_kernel, require_fitted
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["fold_linear", "nystroem_expansion", "read_nystroem"]
 
@@ -101,11 +101,4 @@ def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Source:
     'scikit-learn Nystroem, 2 support vectors, gamma 0.5'
     """
     expansion = nystroem_expansion(model, type_name)
-    return Source(
-        expansion,
-        TransformHead(expansion.n_outputs),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        feature_names(model),
-    )
+    return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))

@@ -15,7 +15,8 @@ from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
-from kernelite.sources.source import Source, describe
+from kernelite.sources.sklearn_common import require_fitted, sklearn_source
+from kernelite.sources.source import Source
 
 __all__ = ["read_svm"]
 
@@ -65,19 +66,11 @@ def read_svm(model: Any, type_name: str, /) -> Source:
         kernel=kernel,
         coef0=float(model.coef0) if kernel == "poly2" else 0.0,
     )
-    return Source(
-        expansion,
-        _head(model, type_name),
-        describe(f"scikit-learn {type_name}", expansion),
-        "scikit-learn",
-        type_name,
-        _feature_names(model),
-    )
+    return sklearn_source(model, type_name, expansion, _head(model, type_name))
 
 
 def _kernel(model: Any, type_name: str) -> Literal["rbf", "poly2"]:
-    if not hasattr(model, "support_vectors_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    require_fitted(model, "support_vectors_", type_name)
     if model.kernel == "rbf":
         return "rbf"
     if model.kernel == "poly" and model.degree == 2:
@@ -123,11 +116,6 @@ def _head(model: Any, type_name: str) -> Head:
         platt_b=np.array(b) if fitted else None,
         couple_two_classes=True,
     )
-
-
-def _feature_names(model: Any) -> tuple[str, ...] | None:
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
 
 
 def _dense(array: Any) -> FloatArray:

@@ -19,6 +19,7 @@ from kernelite.heads.target import TargetHead
 from kernelite.inputs import FloatArray
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.pipeline import scaler_map
+from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_transformed_target"]
@@ -49,8 +50,7 @@ def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegre
     """
     from kernelite.sources import read
 
-    if not hasattr(model, "regressor_"):
-        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+    require_fitted(model, "regressor_", type_name)
     source = read(model.regressor_)
     if source.head.kind != "regressor":
         raise UnsupportedModelError(f"this {type_name} holds a {source.type_name}, no regressor.")
