@@ -29,6 +29,7 @@ FORBIDDEN = {
     "model": {"sources"} | ABOVE_MODEL,
     "compiler": {"estimators", "cli"},
     "scoring": {"sources"} | ABOVE_MODEL,
+    "columnar": {"sources"} | ABOVE_MODEL,
     "dask": {"sources"} | ABOVE_MODEL,
     "spark": {"sources"} | ABOVE_MODEL,
     "ray": {"sources"} | ABOVE_MODEL,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from kernelite.columnar.files import predict_files
     from kernelite.compiler import compile
     from kernelite.engines.threads import limit_threads
     from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
@@ -33,6 +34,7 @@ _HOMES = {
     "gamma_max": "kernelite.gamma",
     "limit_threads": "kernelite.engines.threads",
     "load": "kernelite.formats.store",
+    "predict_files": "kernelite.columnar.files",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "gamma_max",
     "limit_threads",
     "load",
+    "predict_files",
 ]
 
 

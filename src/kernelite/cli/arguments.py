@@ -6,6 +6,7 @@ argparse turns an `ArgumentTypeError` into a usage line and exit code 2.
 from __future__ import annotations
 
 import argparse
+import csv
 import inspect
 import math
 import re
@@ -14,16 +15,21 @@ from typing import Any
 from kernelite.formats.numbers import BadNumber, parse_float
 
 __all__ = [
+    "add_column_options",
     "add_compile_options",
     "add_data_options",
     "add_json",
     "add_pickle",
+    "column_list",
     "compile_options",
     "data_options",
     "grid",
     "positive",
     "whole",
 ]
+
+COLUMNAR = ("parquet", "arrow", "csv")
+"""Formats that pyarrow reads; `csv` is columns with names, `delimited` a table of numbers."""
 
 _BYTES = re.compile(r"([0-9]+)\s*(k|m|g)?i?b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -100,12 +106,13 @@ def add_pickle(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser, *, columnar: bool = False) -> None:
     """How a data file is read, where its name and content do not tell."""
-    group = parser.add_argument_group("data files (LIBSVM text, CSV, TSV, .npy, .npz)")
+    more = ", Parquet, Arrow, Feather" if columnar else ""
+    group = parser.add_argument_group(f"data files (LIBSVM text, CSV, TSV, .npy, .npz{more})")
     group.add_argument(
         "--data-format",
-        choices=("libsvm", "delimited", "npy", "npz"),
+        choices=(*("libsvm", "delimited", "npy", "npz"), *(COLUMNAR if columnar else ())),
         help="by default told by the name, then by the content",
     )
     group.add_argument(
@@ -137,6 +144,33 @@ def data_options(args: argparse.Namespace) -> dict[str, Any]:
     if args.label_column is not None:
         given["label_column"] = None if args.label_column == "none" else args.label_column
     return given
+
+
+def add_column_options(parser: argparse.ArgumentParser) -> Any:
+    """Which columns are features; gives the group, for options of the verb's own."""
+    group = parser.add_argument_group("columns of Parquet, Arrow, Feather and CSV (extra `arrow`)")
+    group.add_argument(
+        "--columns",
+        metavar="NAMES",
+        type=column_list,
+        help="features in the model's order: names or ranges with commas between them, such as "
+        "age,x1:x9; by default those that the model was fitted on, else all numeric columns",
+    )
+    return group
+
+
+def column_list(text: str) -> list[str]:
+    """Names with commas between them, in quotes where they hold one.
+
+    Examples
+    --------
+    >>> column_list('age,"height, cm",x1:x9')
+    ['age', 'height, cm', 'x1:x9']
+    """
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    if not names or not all(names):
+        raise argparse.ArgumentTypeError(f"`{text}` should be names such as `a,b,c`")
+    return names
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelite.cli.arguments import (
+    COLUMNAR,
+    add_column_options,
     add_compile_options,
     add_data_options,
     add_json,
@@ -26,6 +28,7 @@ EXAMPLES = """\
 examples:
   kernelite compile svm.model -o svm.kernelite
   kernelite compile svm.model.bz2 -o svm.kernelite --sample train.svm
+  kernelite compile svm.model -o svm.kernelite --sample train.parquet --columns x1:x22
   kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
   kernelite compile svm.model -o svm.approx --format approxsvm
   kernelite compile svm.model -o svm.kernelite --range train.range
@@ -39,7 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="LIBSVM model, plain, .gz or .bz2")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file to write")
     parser.add_argument(
-        "--sample", metavar="DATA", help="rows like those to come; labels are not looked at"
+        "--sample",
+        metavar="DATA",
+        help="rows like those to come, a file or a folder of columnar files; labels are not "
+        "looked at",
     )
     parser.add_argument(
         "--range",
@@ -57,7 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pickle(parser)
     add_json(parser)
     add_compile_options(parser)
-    add_data_options(parser)
+    add_data_options(parser, columnar=True)
+    add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,12 +95,54 @@ def run(args: argparse.Namespace) -> int:
 
 def _sample(args: argparse.Namespace, source: Source) -> Any:
     if args.sample is None:
+        if args.columns is not None:
+            args.usage_error("argument --columns: there is no --sample to take them from")
         return None
+    if _is_columnar(args):
+        return _columns(args, source)
     from kernelite.formats.data import read_data
 
     data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
     rows, _ = data.fit_width(source.n_features)
     return rows
+
+
+def _is_columnar(args: argparse.Namespace) -> bool:
+    """By the format or the name; CSV is a plain table of numbers unless --columns says more."""
+    from kernelite.columnar.formats import format_of
+
+    if args.data_format is not None:
+        columnar = args.data_format in COLUMNAR
+    else:
+        format = format_of(args.sample)
+        columnar = os.path.isdir(args.sample) or format in ("parquet", "arrow")
+        columnar = columnar or (format == "csv" and args.columns is not None)
+    if args.columns is not None and not columnar:
+        args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
+    return columnar
+
+
+def _columns(args: argparse.Namespace, source: Source) -> Any:
+    from kernelite.columnar.reading import TextOptions
+    from kernelite.columnar.sample import read_rows
+
+    label = "auto" if args.label_column is None else args.label_column
+    return read_rows(
+        _Features(source.n_features, source, source.head),
+        args.sample,
+        columns=args.columns,
+        format=args.data_format,
+        label=None if label == "none" else label,
+        text=TextOptions(args.delimiter, args.header),
+    )
+
+
+class _Features(NamedTuple):
+    """What of a source tells its columns, under the names that a compiled model has for it."""
+
+    n_features_in_: int
+    origin: Any
+    head: Any
 
 
 def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
 from kernelite.cli.console import note, print_json
+from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
 from kernelite.progress import Progress
 
 if TYPE_CHECKING:
@@ -24,19 +25,26 @@ examples:
   kernelite predict test.csv.gz svm.kernelite - --label-column target | head
   kernelite predict -b 1 test.svm svm.kernelite probabilities.txt
   kernelite predict --exact test.svm svm.model labels.txt
+  kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
+  kernelite predict rows.csv svm.kernelite scored.csv --columns x1:x22 --keep-all
+  kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
 
 OUTPUT has one line a row: the label, or the value of a regressor. With -b 1 it begins with a line
 `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error are
 printed as svm-predict does when DATA has labels.
+
+Parquet, Arrow and Feather files, folders of them, and CSV whose OUTPUT is one of these give
+columns instead: what --id or --keep-all keeps, then label (or prediction), and as asked
+probability_CLASS, score and decided. A folder gives a folder, with a file for each.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("data", metavar="DATA", help="data file")
+    parser.add_argument("data", metavar="DATA", help="data file, or a folder of columnar files")
     parser.add_argument("model", metavar="MODEL", help="compiled model; with --exact, LIBSVM model")
-    parser.add_argument("output", metavar="OUTPUT", help="file to write; - is stdout")
+    parser.add_argument("output", metavar="OUTPUT", help="file or folder to write; - is stdout")
     parser.add_argument(
         "-b",
         dest="probability",
@@ -54,7 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     add_pickle(parser)
     add_json(parser)
-    add_data_options(parser)
+    add_data_options(parser, columnar=True)
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,15 +73,27 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.engines.threads import limit_threads
 
     with limit_threads(args.threads):
-        return _predict(args)
+        return _predict_columns(args) if is_columnar(args) else _predict(args)
+
+
+def _predict_columns(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from kernelite.cli.models import check_output, predictor
+
+    check_output(args.output, args.data, args.model)
+    model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
+    answerer, metric, done = predict_columns(args, model)
+    _report(args, answerer, metric, {"files": [asdict(file) for file in done.files]})
+    return 0
 
 
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answerer
     from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output, predictor
-    from kernelite.cli.overlap import read_ahead
     from kernelite.formats.data import iter_data
+    from kernelite.overlap import read_ahead
 
     check_output(args.output, args.data, args.model)
     model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
@@ -104,9 +125,14 @@ def output(name: str) -> Iterator[IO[str]]:
         yield file
 
 
-def _report(args: argparse.Namespace, answerer: Answerer, metric: Metric | None) -> None:
+def _report(
+    args: argparse.Namespace,
+    answerer: Answerer,
+    metric: Metric | None,
+    more: dict[str, Any] | None = None,
+) -> None:
     if args.json:
-        summary: dict[str, Any] = {"output": args.output, **answerer.summary()}
+        summary: dict[str, Any] = {"output": args.output, **answerer.summary(), **(more or {})}
         print_json(summary | (metric.summary() if metric else {}))
         return
     # svm-predict's lines belong to stdout, unless the predictions are there.

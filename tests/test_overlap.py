@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernelite.cli.overlap import read_ahead
+from kernelite.overlap import read_ahead
 
 
 def test_order_is_kept() -> None:

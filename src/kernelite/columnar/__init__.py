@@ -1,0 +1,1 @@
+"""Columnar files (Parquet, Arrow, CSV) through pyarrow: rows in, the same rows with answers out."""

@@ -1,0 +1,74 @@
+"""Parquet: row groups are read one by one, and each in batches, so its size does not matter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kernelite.columnar.faults import Part, naming_file, reason_of
+from kernelite.columnar.library import arrow
+from kernelite.columnar.reading import batch_rows
+from kernelite.engines.threads import thread_count
+from kernelite.errors import FileFormatError
+from kernelite.formats.numbers import quote
+
+__all__ = ["ParquetSource"]
+
+BUFFER = 1 << 20  # bytes of a column that are read ahead; without it, whole column chunks are
+
+
+class ParquetSource:
+    """An open Parquet file; see `kernelite.columnar.reading.ColumnarFile`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        parquet = arrow("parquet")
+        with naming_file(self.path):
+            self._file = parquet.ParquetFile(
+                self.path, buffer_size=BUFFER, page_checksum_verification=True
+            )
+            self.schema: Any = self._file.schema_arrow
+            self.n_rows: int | None = self._file.metadata.num_rows
+
+    def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
+        """The file's own types."""
+        return arrow().schema([self.schema.field(name) for name in columns])
+
+    def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
+        """The rows of one row group after the other."""
+        first_row, count = 0, self._file.num_row_groups
+        for group in range(count):
+            where = f"row group {group + 1} of {count}"
+            try:
+                with naming_file(self.path, where):
+                    for batch in self._batches(group, columns):
+                        batch.validate(full=True)
+                        yield Part(batch, where, first_row)
+                        first_row += batch.num_rows
+            except FileFormatError:
+                self._name_column(group, columns, where)
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
+        return self._file.iter_batches(
+            batch_size=batch_rows(len(columns)),
+            row_groups=[group],
+            columns=list(columns),
+            use_threads=thread_count() > 1,
+        )
+
+    def _name_column(self, group: int, columns: Sequence[str], where: str) -> None:
+        """Find the column at fault, which pyarrow does not say, by reading each alone."""
+        for name in columns:
+            try:
+                for batch in self._batches(group, [name]):
+                    batch.validate(full=True)
+            except Exception as error:
+                raise FileFormatError(
+                    self.path, f"{where}, column {quote(name)}: cannot be read ({reason_of(error)})"
+                ) from None

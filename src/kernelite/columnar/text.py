@@ -1,0 +1,111 @@
+"""CSV: delimiter and header as for other text files, numbers by pyarrow, correctly rounded.
+
+Columns that are asked for as numbers are doubles from the first row to the last; the others have
+the type that the first rows show, or stay text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from kernelite.columnar.faults import Part, csv_problem, naming_file
+from kernelite.columnar.library import arrow
+from kernelite.columnar.reading import TextOptions, batch_rows
+from kernelite.engines.threads import thread_count
+from kernelite.errors import FileFormatError
+from kernelite.formats.layout import Layout, data_lines, find_layout
+from kernelite.formats.lines import Lines
+
+__all__ = ["TextSource"]
+
+BLOCK = 4 << 20  # bytes of text that become one batch
+
+
+class TextSource:
+    """An open CSV file; see `kernelite.columnar.reading.ColumnarFile`."""
+
+    def __init__(self, path: str | os.PathLike[str], options: TextOptions) -> None:
+        self.path = os.fspath(path)
+        self._options = options
+        arrow("csv")
+        self._layout, self._compression = self._look()
+        self.n_rows: int | None = None
+        with naming_file(self.path):
+            reader = self._open(None, {})
+            self.schema: Any = reader.schema
+            reader.close()
+
+    def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
+        """Doubles for `numbers`; for the others text, or what the first rows show."""
+        return arrow().schema(self._types(columns, numbers))
+
+    def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
+        """The rows of one block of text after the other."""
+        types, most = self._types(columns, numbers), batch_rows(len(columns))
+        first_row = 0
+        with naming_file(self.path):
+            try:
+                with self._open(list(columns), types) as reader:
+                    for batch in reader:
+                        for start in range(0, batch.num_rows, most):
+                            yield Part(batch.slice(start, most), "", first_row + start)
+                        first_row += batch.num_rows
+            except arrow().ArrowInvalid as error:
+                problem = csv_problem(error, self.schema.names)
+                if problem is None:
+                    raise
+                raise FileFormatError(self.path, problem) from None
+
+    def close(self) -> None:
+        """Nothing is held open between calls."""
+
+    def _types(self, columns: Sequence[str], numbers: Sequence[str]) -> dict[str, Any]:
+        library = arrow()
+        types = {name: self.schema.field(name).type for name in columns}
+        for name, kind in types.items():
+            if name in numbers:
+                types[name] = library.float64()
+            elif self._options.verbatim or library.types.is_null(kind):
+                types[name] = library.string()
+        return types
+
+    def _look(self) -> tuple[Layout, str | None]:
+        with Lines(self.path) as lines:
+            first = list(islice(data_lines(lines), 2))
+            compression = lines.compression
+        if not first:
+            raise FileFormatError(self.path, "there is no line with data")
+        layout = self._layout_of(first, self._options.delimiter)
+        if layout.delimiter == " " and self._options.delimiter is None:  # within a name or a text
+            layout = self._layout_of(first, ",")
+        return layout, compression
+
+    def _layout_of(self, lines: list[tuple[int, str]], delimiter: str | None) -> Layout:
+        header = self._options.header
+        return find_layout(
+            lines,
+            path=self.path,
+            delimiter=delimiter,
+            header="auto" if header is None else header,
+            label_column=None,
+        )
+
+    def _open(self, columns: list[str] | None, types: dict[str, Any]) -> Any:
+        csv, layout = arrow("csv"), self._layout
+        source = arrow().input_stream(
+            self.path, compression={"gzip": "gzip", "bzip2": "bz2"}.get(self._compression or "")
+        )
+        return csv.open_csv(
+            source,
+            read_options=csv.ReadOptions(
+                use_threads=thread_count() > 1,
+                block_size=BLOCK,
+                skip_rows=layout.line - 1,
+                autogenerate_column_names=layout.names is None,
+            ),
+            parse_options=csv.ParseOptions(delimiter=layout.delimiter),
+            convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
+        )

@@ -1,0 +1,254 @@
+"""`kernelite predict` and `compile --sample` on Parquet, Arrow and CSV."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+import kernelite as kl
+from tests.cli.test_subprocess import COMMAND, ENVIRONMENT, run
+
+NAMES = list("abcd")
+
+
+@pytest.fixture
+def table(toys) -> pa.Table:
+    columns = {name: toys.X_test[:, i] for i, name in enumerate(NAMES)}
+    return pa.table({"id": np.arange(75), **columns, "target": toys.y_test})
+
+
+@pytest.fixture
+def data(table, tmp_path):
+    """A Parquet file in an own folder."""
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "rows.parquet"
+    parquet.write_table(table, path, row_group_size=20)
+    return path
+
+
+def test_labels_beside_an_id(data, toys, compiled, good, tmp_path) -> None:
+    out = tmp_path / "out.parquet"
+    ran = good("predict", data, compiled / "svc.kernelite", out, "--id", "id")
+    found = parquet.read_table(out)
+    assert found.column_names == ["id", "label"]
+    assert found["id"].to_pylist() == list(range(75))
+    expected = toys.svc.predict(toys.X_test)
+    np.testing.assert_array_equal(found["label"].to_numpy(), expected)
+    right = int((expected == toys.y_test).sum())
+    assert ran.out == f"Accuracy = {100 * right / 75:g}% ({right}/75) (classification)\n"
+    assert ran.err.startswith("75 rows decided: ")
+
+
+def test_the_same_labels_as_from_libsvm_text(data, toys, compiled, good, tmp_path) -> None:
+    for name in ("svc", "svr", "one_class", "binary"):
+        model, out = compiled / f"{name}.kernelite", tmp_path / "out.csv"
+        plain = good("predict", toys.path("test.svm"), model, "-", "-q").out.split()
+        good("predict", data, model, out, "--columns", "a:d")
+        (header, *lines) = out.read_text().split()
+        assert header == ("prediction" if name == "svr" else "label")
+        assert [float(line) for line in lines] == [float(line) for line in plain]
+
+
+def test_appended_columns(data, compiled, good, tmp_path) -> None:
+    out = tmp_path / "out.feather"
+    good(
+        *("predict", "-b", "1", data, compiled / "platt.kernelite", out, "--keep-all"),
+        *("--columns", "a:d", "--scores", "--decided", "--prefix", "svm_"),
+    )
+    found = feather.read_table(out)
+    assert found.column_names == [
+        *("id", *NAMES, "target", "svm_label"),
+        *(f"svm_probability_{i}" for i in range(3)),
+        *(f"svm_score_{pair}" for pair in ("0_vs_1", "0_vs_2", "1_vs_2")),  # LIBSVM's
+        "svm_decided",
+    ]
+    chances = np.column_stack([found[f"svm_probability_{i}"].to_numpy() for i in range(3)])
+    np.testing.assert_array_equal(found["svm_label"].to_numpy(), chances.argmax(axis=1))
+
+
+def test_probabilities_that_are_not_there(data, compiled, kernelite, tmp_path) -> None:
+    out = tmp_path / "out.csv"
+    ran = kernelite("predict", "-b", "1", data, compiled / "svc.kernelite", out)
+    assert (ran.code, "trained without them" in ran.err) == (1, True)
+    ran = kernelite("predict", data, compiled / "svr.kernelite", out, "--decided")
+    assert (ran.code, "has no output 'decided'" in ran.err) == (1, True)
+    assert not out.exists()
+
+
+def test_json(data, compiled, good, tmp_path) -> None:
+    out = tmp_path / "out.parquet"
+    summary = good("predict", data, compiled / "svc.kernelite", out, "--id", "id", "--json").json
+    assert summary["files"] == [{"source": str(data), "destination": str(out), "rows": 75}]
+    assert summary["rows"] == summary["labelled"] == sum(summary["decided_by"].values()) == 75
+    assert summary["output"] == str(out)
+
+
+def test_to_stdout_as_csv(data, compiled, good) -> None:
+    command = [*COMMAND, "predict", "-q", str(data), str(compiled / "svc.kernelite"), "-"]
+    ran = subprocess.run(
+        [*command, "--id", "id"], capture_output=True, text=True, env=ENVIRONMENT, timeout=120
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines()[:2] == ["id,label", "0,0"]
+    assert len(ran.stdout.splitlines()) == 76
+
+
+def test_a_folder(data, table, compiled, kernelite, good, tmp_path) -> None:
+    csv.write_csv(table, data.parent / "more.csv")
+    model, out = compiled / "svc.kernelite", tmp_path / "out"
+    options = ("--id", "id", "--output-format", "parquet")
+    summary = good("predict", data.parent, model, out, *options, "--json").json
+    assert [file["rows"] for file in summary["files"]] == [75, 75]
+    assert summary["labelled"] == 150
+    assert sorted(os.listdir(out)) == ["more.parquet", "rows.parquet"]
+    (data.parent / "bad.parquet").write_bytes(b"PAR1")
+    ran = kernelite("predict", data.parent, model, tmp_path / "again", *options)
+    assert ran.code == 1
+    assert ran.err.startswith("kernelite: error: 1 of 3 files failed, the other 2 are finished: ")
+    assert ran.err.count("\n") == 1
+    assert sorted(os.listdir(tmp_path / "again")) == ["more.parquet", "rows.parquet"]
+
+
+def test_csv_is_lines_or_columns_by_the_output(toys, compiled, good, tmp_path) -> None:
+    model = compiled / "svc.kernelite"
+    good("predict", toys.path("test.csv"), model, tmp_path / "out.txt")
+    good("predict", toys.path("test.csv"), model, tmp_path / "out.csv")
+    lines = (tmp_path / "out.txt").read_text()
+    assert (tmp_path / "out.csv").read_text() == f"label\n{lines}"
+    ran = good("predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "csv",
+               "--output-format", "csv", "--keep-all")  # fmt: skip
+    assert (tmp_path / "t").read_text().startswith("a,b,c,d,target,label\n")
+    assert ran.out.startswith("Accuracy = ")
+    ran = good(
+        "predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "delimited"
+    )
+    assert (tmp_path / "t").read_text() == lines
+
+
+def test_wrong_usage(toys, data, compiled, kernelite, tmp_path) -> None:
+    model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
+    for arguments, said in (
+        ([toys.path("test.svm"), model, out, "--id", "x"], "argument --id: DATA must be Parquet"),
+        ([toys.path("test.svm"), model, out, "--keep-all"], "argument --keep-all: DATA must"),
+        ([data, model, out, "--keep-all", "--id", "x"], "not allowed with argument"),
+        ([data, model, out, "--columns", ",a"], "should be names such as `a,b,c`"),
+        ([data, model, "-", "--json"], "argument --json"),
+    ):
+        ran = kernelite("predict", *arguments)
+        assert ran.code == 2
+        assert said in " ".join(ran.err.split())
+    assert not out.exists()
+
+
+def test_bad_input_is_one_sentence(data, table, compiled, kernelite, tmp_path) -> None:
+    model, out = compiled / "svc.kernelite", tmp_path / "out.parquet"
+    hole = table.set_column(2, "b", pa.array([*table["b"].to_pylist()[:-1], None]))
+    words = table.set_column(2, "b", pa.array(["?"] * 75))
+    for content, options, said in (
+        (
+            table,
+            [],
+            "5 numeric columns (`id`, `a`, `b`, `c`, `d`); say which to take with `--columns`",
+        ),
+        (table, ["--columns", "a:e"], "names 1 columns"),
+        (table, ["--columns", "a,b,c,e"], "there is no column `e`"),
+        (table, ["--id", "key"], "there is no column `key` to keep"),
+        (table, ["--label-column", "truth"], "there is no column `truth` with labels"),
+        (hole, ["--id", "id"], "row group 4 of 4, column `b`, row 75: the value is missing"),
+        (words, ["--columns", "a:d"], "column `b` is of type string, not numeric"),
+    ):
+        parquet.write_table(content, data, row_group_size=20)
+        ran = kernelite("predict", data, model, out, *options)
+        assert ran.code == 1
+        assert ran.err.startswith(f"kernelite: error: {data}: ")
+        assert ran.err.count("\n") == 1
+        assert said in ran.err
+        assert ran.out == ""
+    assert os.listdir(tmp_path) == ["in"]
+
+
+def test_inputs_are_not_written_over(data, compiled, kernelite) -> None:
+    before = data.read_bytes()
+    ran = kernelite("predict", data, compiled / "svc.kernelite", data)
+    assert (ran.code, "cannot be written" in ran.err) == (1, True)
+    assert data.read_bytes() == before
+
+
+def test_a_sample_for_compiling(data, table, toys, good, kernelite, tmp_path) -> None:
+    csv.write_csv(table, tmp_path / "rows.csv")
+    feather.write_feather(table, tmp_path / "rows.feather")
+    points = []
+    for sample in (data, data.parent, tmp_path / "rows.csv", tmp_path / "rows.feather"):
+        out = tmp_path / "m.kernelite"
+        options = ("--sample", sample, "--columns", "a:d", "--expansion-point", "mean")
+        good("compile", toys.path("svc.model"), "-o", out, *options)
+        points.append(kl.load(out).form.point)
+    for point in points:
+        np.testing.assert_allclose(point, toys.X_test.mean(axis=0), rtol=1e-12)
+    model = toys.path("svc.model")
+    ran = kernelite("compile", model, "-o", tmp_path / "no", "--columns", "a:d")
+    assert (ran.code, "there is no --sample" in ran.err) == (2, True)
+    ran = kernelite(
+        "compile", model, "-o", tmp_path / "no", "--sample", toys.path("test.svm"), "--columns", "a"
+    )
+    assert (ran.code, "--sample must be Parquet" in ran.err) == (2, True)
+    ran = kernelite("compile", model, "-o", tmp_path / "no", "--sample", data)
+    assert (ran.code, "say which to take with `--columns`" in ran.err) == (1, True)
+    assert not (tmp_path / "no").exists()
+
+
+def test_without_pyarrow(data, compiled, tmp_path) -> None:
+    code = "import sys; sys.modules['pyarrow'] = None; from kernelite.cli import main; exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "predict", data, compiled / "svc.kernelite", "out.parquet"],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("kernelite: error: ")
+    assert ran.stderr.endswith("pip install 'kernelite[arrow]'.\n")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("format", ["parquet", "arrow", "csv"])
+def test_a_full_disk(format, data, compiled) -> None:
+    ran = run(
+        *("predict", data, compiled / "svc.kernelite", "/dev/full", "--id", "id"),
+        *("--output-format", format),
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == "kernelite: error: No space left on device\n"
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_an_interrupt_leaves_nothing_behind(ending, table, compiled, tmp_path) -> None:
+    """Sent when the temporary file is there, so in the middle of the work."""
+    long = pa.concat_tables([table.select(NAMES)] * 8000)
+    source, out = tmp_path / "long.parquet", tmp_path / f"out{ending}"
+    parquet.write_table(long, source, row_group_size=50_000)
+    out.write_text("old\n")
+    process = subprocess.Popen(
+        [*COMMAND, "predict", source, compiled / "svc.kernelite", out, "--keep-all"],
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stderr is not None
+    while process.poll() is None and not list(tmp_path.glob(".out*.tmp")):
+        pass
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=120) == 130
+    assert process.stderr.read() == b"kernelite: interrupted\n"
+    process.stderr.close()
+    assert {path.name for path in tmp_path.iterdir()} == {source.name, out.name}
+    assert out.read_text() == "old\n"
