@@ -17,11 +17,15 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.sparse import csr_array
 
-from kernelite.approximation.cubic import packed_size
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.engines import blas, jit, jit_cubic, jit_sparse
+from kernelite.approximation.cells import Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.cubic import cubic_form, cubic_tensor
+from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
+from kernelite.engines import blas, jit, jit_sparse
 from kernelite.engines.jit_dense import dense_rows
 from kernelite.engines.threads import limit_threads, thread_count
+from kernelite.engines.tiers import CellEngine
+from kernelite.expansion import KernelExpansion
 from kernelite.formats import fast_libsvm, libsvm_data
 from kernelite.inputs import row_blocks
 
@@ -127,18 +131,21 @@ def dense(options: argparse.Namespace) -> None:
 
 
 def cubic(options: argparse.Namespace) -> None:
-    """The cubic form, by rank."""
+    """Scores of third order with their bounds, by number of features."""
     rng = np.random.default_rng(1)
-    print("cubic form; million rows a second\n    r     rows    numpy      jit   jit / numpy")
-    for rank in (8, 16, 22, 32, 48):
-        packed = rng.normal(size=(1, packed_size(rank)))
-        rows = rng.normal(size=(int(max(512, options.work / rank**3)), rank))
-        prepared = jit_cubic.prepare_cubic(packed, rank)
+    print("third order, bounded; million rows a second\n    d     rows    numpy      jit   ratio")
+    for d in (8, 16, 22, 32, 48):
+        expansion = KernelExpansion(rng.normal(size=(50, d)), rng.normal(size=50), 0.0, gamma=0.1)
+        point = np.zeros(d)
+        third = cubic_form([cubic_tensor(expansion, point, 0)], d)
+        cell = Cell(quadratic_form(expansion, point), certify(expansion, point), cubic=third)
+        rows = rng.normal(size=(int(max(512, options.work / d**3)), d))
+        ready = {name: CellEngine.prepare(cell, fused=name == "jit") for name in ("numpy", "jit")}
         runs: dict[str, Scores] = {
-            "numpy": lambda packed=packed, rows=rows: blas.cubic_values(packed, rows),
-            "jit": lambda form=prepared, rows=rows: jit_cubic.cubic_values(form, rows),
+            name: lambda engine=engine, rows=rows: engine.second(rows)[0]
+            for name, engine in ready.items()
         }
-        two_columns(f"{rank:5d} {len(rows):8d}", runs, len(rows) / 1e6, options.repeat)
+        two_columns(f"{d:5d} {len(rows):8d}", runs, len(rows) / 1e6, options.repeat)
 
 
 def sparse(options: argparse.Namespace) -> None:

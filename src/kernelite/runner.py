@@ -26,6 +26,7 @@ from kernelite.tail import PolynomialTail
 __all__ = ["Finish", "Runner"]
 
 BLOCK_ELEMENTS = 1 << 20  # numbers of one block of rows: 8 MB
+BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
 MOST_ROWS = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
@@ -89,8 +90,8 @@ class Runner:
         assert out is not None
         return out, stats
 
-    def run_one(self, row: FloatArray, settles: Settles | None) -> FloatArray | None:
-        """Scores of a single row of shape (1, d), if the first tier settles it; else None.
+    def run_one(self, row: FloatArray, settles: Settles | None) -> tuple[FloatArray, Stats] | None:
+        """Scores of a single row of shape (1, d) and their tier, if a form settles it; else None.
 
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
@@ -98,14 +99,21 @@ class Runner:
         plain = self.input_map is None and self.front is None and self.tail is None
         if self.tiers is None or not plain or len(self.tiers.engines) > 1:
             return None
-        engine = self.tiers.engines[0].first
-        evaluated, bounds = engine.run(row, bounded=settles is not None)
-        square, form = evaluated.sq_norms[0], engine.form
+        engine = self.tiers.engines[0]
+        evaluated, bounds = engine.first.run(row, bounded=settles is not None)
+        square, form = evaluated.sq_norms[0], engine.first.form
         if settles is None:
             inside = square * (form.max_sq_norm * form.gamma**2) < 1.0 / 16.0
-            return evaluated.scores if inside else None
-        settled = square < np.inf and settles(evaluated.scores, bounds)[0]  # type: ignore[arg-type]
-        return evaluated.scores if settled else None
+            return (evaluated.scores, BY_FORM) if inside else None
+        if not square < np.inf:
+            return None
+        if settles(evaluated.scores, bounds)[0]:  # type: ignore[arg-type]
+            return evaluated.scores, BY_FORM
+        if bounds is None or not engine.cell.has_second_tier:
+            return None
+        scores, tighter = engine.second(row, evaluated)
+        settled = settles(scores, tighter)[0] and (tighter <= bounds).all()
+        return (scores, BY_SECOND) if settled else None
 
     def each(
         self, rows: Rows, answer: Callable[[FloatArray], NDArray[Any]], block: int

@@ -47,7 +47,7 @@ def second_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarra
     """Scores and bounds of a cell's second tier, for all rows."""
     engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
     evaluated, _ = engine.first.run(rows, bounded=True)
-    scores, bounds = tiers._second_tier(engine, rows, evaluated)
+    scores, bounds = engine.second(rows, evaluated)
     return scores, _known(bounds)
 
 

@@ -41,3 +41,16 @@ def test_one_bad_row_is_refused_and_one_outside_is_reported() -> None:
             fast.predict(np.full((1, 4), bad))
     with pytest.warns(OutsideValidityWarning, match="1 of 1 rows"):
         fast.predict(np.full((1, 4), 100.0))
+
+
+def test_one_row_is_counted_where_it_was_settled() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 6))
+    svc = SVC(gamma=0.04, C=10).fit(X, X[:, 0] * X[:, 1] > 0)
+    fast = kl.compile(svc, X)
+    whole = fast.predict(X, return_stats=True)[1]
+    alone = [fast.predict(row[None], return_stats=True)[1] for row in X]
+    for tier in ("form", "cubic", "exact"):
+        assert sum(getattr(stats, tier) for stats in alone) == getattr(whole, tier)
+    assert whole.form > 0
+    assert whole.cubic > 0

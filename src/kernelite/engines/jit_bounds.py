@@ -18,13 +18,21 @@ from kernelite.approximation.rounding import SAFETY, UNIT
 from kernelite.engines.jit_support import helper
 from kernelite.inputs import FloatArray
 
-__all__ = ["NO_CERTIFICATE", "JitCertificate", "bound_tile", "prepare_certificate"]
+__all__ = [
+    "NO_CERTIFICATE",
+    "JitCertificate",
+    "bound_cubic_tile",
+    "bound_tile",
+    "prepare_certificate",
+    "prepare_cubic_certificate",
+]
 
 _MARGIN = 1.0 + 1e-7
 # P(3, t) e^t / t^3 = sum_j t^j / (j + 3)!; for t < 1 the terms from the tenth on are below 1e-8
 # of the sum.
 _S0, _S1, _S2, _S3, _S4 = 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 _S5, _S6, _S7, _S8, _S9 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600
+_S10 = 1 / 6227020800
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +63,30 @@ def prepare_certificate(certificate: Certificate) -> JitCertificate:
     >>> prepare_certificate(certify(one, np.zeros(1))).numbers.shape
     (1, 8)
     """
-    rho, rounding = certificate.rho[0], certificate.rounding
+    return JitCertificate(_numbers(certificate, 2))
+
+
+def prepare_cubic_certificate(certificate: Certificate) -> JitCertificate:
+    """Pack what bounds the third-order form: as above, with rho_4 and a_3 after a_2."""
+    return JitCertificate(_numbers(certificate, 3))
+
+
+def _numbers(certificate: Certificate, degree: int) -> FloatArray:
+    rho, rounding = certificate.rho[degree - 2], certificate.rounding
     unit = SAFETY * UNIT
-    numbers = np.empty((len(rho), 8))
-    numbers[:, 0] = rho
-    numbers[:, 1:4] = unit * rounding.moments[:3].T
     squares = 8.0 + 2.0 * rounding.gamma * rounding.radius_sq
-    numbers[:, 4] = rounding.sums + rounding.per_square * squares
-    numbers[:, 5] = 2.0 * rounding.per_square
-    numbers[:, 6] = 4.0 * unit
-    numbers[:, 7] = 4.0 * unit * rounding.magnitude + rounding.underflow
-    return JitCertificate(numbers)
+    ones = np.ones(len(rho))
+    columns = np.column_stack(
+        [
+            rho,
+            unit * rounding.moments[: degree + 1].T,
+            (rounding.sums + rounding.per_square * squares) * ones,
+            2.0 * rounding.per_square * ones,
+            4.0 * unit * ones,
+            4.0 * unit * rounding.magnitude + rounding.underflow,
+        ]
+    )
+    return np.ascontiguousarray(columns)
 
 
 @helper
@@ -105,6 +126,39 @@ def bound_tile(
         amplitude = E * (a0 + a1 * np.sqrt(square) + a2 * square)
         grown = (at_zero + growth * exponent) * amplitude
         # E = 0: the products are 0 or in the absolute term, whatever overflowed beside it.
+        far = E == 0.0
+        remainder = rho if far else remainder
+        grown = 0.0 if far else grown
+        bounds[r] = _MARGIN * (remainder + grown + relative * abs(scores[r]) + absolute)
+
+
+@helper
+def bound_cubic_tile(
+    sq_norms: FloatArray,
+    exponentials: FloatArray,
+    scores: FloatArray,
+    gamma: float,
+    numbers: FloatArray,
+    width: int,
+    bounds: FloatArray,
+) -> None:
+    """As `bound_tile`, of the third-order form: rho_4 sqrt(P(4, 2 gamma |u|^2)) + rounding."""
+    rho, a0, a1, a2, a3 = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    at_zero, growth, relative, absolute = numbers[5], numbers[6], numbers[7], numbers[8]
+    for r in range(width):
+        square, E = sq_norms[r], exponentials[r]
+        exponent = gamma * square
+        t, E2 = 2.0 * exponent, E * E
+        series = _S7 + t * (_S8 + t * (_S9 + t * _S10))
+        series = _S4 + t * (_S5 + t * (_S6 + t * series))
+        series = _S1 + t * (_S2 + t * (_S3 + t * series))
+        near = t < 1.0
+        head = 1.0 + t * (1.0 + t * (0.5 + t * _S0))
+        root = np.sqrt(series * E2 if near else 1.0 - E2 * head)
+        remainder = rho * (t * t * root if near else root)
+        norm = np.sqrt(square)
+        amplitude = E * (a0 + a1 * norm + square * (a2 + a3 * norm))
+        grown = (at_zero + growth * exponent) * amplitude
         far = E == 0.0
         remainder = rho if far else remainder
         grown = 0.0 if far else grown

@@ -1,9 +1,9 @@
-"""Symmetric cubic forms over tiles of rows: quadratic forms of corners, each times one feature.
+"""Symmetric cubic forms over a tile of rows: quadratic forms of corners, each times one feature.
 
     T(u, u, u) = sum_{a <= b <= c} t_abc u_a u_b u_c = sum_a u_a q_a(u_a, ..., u_r)
 
-In: coefficients packed in the order of (a, b, c), multiplicities folded in, and rows (m, r).
-Out: values of shape (m, k). Twin: `blas.cubic_values`.
+In: coefficients packed in the order of (a, b, c), multiplicities folded in. Twin:
+`blas.cubic_values`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.engines.jit_blocks import add_triangle, triangle_blocks
-from kernelite.engines.jit_support import array_type, kernel
-from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, load_tile
-from kernelite.engines.threads import for_each_chunk
+from kernelite.engines.jit_support import helper
+from kernelite.engines.jit_tiles import CHUNK_WORK, TILE
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitCubic", "cubic_values", "prepare_cubic"]
+__all__ = ["CORNER_ROOM", "JitCubic", "add_cubic", "prepare_cubic"]
+
+CORNER_ROOM = 3  # corners start at any feature, so up to three zeros stand behind the last one
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,50 +71,21 @@ def prepare_cubic(packed: FloatArray, rank: int, point: FloatArray | None = None
     return JitCubic(np.zeros(rank) if point is None else np.ascontiguousarray(point), blocks)
 
 
-def cubic_values(form: JitCubic, rows: FloatArray) -> FloatArray:
-    """T(u, u, u) of each row and output, shape (m, k), u = row - point.
-
-    Parameters
-    ----------
-    form : JitCubic
-    rows : ndarray of shape (m, r)
-        C-contiguous float64.
-
-    Examples
-    --------
-    >>> cubic_values(prepare_cubic(np.array([[2.0]]), 1), np.array([[3.0], [1.0]]))
-    array([[54.],
-           [ 2.]])
-    """
-    out = np.empty((len(rows), len(form.blocks)))
-
-    def part(block: slice) -> None:
-        _cubic_kernel(rows[block], form.point, form.blocks, out[block])
-
-    for_each_chunk(part, len(rows), form.chunk)
-    return out
-
-
-@kernel(array_type(2), array_type(1), array_type(3), array_type(2, writable=True))
-def _cubic_kernel(rows: FloatArray, point: FloatArray, blocks: FloatArray, out: FloatArray) -> None:
-    m, rank = rows.shape
-    # Corners start at any feature, so up to three zeros stand behind the last one.
-    room = aligned((rank + 5) * TILE).reshape(rank + 5, TILE)
-    room[:] = 0.0
-    tile, q, total = room[: rank + 3], room[rank + 3], room[rank + 4]
-    no_linear = np.zeros(rank + 3)
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
-        width = (count + 7) // 8 * 8
-        load_tile(rows, start, count, point, tile)
-        for j in range(blocks.shape[0]):
-            total[:width] = 0.0
-            first = 0
-            for a in range(rank):
-                stop = a + (rank - a + 3) // 4 * 4
-                q[:width] = 0.0
-                first += add_triangle(tile[a:stop], width, blocks[j, first:], no_linear, q)
-                for r in range(width):
-                    total[r] += tile[a, r] * q[r]
-            for r in range(count):
-                out[start + r, j] = total[r]
+@helper
+def add_cubic(
+    tile: FloatArray,
+    rank: int,
+    width: int,
+    blocks: FloatArray,
+    no_linear: FloatArray,
+    q: FloatArray,
+    total: FloatArray,
+) -> None:
+    """total[r] += T(u, u, u) for the rows of a tile with CORNER_ROOM zeros behind its features."""
+    first = 0
+    for a in range(rank):
+        stop = a + (rank - a + 3) // 4 * 4
+        q[:width] = 0.0
+        first += add_triangle(tile[a:stop], width, blocks[first:], no_linear, q)
+        for r in range(width):
+            total[r] += tile[a, r] * q[r]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.forms import FormEngine, form_bounds
@@ -59,12 +60,12 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class CellEngine:
-    """A cell's first tier, and what its second tier may use: the full form, the third order."""
+    """A cell's first tier, and its second: the full form, or all up to the third order fused."""
 
     cell: Cell
     first: FormEngine
     full: FormEngine | None
-    third: Callable[[FloatArray], FloatArray] | None
+    third: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None
 
     @classmethod
     def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
@@ -72,9 +73,46 @@ class CellEngine:
         full = third = None
         if cell.full is not None:
             full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
-        if isinstance(cell.cubic, CubicForm):
-            third = _cubic_engine(cell.cubic, fused)
+        if fused and isinstance(cell.cubic, CubicForm) and jit_available():
+            third = _third_engine(cell)
         return cls(cell, FormEngine.prepare(cell, fused=fused), full, third)
+
+    def second(
+        self, rows: FloatArray, evaluated: Evaluated | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds of the second tier, as far as the cell has it.
+
+        The untruncated form; with it the third order, evaluated or bounded along each row's
+        direction. `evaluated` is what the first tier found.
+        """
+        if self.third is not None:
+            return self.third(rows)
+        cell, form = self.cell, self.cell.form
+        certificate, cubic = cell.certificate, cell.cubic
+        assert certificate is not None
+        if self.full is not None:
+            evaluated, bounds = self.full.run(rows, bounded=cubic is None)
+            form = self.full.form
+            if bounds is not None:
+                return evaluated.scores, bounds
+        elif evaluated is None:
+            evaluated, _ = self.first.run(rows, bounded=False)
+        assert cubic is not None
+        with np.errstate(over="ignore", under="ignore"):
+            U = rows - form.point
+            damping = np.exp(-form.gamma * evaluated.sq_norms)
+        if not isinstance(cubic, CubicForm):
+            bounds = form_bounds(form, certificate, evaluated, degree=3)
+            return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = U if cubic.basis is None else U @ cubic.basis
+            third = cubic_values(cubic.packed, Y)
+            third *= damping[:, None]
+            norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
+        third[damping == 0.0] = 0.0
+        evaluated = evaluated._replace(scores=evaluated.scores + third)
+        bounds = form_bounds(form, certificate, evaluated, degree=3)
+        return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +133,15 @@ class Tiers:
         return len(self.engines) == 1 and self.engines[0].first.takes_sparse(rows)
 
 
-def _cubic_engine(cubic: CubicForm, fused: bool) -> Callable[[FloatArray], FloatArray]:
-    if not (fused and jit_available()):
-        return lambda Y: cubic_values(cubic.packed, Y)
-    from kernelite.engines import jit_cubic
+def _third_engine(cell: Cell) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None:
+    form = cell.form if cell.full is None else cell.full
+    if not isinstance(form, QuadraticForm) or cell.certificate is None:
+        return None
+    assert isinstance(cell.cubic, CubicForm)
+    from kernelite.engines import jit_third
 
-    prepared = jit_cubic.prepare_cubic(cubic.packed, cubic.rank)
-    return lambda Y: jit_cubic.cubic_values(prepared, Y)
+    prepared = jit_third.prepare(form, cell.cubic, cell.certificate)
+    return lambda rows: jit_third.scores(prepared, rows)
 
 
 def evaluate(
@@ -209,42 +249,8 @@ def _try_second_tier(
         dense = rows[still]
         kept = None if evaluated.kept is None else evaluated.kept[still]
         part = Evaluated(evaluated.scores[still], evaluated.sq_norms[still], kept)
-    better = _second_tier(engine, dense, part)
+    better = engine.second(dense, part)
     # Not where its bound is the looser one: `error_bound` promises the first tier's.
     done = settled(*better) & (better[1] <= bounds[still]).all(axis=1)
     evaluated.scores[still[done]], bounds[still[done]] = better[0][done], better[1][done]
     tier[still[done]] = CUBIC
-
-
-def _second_tier(
-    engine: CellEngine, rows: FloatArray, evaluated: Evaluated
-) -> tuple[FloatArray, FloatArray]:
-    """Scores and bounds from the untruncated form and the third order, as far as the cell has them.
-
-    The third order is evaluated, or bounded along each row's direction.
-    """
-    cell, form = engine.cell, engine.cell.form
-    certificate, cubic = cell.certificate, cell.cubic
-    assert certificate is not None
-    if engine.full is not None:
-        evaluated, bounds = engine.full.run(rows, bounded=cubic is None)
-        form = engine.full.form
-        if bounds is not None:
-            return evaluated.scores, bounds
-    assert cubic is not None
-    with np.errstate(over="ignore", under="ignore"):
-        U = rows - form.point
-        damping = np.exp(-form.gamma * evaluated.sq_norms)
-    if not isinstance(cubic, CubicForm):
-        bounds = form_bounds(form, certificate, evaluated, degree=3)
-        return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
-    assert engine.third is not None
-    with np.errstate(over="ignore", invalid="ignore"):
-        Y = U if cubic.basis is None else U @ cubic.basis
-        third = engine.third(Y)
-        third *= damping[:, None]
-        norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
-    third[damping == 0.0] = 0.0
-    evaluated = evaluated._replace(scores=evaluated.scores + third)
-    bounds = form_bounds(form, certificate, evaluated, degree=3)
-    return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)

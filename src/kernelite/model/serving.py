@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "part_rows", "placed", "rows_for", "rule_of"]
 
-ONE_ROW = Stats(rows=1, form=1)
-
 
 def answer(
     model: ModelFields,
@@ -38,9 +36,9 @@ def answer(
     rule = rule_of(model, settles)
     plain = type(X) is np.ndarray and beyond is None and model.front is None
     if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
-        scores = model._runner.run_one(X, rule)
-        if scores is not None:
-            return finish(scores), ONE_ROW
+        found = model._runner.run_one(X, rule)
+        if found is not None:
+            return finish(found[0]), found[1]
     rows, runner = placed(model, X, beyond)
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":
