@@ -143,8 +143,17 @@ class Runner:
         return part if self.tiers is not None else dense_block(part, slice(None))
 
     def _blocks(self, rows: Rows) -> list[slice]:
-        block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
+        # Of scores and bounds there are several copies at a time.
+        width = max(rows.shape[1], 4 * self.n_outputs, 1)
+        block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // width))
         return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        if self.exact is not None:
+            return self.exact.expansion.n_outputs
+        return 1 if self.tiers is None else self.tiers.approximation.form.n_outputs
 
     def outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
         """Scores, bounds and tiers of a block."""
@@ -205,7 +214,8 @@ def _count(outcome: Outcome, settles: Settles | None) -> Stats:
     exact = outcome.tier == EXACT
     undecidable = 0
     if settles is not None and outcome.bounds is not None and exact.any():
-        settled = settles(outcome.scores[exact], outcome.bounds[exact])
+        some = slice(None) if exact.all() else exact  # a view where that will do
+        settled = settles(outcome.scores[some], outcome.bounds[some])
         undecidable = int(np.count_nonzero(~settled))
     return Stats(
         rows=len(outcome.tier),

@@ -28,6 +28,8 @@ from kernelite.inputs import FloatArray, row_blocks
 __all__ = ["ExactEngine"]
 
 ROWS, CENTERS = 128, 512  # a tile of kernel values: half a megabyte, in a core's own cache
+MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
+TALL = 4  # which goes faster in taller tiles
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 SURELY = 1e-9  # more than any norm errs by, relatively
@@ -108,38 +110,42 @@ class ExactEngine:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
-                sums = self._powers(U) if polynomial else self._sums(U, squares[block])
-                scores[block] = sums + self.expansion.intercept
+                sums = scores[block]
+                sums[:] = 0.0
+                if polynomial:
+                    self._add_powers(U, sums)
+                else:
+                    self._add_sums(U, squares[block], sums)
+                sums += self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
-        chunk = max(1, min(ROWS, -(-m // thread_count())))
+        tall = ROWS * TALL if k >= MANY_OUTPUTS else ROWS
+        chunk = max(1, min(tall, -(-m // thread_count())))
         with single_threaded_blas():
             for_each_chunk(part, m, chunk)
         if not (polynomial or self.by_differences):
-            scores[~(self._nearest(squares) < UNDERFLOWS)] = self.expansion.intercept
-        return scores, self._bound(squares, scores)
+            far = ~(self._nearest(squares) < UNDERFLOWS)
+            if far.any():
+                scores[far] = self.expansion.intercept
+        return scores, self._bound(squares)
 
     def run_bound(self, rows: FloatArray) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""
         with np.errstate(over="ignore"):
             U = rows - self.point
-            squares = np.einsum("ij,ij->i", U, U)
-            # |f| <= |b| + |A|_1 stands in for the score.
-            size = self._size(squares) if self.expansion.kernel == "poly2" else self.weight[None, :]
-            return self._bound(squares, np.abs(self.expansion.intercept) + size)
+            return self._bound(np.einsum("ij,ij->i", U, U))
 
-    def _sums(self, U: FloatArray, squares: FloatArray) -> FloatArray:
-        """sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""
+    def _add_sums(self, U: FloatArray, squares: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""
         m, gamma = len(U), self.expansion.gamma
-        sums = np.zeros((m, self.expansion.n_outputs))
         lifted = np.column_stack([U, np.ones(m), gamma * squares])
         for centers in row_blocks(len(self.centers), CENTERS):
             if self.by_differences:
                 tile = self._differences(U, centers)
             else:
                 tile = lifted @ self.factors[centers].T
-            add_kernel_sums(tile, self.expansion.coefficients[centers], sums)
-        return sums
+            coefficients, first = self.expansion.coefficients[centers], centers.start == 0
+            add_kernel_sums(tile, coefficients, sums, first=first)
 
     def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
         tile = np.zeros((len(U), centers.stop - centers.start))
@@ -150,15 +156,13 @@ class ExactEngine:
             tile -= gap * gap
         return tile
 
-    def _powers(self, rows: FloatArray) -> FloatArray:
-        """sum_i A_i (gamma x_i.z + coef0)^2 of a few rows, centers in tiles: shape (m, k)."""
+    def _add_powers(self, rows: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i (gamma x_i.z + coef0)^2, centers in tiles: shape (m, k)."""
         expansion = self.expansion
-        sums = np.zeros((len(rows), expansion.n_outputs))
         for centers in row_blocks(len(self.centers), CENTERS):
             tile = expansion.gamma * (rows @ self.centers[centers].T)
             tile += expansion.coef0
             sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
-        return sums
 
     def _nearest(self, squares: FloatArray) -> FloatArray:
         """gamma max(0, |u| - R)^2, not above the real value: shape (m,)."""
@@ -167,26 +171,29 @@ class ExactEngine:
             gap = np.maximum(gap, 0.0) * math.sqrt(self.expansion.gamma)
             return np.asarray(gap * gap * (1.0 - SURELY))
 
-    def _bound(self, squares: FloatArray, scores: FloatArray) -> FloatArray:
+    def _bound(self, squares: FloatArray) -> FloatArray:
+        """Shape (m, k). |f| <= |b| + sum_i |A_i| K_i, so that it needs no scores."""
         expansion = self.expansion
         n, d = self.centers.shape
-        lengths = min(n, CENTERS) + n / CENTERS + 64.0
+        lengths = min(n, CENTERS) + n / CENTERS + 64.0 + 8.0
+        constant = 8.0 * SAFETY * UNIT * np.abs(expansion.intercept) + self.absolute
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if expansion.kernel == "poly2":
                 # 2 (d + 2): the products, squared. 8: rows that came through a map.
-                grown = (lengths + 2 * d + 8) * self._size(squares)
-            elif self.by_differences:
-                grown = np.full((len(squares), 1), lengths + d + 8) * self.weight
+                bounds = SAFETY * UNIT * (lengths + 2 * d + 8) * self._size(squares) + constant
+                bounds[np.isnan(bounds)] = np.inf  # it overflowed: nothing is known
+                return np.asarray(bounds)
+            if self.by_differences:
+                relative = np.full(len(squares), lengths + d + 8)
             else:
                 nearest = self._nearest(squares)
                 spread = (3 * d + 16) * (self.largest + expansion.gamma * squares)
                 relative = np.exp(-nearest) * (lengths + spread)
                 relative[~(nearest < UNDERFLOWS)] = 0.0
-                grown = relative[:, None] * self.weight
-            grown = grown + 4.0 * (np.abs(expansion.intercept) + np.abs(scores))
-            bounds = SAFETY * UNIT * grown + self.absolute
-        bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
-        return np.asarray(bounds)
+            # One pass over what may be large: with many outputs this is a matter of memory.
+            bounds = np.multiply.outer(relative, SAFETY * UNIT * self.weight)
+            bounds += constant
+        return bounds
 
     def _size(self, squares: FloatArray) -> FloatArray:
         """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
@@ -206,12 +213,14 @@ class ExactEngine:
             return np.asarray(sums + TINY / UNIT * (1.0 + self.weight))
 
 
-def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:
+def add_kernel_sums(
+    tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool
+) -> None:
     """out += exp(min(tile, 0)) @ coefficients; the fused kernel does it where there is one."""
     if jit_available():
         from kernelite.engines.jit_exact import add_kernel_sums as fused
 
-        fused(tile, coefficients, out)
+        fused(tile, coefficients, out, first=first)
     else:
         np.minimum(tile, 0.0, out=tile)
         out += np.exp(tile, out=tile) @ coefficients

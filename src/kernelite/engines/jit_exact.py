@@ -19,7 +19,9 @@ __all__ = ["add_kernel_sums"]
 _LANES = 64  # sums kept apart: vectors of rows need no reordering of a single sum
 
 
-def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:
+def add_kernel_sums(
+    tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool = False
+) -> None:
     """out += exp(min(tile, 0)) @ coefficients.
 
     Parameters
@@ -28,6 +30,8 @@ def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray)
         Exponents; overwritten where there are several outputs.
     coefficients : ndarray of shape (n, k)
     out : ndarray of shape (m, k)
+    first : bool
+        Whether `out` is zero, so that the product may be written there.
 
     Examples
     --------
@@ -40,7 +44,10 @@ def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray)
         _sum_kernel(tile, coefficients, out)
     else:
         _exp_kernel(tile)
-        out += tile @ coefficients
+        if first:
+            np.matmul(tile, coefficients, out=out)
+        else:
+            out += tile @ coefficients
 
 
 @kernel(array_type(2), array_type(2), array_type(2, writable=True))
