@@ -18,7 +18,7 @@ from benchmarks.rebuild import write_data, write_model
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
 
-__all__ = ["files", "timed"]
+__all__ = ["Run", "files", "run_command", "timed"]
 
 SLOW_ROWS = 500  # rows for svm-predict, which takes a millisecond each
 TURNS = 3
@@ -43,7 +43,9 @@ sys.exit(os.waitstatus_to_exitcode(status) and 1)
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
+    """A command's time and its highest resident memory."""
+
     seconds: float
     megabytes: float
 
@@ -127,7 +129,7 @@ def timed(
     title: str, command: list[str], data: Path, rows: int, folder: Path, workload: Workload
 ) -> dict[str, Any]:
     """Run a command a few times; its best time, its memory, and its labels compared."""
-    runs = [_run(command) for _ in range(TURNS)]
+    runs = [run_command(command) for _ in range(TURNS)]
     labels = np.loadtxt(folder / "out.txt", max_rows=min(rows, len(workload.rows)), ndmin=1)
     best = min(run.seconds for run in runs)
     megabytes = data.stat().st_size / 1e6
@@ -145,7 +147,7 @@ def timed(
     }
 
 
-def _run(command: list[str]) -> _Run:
+def run_command(command: list[str]) -> Run:
     """Seconds and peak memory of a command.
 
     A child's peak begins with what its parent held when it forked, hence the small one between.
@@ -157,4 +159,4 @@ def _run(command: list[str]) -> _Run:
         last = run.stderr.strip().splitlines()[-1:]
         raise RuntimeError(f"{Path(command[0]).name} failed: {''.join(last)}")
     seconds, peak = map(float, run.stdout.split())
-    return _Run(seconds, peak * (1 if sys.platform == "darwin" else 1024) / 1e6)
+    return Run(seconds, peak * (1 if sys.platform == "darwin" else 1024) / 1e6)

@@ -133,6 +133,52 @@ def test_a_type_that_the_output_cannot_hold(tmp_path) -> None:
     assert read(tmp_path / "out.arrow")["lists"][0].as_py() == [1, 2]
 
 
+@pytest.mark.parametrize("source", [".parquet", ".arrow"])
+@pytest.mark.parametrize("target", ENDINGS)
+def test_categories_that_differ_between_batches(source, target, tmp_path) -> None:
+    kinds = [
+        pa.array([f"{i}, odd" if j % 2 else f"{i}" for j in range(part.num_rows)])
+        for i, part in enumerate(table().to_batches(max_chunksize=40))
+    ]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [*part.columns, kind.dictionary_encode()], [*part.schema.names, "k"]
+        )
+        for part, kind in zip(table().to_batches(max_chunksize=40), kinds)
+    ]
+    path, out = tmp_path / f"a{source}", tmp_path / f"out{target}"
+    if source == ".arrow":
+        with pa.ipc.new_stream(str(path), batches[0].schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    else:
+        parquet.write_table(pa.Table.from_batches(batches), path, row_group_size=40)
+    kl.predict_files(classifier(), path, out, keep=["k"])
+    expected = [cell for kind in kinds for cell in kind.to_pylist()]
+    assert [str(cell) for cell in read(out)["k"].to_pylist()] == expected
+
+
+def test_the_bar(tmp_path, monkeypatch) -> None:
+    """Rows of one file, else files and shares of them."""
+    reached: list[tuple[float | None, float]] = []
+
+    class Bar(files.Progress):
+        def reach(self, done: float) -> None:
+            reached.append((self._total, done))
+
+    monkeypatch.setattr(files, "Progress", Bar)
+    kl.predict_files(classifier(), write(table(), tmp_path / "a.parquet"), tmp_path / "out.csv")
+    assert reached == [(150, 40), (150, 80), (150, 120), (150, 150)]
+    reached.clear()
+    kl.predict_files(classifier(), tmp_path / "out.csv", tmp_path / "b.csv", columns=["0"] * 4)
+    assert reached == [(None, 150)]
+    reached.clear()
+    kl.predict_files(classifier(), folder_of(tmp_path), tmp_path / "out")
+    assert reached[0] == (3, 40 / 50)
+    assert [done for _, done in reached] == sorted(done for _, done in reached)
+    assert reached[-1] == (3, 2)  # how long an Arrow file is, it does not say
+
+
 # Folders --------------------------------------------------------------------------------------
 
 

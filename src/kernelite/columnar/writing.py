@@ -138,13 +138,25 @@ class _ParquetSink:
 
 
 class _ArrowSink:
-    """An IPC file, which is Feather of version 2 too; uncompressed, so that it can be mapped."""
+    """An IPC file, which is Feather of version 2 too; uncompressed, so that it can be mapped.
+
+    It holds one dictionary a column, while those of batches may differ: values are written out.
+    """
 
     def __init__(self, file: IO[bytes], schema: Any) -> None:
-        self._writer = arrow("ipc").new_file(file, schema)
+        fields = [
+            field.with_type(field.type.value_type) if _is_dictionary(field) else field
+            for field in schema
+        ]
+        self._schema = arrow().schema(fields)
+        self._writer = arrow("ipc").new_file(file, self._schema)
 
     def write(self, batch: Any) -> None:
-        self._writer.write_batch(batch)
+        columns = [
+            column.dictionary_decode() if _is_dictionary(column) else column
+            for column in batch.columns
+        ]
+        self._writer.write_batch(arrow().RecordBatch.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()
@@ -175,10 +187,14 @@ class _TextSink:
         self._file.flush()
 
 
+def _is_dictionary(column: Any) -> bool:
+    return bool(arrow().types.is_dictionary(column.type))
+
+
 def _needs_quotes(column: Any) -> bool:
     library, compute = arrow(), arrow("compute")
     kind = column.type
-    if library.types.is_dictionary(kind):
+    if _is_dictionary(column):
         return _needs_quotes(column.dictionary)
     if not (library.types.is_string(kind) or library.types.is_large_string(kind)):
         # Dates, lists and the like: let pyarrow decide.
