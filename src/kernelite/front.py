@@ -47,11 +47,6 @@ class Selection:
             raise InputError(f"`columns` must lie between 0 and {self.n_features - 1}.")
         object.__setattr__(self, "columns", columns)
 
-    @property
-    def n_features_out(self) -> int:
-        """The width of the rows that go out."""
-        return len(self.columns)
-
     def __call__(self, rows: Any) -> Any:
         """The selected features."""
         rows = rows if is_sparse(rows) else np.asarray(rows)

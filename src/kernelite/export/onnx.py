@@ -85,22 +85,8 @@ def to_onnx(
         X = (X - model.input_map.shift) * model.input_map.scale
     scores, bounds = _scores(selection, X, likely)
     _name_answers(selection, scores, bounds, likely)
-    inputs = [_described(graph, "X", dtype, (None, model.n_features_in_))]
-    built = onnx.helper.make_graph(
-        graph.nodes,
-        "kernelite",
-        inputs,
-        _outputs(selection, graph, likely),
-        graph.initializers,
-        doc_string=f"{model.origin.description}. {selection.promise}",
-    )
-    if built.ByteSize() > LARGEST_FILE:
-        raise UnsupportedModelError(
-            f"the graph would take {built.ByteSize() / 2**30:.1f} GB, more than an ONNX file can "
-            "hold (2 GB); export the form alone (--with-decided or --form-only)."
-        )
     proto = onnx.helper.make_model(
-        built,
+        _finished(selection, graph, likely),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="kernelite",
@@ -109,6 +95,26 @@ def to_onnx(
     onnx.helper.set_model_props(proto, _facts(selection, sample))
     onnx.checker.check_model(proto, full_check=True)
     return proto
+
+
+def _finished(selection: Selection, graph: Graph, with_probabilities: bool) -> Any:
+    """The graph with its inputs and outputs described, if it fits into a file."""
+    model = selection.model
+    finished = graph.onnx.helper.make_graph(
+        graph.nodes,
+        "kernelite",
+        [_described(graph, "X", selection.dtype, (None, model.n_features_in_))],
+        _outputs(selection, graph, with_probabilities),
+        graph.initializers,
+        doc_string=f"{model.origin.description}. {selection.promise}",
+    )
+    size = finished.ByteSize()
+    if size > LARGEST_FILE:
+        raise UnsupportedModelError(
+            f"the graph would take {size / 2**30:.1f} GB, more than an ONNX file can hold (2 GB); "
+            "export the form alone (--with-decided or --form-only)."
+        )
+    return finished
 
 
 def _scores(selection: Selection, X: Value, with_probabilities: bool) -> tuple[Value, Value | None]:

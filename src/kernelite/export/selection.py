@@ -95,7 +95,7 @@ def select(
     expansion = None if part == "approximation" else model.expansion
     if part == "all" and model.guarantee == "none":
         expansion = None
-    _check_parts(model, part, approximation, expansion)
+    _check_part(part, approximation, expansion)
     if decided:
         _check_decided(model, approximation, expansion, dtype)
     if approximation is not None and expansion is not None and dtype == "float32":
@@ -124,11 +124,8 @@ def _check_whole(model: CompiledModel) -> None:
         )
 
 
-def _check_parts(
-    model: CompiledModel,
-    part: Part,
-    approximation: Approximation | None,
-    expansion: KernelExpansion | None,
+def _check_part(
+    part: Part, approximation: Approximation | None, expansion: KernelExpansion | None
 ) -> None:
     if part == "exact" and expansion is None:
         raise UnsupportedModelError(
