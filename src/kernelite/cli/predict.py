@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
 from kernelite.cli.console import note, print_json
 from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
+from kernelite.cli.predict_dask import add_engine_options, check_engine_options
 from kernelite.progress import Progress
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ examples:
   kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
   kernelite predict rows.csv svm.kernelite scored.csv --columns x1:x22 --keep-all
   kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
+  kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
 
 OUTPUT has one line a row: the label, or the value of a regressor. With -b 1 it begins with a line
 `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error are
@@ -64,12 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_data_options(parser, columnar=True)
     add_options(parser)
+    add_engine_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict and write, part by part."""
     if args.output == "-" and args.json:
         args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
+    check_engine_options(args)
     from kernelite.engines.threads import limit_threads
 
     with limit_threads(args.threads):

@@ -78,8 +78,14 @@ def predict_columns(
     from kernelite.columnar.sources import list_jobs
 
     format = args.data_format if args.data_format in COLUMNAR else None
-    jobs = list_jobs(args.data, args.output, format=format, output=args.output_format)
     answerer, outputs = _answerer(args, model)
+    if args.engine == "dask":
+        from kernelite.cli.predict_dask import predict_pieces
+
+        done = predict_pieces(args, answerer.model, _request(args, outputs), format)
+        answerer.stats = done.stats
+        return answerer, None, done
+    jobs = list_jobs(args.data, args.output, format=format, output=args.output_format)
     metric, labelled = metric_for(model.head.kind), False
 
     def watch(truth: Any, answers: Any) -> None:

@@ -18,13 +18,22 @@ from kernelite.columnar.selection import Selection, select
 from kernelite.columnar.sources import Job, list_jobs
 from kernelite.columnar.writing import open_sink
 from kernelite.engines.stats import Stats
+from kernelite.engines.threads import thread_count
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.overlap import read_ahead
 from kernelite.progress import Progress
 from kernelite.scoring.batch import BatchScorer
 
-__all__ = ["FilePrediction", "FilesPrediction", "Request", "predict_files", "run_jobs"]
+__all__ = [
+    "FilePrediction",
+    "FilesPrediction",
+    "Request",
+    "predict_files",
+    "raise_failures",
+    "run_job",
+    "run_jobs",
+]
 
 Watch: TypeAlias = "Callable[[Any, Any], None]"
 _SHOWN = 3  # files that the error about several names
@@ -175,7 +184,7 @@ def run_jobs(
     with Progress("predicting rows", _total(jobs)) as bar:
         for number, job in enumerate(jobs):
             try:
-                rows, more = _run(scorer, job, request, watch, _teller(bar, jobs, number))
+                rows, more = run_job(scorer, job, request, watch, _teller(bar, jobs, number))
             except MissingExtraError:
                 raise
             except KerneliteError as error:
@@ -184,25 +193,26 @@ def run_jobs(
             stats += more
             done.append(FilePrediction(job.source.path, job.destination, rows))
     if failed:
-        _raise_failures(failed, len(jobs))
+        raise_failures(failed, len(jobs))
     return FilesPrediction(tuple(done), stats)
 
 
-def _run(
+def run_job(
     scorer: BatchScorer,
     job: Job,
     request: Request,
-    watch: Watch | None,
-    tell: Callable[[int, int | None], None],
+    watch: Watch | None = None,
+    tell: Callable[[int, int | None], None] = lambda rows, total: None,
 ) -> tuple[int, Stats]:
-    """One file: its rows, and how they were decided."""
+    """Do one file; how many rows it has, and how they were decided."""
     path, stats, rows = job.source.path, Stats(), 0
     # CSV that becomes CSV keeps its text: an id of 007 stays that.
     text = replace(request.text, verbatim=job.format == "csv")
     with closing(open_file(job.source, text)) as file:
         chosen, own, schema = _plan(scorer, file, path, request)
         with open_sink(job.destination, job.format, schema) as sink:
-            for part in read_ahead(file.parts(chosen.read, chosen.features)):
+            parts = file.parts(chosen.read, chosen.features)
+            for part in read_ahead(parts) if thread_count() > 1 else parts:
                 with naming_defects(path, part, chosen.features):
                     scored, more = own.score(part.batch)
                 sink.write(scored)
@@ -256,7 +266,8 @@ def _teller(bar: Progress, jobs: Sequence[Job], number: int) -> Callable[[int, i
     return lambda rows, total: bar.reach(number + (rows / total if total else 0.0))
 
 
-def _raise_failures(failed: Sequence[KerneliteError], n_files: int) -> None:
+def raise_failures(failed: Sequence[KerneliteError], n_files: int) -> None:
+    """Say which files failed; the first few, in one sentence."""
     if n_files == 1:
         raise failed[0]
     said = "; ".join(str(error).rstrip(".") for error in failed[:_SHOWN])

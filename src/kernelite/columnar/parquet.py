@@ -19,9 +19,9 @@ BUFFER = 1 << 20  # bytes of a column that are read ahead; without it, whole col
 
 
 class ParquetSource:
-    """An open Parquet file; see `kernelite.columnar.reading.ColumnarFile`."""
+    """An open Parquet file, or some row groups of it; see `reading.ColumnarFile`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], groups: tuple[int, int] | None = None) -> None:
         self.path = os.fspath(path)
         parquet = arrow("parquet")
         with naming_file(self.path):
@@ -29,7 +29,13 @@ class ParquetSource:
                 self.path, buffer_size=BUFFER, page_checksum_verification=True
             )
             self.schema: Any = self._file.schema_arrow
-            self.n_rows: int | None = self._file.metadata.num_rows
+            # How many rows each row group has.
+            self.rows = [
+                self._file.metadata.row_group(group).num_rows
+                for group in range(self._file.num_row_groups)
+            ]
+        self.groups = range(*(groups or (0, len(self.rows))))
+        self.n_rows: int | None = sum(self.rows[group] for group in self.groups)
 
     def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
         """The file's own types."""
@@ -37,8 +43,8 @@ class ParquetSource:
 
     def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
         """The rows of one row group after the other."""
-        first_row, count = 0, self._file.num_row_groups
-        for group in range(count):
+        first_row, count = sum(self.rows[: self.groups.start]), len(self.rows)
+        for group in self.groups:
             where = f"row group {group + 1} of {count}"
             try:
                 with naming_file(self.path, where):

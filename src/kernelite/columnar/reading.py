@@ -104,7 +104,7 @@ def open_file(source: SourceFile, text: TextOptions | None = None) -> ColumnarFi
     if source.format == "parquet":
         from kernelite.columnar.parquet import ParquetSource
 
-        return ParquetSource(source.path)
+        return ParquetSource(source.path, source.groups)
     if source.format == "arrow":
         from kernelite.columnar.ipc import ArrowSource
 

@@ -26,10 +26,13 @@ class SourceFile:
     ----------
     path : str
     format : {"parquet", "arrow", "csv"}
+    groups : (int, int), optional
+        Of Parquet: only the row groups from the first to before the second, counted from 0.
     """
 
     path: str
     format: ColumnarFormat
+    groups: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

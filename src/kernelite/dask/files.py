@@ -1,0 +1,175 @@
+"""Columnar files scored by a Dask cluster: a folder in, a folder out, which appears when complete.
+
+Workers need to see the same files. A task that dies with its worker is done again by another.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from kernelite.columnar.files import (
+    FilePrediction,
+    FilesPrediction,
+    Request,
+    raise_failures,
+    run_job,
+)
+from kernelite.columnar.formats import ColumnarFormat
+from kernelite.columnar.sources import Job
+from kernelite.dask.pieces import list_pieces
+from kernelite.dask.workers import carry, require_dask
+from kernelite.engines.stats import Stats
+from kernelite.engines.threads import one_thread
+from kernelite.errors import InputError, KerneliteError, MissingExtraError
+from kernelite.model import CompiledModel
+from kernelite.progress import Progress
+from kernelite.scoring.outputs import check_outputs
+from kernelite.scoring.shipping import Options, Ticket, ship
+
+__all__ = ["predict_files", "score_pieces"]
+
+Outcome: TypeAlias = "tuple[int, Stats] | KerneliteError"
+
+
+def predict_files(
+    model: CompiledModel,
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    client: Any,
+    /,
+    *,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] | Literal["all"] = (),
+    outputs: Sequence[str] = ("label",),
+    prefix: str = "",
+) -> FilesPrediction:
+    """Predict the rows of a folder of Parquet, Arrow or CSV files on a cluster.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    source : path-like
+        A folder or a file, which the workers see under the same name.
+    destination : path-like
+        A folder that does not exist yet, or is empty; a Parquet file for each piece of the input
+        (a row group, or several small ones; a whole file of another format). It appears when all
+        are written.
+    client : distributed.Client
+    columns, keep, outputs, prefix
+        As in `kernelite.predict_files`.
+
+    Returns
+    -------
+    FilesPrediction
+
+    Raises
+    ------
+    InputError, FileFormatError
+        If files failed; the pieces of the others are in `destination` nevertheless.
+    """
+    request = Request(columns, keep, outputs, prefix)
+    return score_pieces(model, source, destination, client, request)
+
+
+def score_pieces(
+    model: CompiledModel,
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    client: Any,
+    request: Request,
+    *,
+    format: ColumnarFormat | None = None,
+    output: ColumnarFormat = "parquet",
+) -> FilesPrediction:
+    """The same for a `Request`; `format` and `output` are those of the files."""
+    options = Options.of(None, request.outputs, (), request.prefix)
+    check_outputs(model, options.outputs)
+    with _new_folder(destination) as folder:
+        jobs = list_pieces(os.path.abspath(source), folder, format=format, output=output)
+        carried = carry(ship(replace(model, on_invalid="ignore")), client)
+        outcomes = _run(client, carried, jobs, options, request)
+    done: list[FilePrediction] = []
+    failed: dict[str, KerneliteError] = {}
+    stats = Stats()
+    for job, outcome in zip(jobs, outcomes):
+        if isinstance(outcome, KerneliteError):
+            failed.setdefault(job.source.path, outcome)
+            continue
+        final = os.path.join(destination, os.path.basename(job.destination))
+        done.append(FilePrediction(job.source.path, final, outcome[0]))
+        stats += outcome[1]
+    if failed:
+        raise_failures(list(failed.values()), len({job.source.path for job in jobs}))
+    return FilesPrediction(tuple(done), stats)
+
+
+def _run(
+    client: Any, carried: Any, jobs: Sequence[Job], options: Options, request: Request
+) -> list[Outcome]:
+    distributed = require_dask("distributed")
+    futures = [
+        client.submit(_score_piece, carried, job, options, request, pure=False) for job in jobs
+    ]
+    number = {future.key: i for i, future in enumerate(futures)}
+    outcomes: list[Any] = [None] * len(jobs)
+    try:
+        with client.as_current(), Progress("scoring pieces", float(len(jobs))) as bar:
+            for future in distributed.as_completed(futures):
+                job = jobs[number[future.key]]
+                outcomes[number[future.key]] = _outcome(future, job, distributed)
+                bar.advance()
+    finally:
+        client.cancel(futures)
+    return outcomes
+
+
+def _outcome(future: Any, job: Job, distributed: Any) -> Outcome:
+    try:
+        found: Outcome = future.result()
+    except distributed.KilledWorker:
+        found = InputError(
+            f"{job.source.path}: every worker that took it died, likely for want of memory; use "
+            "fewer workers, or smaller row groups."
+        )
+    if isinstance(found, MissingExtraError):
+        raise found
+    return found
+
+
+def _score_piece(carried: Ticket, job: Job, options: Options, request: Request) -> Outcome:
+    """On a worker: read, score, write; what is wrong with a file is an answer too."""
+    try:
+        with one_thread():
+            return run_job(carried.scorer(options), job, request)
+    except KerneliteError as error:
+        return error
+
+
+@contextmanager
+def _new_folder(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A folder beside `path` that takes its place at the end; on errors it is removed."""
+    target = os.path.abspath(path)
+    if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        raise InputError(f"cannot write `{path}`: it is there already; name a new folder.")
+    folder = os.path.join(
+        os.path.dirname(target), f".{os.path.basename(target)}.{secrets.token_hex(6)}.tmp"
+    )
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        raise InputError(f"cannot write `{path}`: {error.strerror or error}.") from None
+    try:
+        yield folder
+        for name in os.listdir(folder):
+            if name.startswith("."):  # what a worker was writing when it died
+                os.unlink(os.path.join(folder, name))
+        os.replace(folder, target)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

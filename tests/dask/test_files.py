@@ -1,0 +1,234 @@
+"""Folders of Parquet on real worker processes, also when one of them is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+import kernelite as kl
+from kernelite.cli import main
+from kernelite.errors import InputError
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("distributed", reason="distributed is not installed")
+
+import pyarrow.parquet as pq  # noqa: E402
+
+import kernelite.dask as kd  # noqa: E402
+from kernelite.dask import files, pieces  # noqa: E402
+from kernelite.dask.cluster import connect  # noqa: E402
+from kernelite.scoring.shipping import ship  # noqa: E402
+from tests.dask.clusters import cluster  # noqa: E402
+
+NAMES = [f"x{i}" for i in range(5)]
+
+
+@pytest.fixture(scope="module")
+def model() -> kl.CompiledModel:
+    X = np.random.default_rng(0).normal(size=(80, 5))
+    return kl.compile(SVC(gamma=0.05).fit(X, np.where(X[:, 0] > 0, "up", "down")), X)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three files of several row groups, cut small so that there are many pieces."""
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 300)
+    return make_folder(tmp_path / "rows")
+
+
+def make_folder(path: Path, n_files: int = 3, rows: int = 1000) -> Path:
+    path.mkdir()
+    rng = np.random.default_rng(1)
+    for number in range(n_files):
+        X = rng.normal(size=(rows, 5))
+        columns = {"id": np.arange(rows) + rows * number, **dict(zip(NAMES, X.T))}
+        pq.write_table(pa.table(columns), path / f"part-{number}.parquet", row_group_size=150)
+    return path
+
+
+def expected(model: kl.CompiledModel, folder: Path) -> dict[int, str]:
+    table = pq.read_table(folder)
+    rows = np.stack([table.column(name).to_numpy() for name in NAMES], axis=1)
+    return dict(zip(table.column("id").to_pylist(), model.predict(rows).tolist()))
+
+
+def found(folder: Path) -> dict[int, str]:
+    table = pq.read_table(folder)
+    labels = dict(zip(table.column("id").to_pylist(), table.column("label").to_pylist()))
+    assert len(labels) == table.num_rows, "a row came twice"
+    return labels
+
+
+def test_files_are_scored_in_pieces(folder: Path, model: kl.CompiledModel, tmp_path: Path) -> None:
+    out = tmp_path / "scored"
+    with cluster(2) as client:
+        done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
+        sent = [counts for worker in kd.model_counts(client).values() for counts in worker.values()]
+    assert found(out) == expected(model, folder)
+    assert done.rows == 3000 == done.stats.rows
+    names = [Path(file.destination).name for file in done.files]
+    assert names == sorted(path.name for path in out.iterdir())
+    assert names[:2] == ["part-0-00000.parquet", "part-0-00001.parquet"]
+    assert len(names) == 12
+    assert sent == [{"received": 1, "unpacked": 1}] * 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows", "scored"]
+
+
+def test_a_killed_worker_costs_nothing(
+    folder: Path, model: kl.CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    begun.mkdir()
+    monkeypatch.setattr(files, "_score_piece", SlowPiece(str(begun), str(release)))
+    out = tmp_path / "scored"
+    killed: list[int] = []
+    with cluster(2) as client:
+        killer = threading.Thread(target=kill_one, args=(begun, release, killed))
+        killer.start()
+        done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
+        killer.join()
+        client.wait_for_workers(2, timeout=60)  # one of them is new
+        counts = kd.model_counts(client)
+        pids = set(client.run(os.getpid).values())
+    assert len(killed) == 1
+    assert killed[0] not in pids
+    assert done.rows == 3000
+    assert found(out) == expected(model, folder)
+    digest = ship(model).digest
+    assert len(counts) == 2
+    for worker in counts.values():
+        assert all(n["received"] == 1 and n["unpacked"] <= 1 for n in worker.values())
+        assert worker, "the new worker got the model too"
+    assert len(digest) == 64
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+class SlowPiece:
+    """`_score_piece` that says which process began, and waits there until somebody was killed."""
+
+    def __init__(self, begun: str, release: str) -> None:
+        self.begun, self.release = begun, release
+        self.score = files._score_piece
+
+    def __call__(self, carried: Any, job: Any, options: Any, request: Any) -> Any:
+        Path(self.begun, str(os.getpid())).touch()
+        # Half written, as a worker that dies in mid-run leaves it.
+        Path(os.path.dirname(job.destination), f".half.{os.getpid()}.tmp").write_text("half")
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.release) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self.score(carried, job, options, request)
+
+
+def kill_one(begun: Path, release: Path, killed: list[int]) -> None:
+    """Kill the first worker process that began, once both did."""
+    deadline = time.monotonic() + 60
+    while len(list(begun.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pid = int(sorted(path.name for path in begun.iterdir())[0])
+    os.kill(pid, signal.SIGKILL)
+    killed.append(pid)
+    release.touch()
+
+
+def test_a_bad_file_costs_the_others_nothing(
+    folder: Path, model: kl.CompiledModel, tmp_path: Path
+) -> None:
+    bad = folder / "part-1.parquet"
+    bad.write_bytes(bad.read_bytes()[:500])
+    table = pq.read_table(folder / "part-2.parquet")
+    column = table.column("x3").to_pylist()
+    column[170] = None
+    index = table.schema.get_field_index("x3")
+    table = table.set_column(index, "x3", pa.array(column, pa.float64()))
+    pq.write_table(table, folder / "part-2.parquet", row_group_size=150)
+    out = tmp_path / "scored"
+    with cluster(1) as client, pytest.raises(InputError) as caught:
+        kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
+    said = str(caught.value)
+    assert "2 of 3 files failed" in said
+    assert "part-1.parquet" in said
+    assert "part-2.parquet: row group 2 of 7, column `x3`, row 171: the value is missing" in said
+    labels = found(out)
+    assert {i for i in labels if i < 1000} == set(range(1000))
+
+
+def test_what_is_there_is_not_overwritten(model: kl.CompiledModel, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "rows", 1, 10)
+    with pytest.raises(InputError, match="it is there already"):
+        kd.predict_files(model, folder, folder, None)
+    with pytest.raises(InputError, match="no output 'probability'"):
+        kd.predict_files(model, folder, tmp_path / "out", None, outputs=("probability",))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
+
+
+def test_nothing_is_left_of_an_interrupted_run(
+    model: kl.CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    folder = make_folder(tmp_path / "rows", 1, 10)
+    monkeypatch.setattr(files, "carry", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kd.predict_files(model, folder, tmp_path / "out", None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
+
+
+def test_the_command_line(
+    model: kl.CompiledModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, saved = make_folder(tmp_path / "rows"), tmp_path / "m.kernelite"
+    model.save(saved)
+    out = tmp_path / "scored"
+    options = ["--engine", "dask", "--columns", ",".join(NAMES), "--id", "id"]
+    command = ["predict", str(folder), str(saved), str(out), *options]
+    assert main([*command, "--workers", "2", "--json"]) == 0
+    captured = capsys.readouterr()
+    summary = json.loads(captured.out)
+    assert summary["rows"] == 3000
+    assert len(summary["files"]) == 3
+    assert "2 workers; the model was sent at most 1 time to each" in captured.err
+    assert found(out) == expected(model, folder)
+    assert main(command) == 1
+    assert "it is there already" in capsys.readouterr().err
+
+
+def test_a_scheduler_elsewhere(
+    model: kl.CompiledModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, saved = make_folder(tmp_path / "rows", 1, 400), tmp_path / "m.kernelite"
+    model.save(saved)
+    columns = ["--columns", ",".join(NAMES), "--id", "id", "--engine", "dask"]
+    with connect(workers=1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tcp://127.0.0.1:")
+        command = ["predict", str(folder), str(saved), str(tmp_path / "out"), *columns]
+        assert main([*command, "--scheduler", address]) == 0
+    assert found(tmp_path / "out") == expected(model, folder)
+    assert "1 workers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workers", "2"], "only with --engine dask"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "only with --engine dask"),
+        (["--engine", "dask", "--workers", "2", "--scheduler", "x"], "those of --scheduler"),
+        (["--engine", "dask"], "dask takes Parquet, Arrow or CSV files"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", "rows.svm", "m.kernelite", "out", *options]) == 2
+    assert words in capsys.readouterr().err
