@@ -20,7 +20,7 @@ from kernelite.heads.ranges import (
 )
 from kernelite.inputs import FloatArray
 
-__all__ = ["Member", "n_columns"]
+__all__ = ["Member", "checked_weights", "n_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +126,16 @@ class Member:
         placed = np.zeros((len(own), n_classes), dtype=own.dtype)
         placed[:, self.places] = own
         return placed
+
+
+def checked_weights(weights: FloatArray, members: tuple[Member, ...]) -> FloatArray:
+    """Weights of a mean or a vote: a number a member, none negative, not all zero."""
+    weights = np.array(weights, dtype=np.float64)
+    if weights.shape != (len(members),) or not (weights >= 0).all():
+        raise InputError(f"`weights` must hold {len(members)} numbers, none negative.")
+    if not 0 < weights.sum() < np.inf:
+        raise InputError("`weights` must have a positive, finite sum.")
+    return weights
 
 
 def n_columns(members: tuple[Member, ...]) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.heads.base import BoolArray, Head
 from kernelite.heads.inverses import KeptInverse, NamedInverse
-from kernelite.heads.members import Member, n_columns
+from kernelite.heads.members import Member, checked_weights, n_columns
 from kernelite.heads.ranges import Range, value_range
 from kernelite.inputs import FloatArray
 
@@ -112,12 +112,7 @@ class MeanHead:
         if not self.members:
             raise InputError("a mean needs at least one member.")
         if self.weights is not None:
-            weights = np.array(self.weights, dtype=np.float64)
-            if weights.shape != (len(self.members),) or not (weights >= 0).all():
-                raise InputError(f"`weights` must hold {len(self.members)} numbers, none negative.")
-            if not 0 < weights.sum() < np.inf:
-                raise InputError("`weights` must have a positive, finite sum.")
-            object.__setattr__(self, "weights", weights)
+            object.__setattr__(self, "weights", checked_weights(self.weights, self.members))
 
     @property
     def n_scores(self) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.heads.base import BoolArray
-from kernelite.heads.members import Member, n_columns
+from kernelite.heads.members import Member, checked_weights, n_columns
 from kernelite.heads.ranges import Range, best_decided, decision_range, lead, margin
 from kernelite.inputs import FloatArray
 
@@ -63,12 +63,7 @@ class VotingHead:
             if len(places) != own or (places < 0).any() or (places >= K).any():
                 raise InputError("a member's classes are not all among the ensemble's.")
         if self.weights is not None:
-            weights = np.array(self.weights, dtype=np.float64)
-            if weights.shape != (len(self.members),) or not (weights >= 0).all():
-                raise InputError(f"`weights` must hold {len(self.members)} numbers, none negative.")
-            if not 0 < weights.sum() < np.inf:
-                raise InputError("`weights` must have a positive, finite sum.")
-            object.__setattr__(self, "weights", weights)
+            object.__setattr__(self, "weights", checked_weights(self.weights, self.members))
         n_columns(self.members)
 
     @property
