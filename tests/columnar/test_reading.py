@@ -138,7 +138,7 @@ def test_a_type_that_only_later_rows_show(tmp_path, monkeypatch) -> None:
     assert joined(parts_of(path, ["x"], ("x",)))["x"].to_pylist()[-1] == 0.5
     verbatim = joined(parts_of(path, ["id", "x"], ("x",), verbatim=True))
     assert verbatim["id"].to_pylist()[-2:] == ["1", "A7"]
-    with pytest.raises(FileFormatError, match=r"column `id`.*`A7` is not of the type of the rows"):
+    with pytest.raises(FileFormatError, match=r"column `id`, row 101: `A7` is not of the type"):
         parts_of(path, ["id", "x"], ("x",))
 
 

@@ -17,9 +17,9 @@ from kernelite.errors import FileFormatError, KerneliteError, MissingExtraError
 from kernelite.formats.numbers import quote
 from kernelite.scoring.columns import is_numeric
 
-__all__ = ["Part", "csv_problem", "naming_defects", "naming_file", "reason_of"]
+__all__ = ["Part", "bad_cell", "checked_schema", "naming_defects", "naming_file", "reason_of"]
 
-_CONVERSION = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?.*?invalid value '(.*)'", re.S)
+_CONVERSION = re.compile(r"In CSV column #(\d+): .*?invalid value '(.*)'", re.S)
 _LONGEST = 200  # characters of a library's message that ours repeats
 
 
@@ -54,11 +54,11 @@ def naming_file(path: str, where: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except (KerneliteError, MemoryError):
+    except KerneliteError:
         raise
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
-    except Exception as error:  # hostile bytes may make pyarrow raise anything
+    except Exception as error:  # hostile bytes raise anything; lengths may ask for all memory
         problem = f"cannot be read ({reason_of(error)})"
         raise FileFormatError(path, f"{where}: {problem}" if where else problem) from None
 
@@ -75,21 +75,27 @@ def reason_of(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def csv_problem(error: BaseException, names: Sequence[str]) -> str | None:
-    """What a cell of a CSV file that does not convert makes wrong, with its column.
+def bad_cell(error: BaseException, names: Sequence[str]) -> tuple[str, str, str] | None:
+    """The cell of a CSV file that does not convert: its column, its text, what was expected.
 
     Examples
     --------
     >>> message = "In CSV column #1: CSV conversion error to double: invalid value 'x'"
-    >>> csv_problem(ValueError(message), ["a", "b"])
-    'column `b`: `x` is not a number'
+    >>> bad_cell(ValueError(message), ["a", "b"])
+    ('b', 'x', 'a number')
     """
     found = _CONVERSION.search(str(error))
     if found is None or int(found[1]) >= len(names):
         return None
-    wanted = "a number" if "to double" in str(error) else "of the type of the rows before"
-    row = f", row {int(found[2])}" if found[2] else ""
-    return f"column {quote(names[int(found[1])])}{row}: {quote(found[3])} is not {wanted}"
+    wanted = "a number" if "to double" in found[0] else "of the type of the rows before"
+    return names[int(found[1])], found[2], wanted
+
+
+def checked_schema(schema: Any) -> Any:
+    """The schema itself, after its names and types were looked at: a file may hold any bytes."""
+    for field in schema:
+        _ = field.name, str(field.type)
+    return schema
 
 
 @contextmanager

@@ -227,10 +227,14 @@ def _plan(
     scorer: BatchScorer, file: ColumnarFile, path: str, request: Request
 ) -> tuple[Selection, BatchScorer, Any]:
     """A file's columns, the scorer for them, and the schema of what it gives."""
-    label = request.label_column
     try:
         chosen = select(
-            scorer.model, file.schema, columns=request.columns, keep=request.keep, label=label
+            scorer.model,
+            file.schema,
+            columns=request.columns,
+            keep=request.keep,
+            label=request.label_column,
+            typed=file.typed,
         )
         own = replace(scorer, columns=chosen.features, keep=chosen.kept)
         schema = own.schema(file.schema_of(chosen.read, chosen.features))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernelite.columnar.faults import Part, naming_file
+from kernelite.columnar.faults import Part, checked_schema, naming_file
 from kernelite.columnar.library import arrow
 from kernelite.columnar.reading import batch_rows
 from kernelite.engines.threads import thread_count
@@ -24,6 +24,7 @@ class ArrowSource:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        self.typed = True
         arrow()
         self._raw = open_binary(self.path)
         start = self._raw.peek(8)[:8]
@@ -35,7 +36,8 @@ class ArrowSource:
             )
         self.n_rows: int | None = None
         try:
-            self.schema: Any = self._open(None).schema
+            with naming_file(self.path):
+                self.schema: Any = checked_schema(self._open(None).schema)
         except BaseException:
             self._raw.close()
             raise

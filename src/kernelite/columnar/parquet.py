@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernelite.columnar.faults import Part, naming_file, reason_of
+from kernelite.columnar.faults import Part, checked_schema, naming_file, reason_of
 from kernelite.columnar.library import arrow
 from kernelite.columnar.reading import batch_rows
 from kernelite.engines.threads import thread_count
@@ -23,12 +23,13 @@ class ParquetSource:
 
     def __init__(self, path: str | os.PathLike[str], groups: tuple[int, int] | None = None) -> None:
         self.path = os.fspath(path)
+        self.typed = True
         parquet = arrow("parquet")
         with naming_file(self.path):
             self._file = parquet.ParquetFile(
                 self.path, buffer_size=BUFFER, page_checksum_verification=True
             )
-            self.schema: Any = self._file.schema_arrow
+            self.schema: Any = checked_schema(self._file.schema_arrow)
             # How many rows each row group has.
             self.rows = [
                 self._file.metadata.row_group(group).num_rows

@@ -47,6 +47,11 @@ class ColumnarFile(Protocol):
         ...
 
     @property
+    def typed(self) -> bool:
+        """Whether the format has types, so that text cannot turn out to be numbers."""
+        ...
+
+    @property
     def n_rows(self) -> int | None:
         """How many rows there are, where that is known before reading."""
         ...

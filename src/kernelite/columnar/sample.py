@@ -79,12 +79,13 @@ def _blocks(
 ) -> Iterator[FloatArray]:
     with closing(open_file(source, text)) as file:
         try:
-            chosen = select(model, file.schema, columns=columns, label=label).features
+            chosen = select(model, file.schema, columns=columns, label=label, typed=file.typed)
         except InputError as error:
             raise FileFormatError(source.path, str(error).rstrip(".")) from None
-        for part in file.parts(chosen, chosen):
-            with naming_defects(source.path, part, chosen):
-                for _, block in feature_blocks(part.batch, chosen):
+        features = chosen.features
+        for part in file.parts(features, features):
+            with naming_defects(source.path, part, features):
+                for _, block in feature_blocks(part.batch, features):
                     if not np.isfinite(block).all():
                         raise InputError("the rows hold NaN or infinity.")
                     yield block

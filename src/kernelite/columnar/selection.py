@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kernelite.columnar.library import arrow
 from kernelite.errors import InputError
 from kernelite.formats.layout import LABEL_NAMES
 from kernelite.formats.numbers import quote
@@ -50,6 +49,7 @@ def select(
     columns: Sequence[str] | None = None,
     keep: Sequence[str] | Literal["all"] = (),
     label: int | str | None = "auto",
+    typed: bool = True,
 ) -> Selection:
     """Find the columns of a file.
 
@@ -65,6 +65,9 @@ def select(
     label : int, str or None
         Name or position of the column with the right answers; "auto" takes the one called label,
         target, class or y, where it is not a feature and of the kind that the model answers.
+    typed : bool
+        Whether types are the file's own. Those of CSV are a guess from the first rows, so features
+        that are known by name are taken for numbers.
 
     Examples
     --------
@@ -80,7 +83,10 @@ def select(
         _check_single(name, schema, "to keep")
     truth = _label(label, schema)
     wanted = None if columns is None else expand_columns(columns, schema.names)
-    features = _features(model, schema, wanted, () if keep == "all" else kept, truth)
+    if wanted is None and model.origin.feature_names is None:
+        features = _all_numeric(model, schema, () if keep == "all" else kept, truth)
+    else:
+        features = resolve_columns(model, schema if typed else schema.names, wanted)
     if label == "auto" and (truth in features or not _comparable(model, schema, truth)):
         truth = None
     return Selection(tuple(features), kept, truth)
@@ -132,11 +138,7 @@ def _position(end: str, names: Sequence[str]) -> int | None:
     return number if number < len(names) else None
 
 
-def _features(
-    model: Any, schema: Any, wanted: list[str] | None, kept: Sequence[str], label: str | None
-) -> list[str]:
-    if wanted is not None or model.origin.feature_names is not None:
-        return resolve_columns(model, _empty_as_numbers(schema), wanted)
+def _all_numeric(model: Any, schema: Any, kept: Sequence[str], label: str | None) -> list[str]:
     numeric = [field.name for field in schema if is_numeric(field.type)]
     numeric = [name for name in numeric if name not in kept and not _INDEX.fullmatch(name)]
     others = [name for name in numeric if name != label]
@@ -147,14 +149,6 @@ def _features(
         f"this model has {model.n_features_in_} features and knows no column names, but there are "
         f"{len(others)} numeric columns ({_listed(others)}); say which to take with `--columns` "
         "(`columns=`)."
-    )
-
-
-def _empty_as_numbers(schema: Any) -> Any:
-    """Columns without any value may hold whatever they are asked for (CSV tells no types)."""
-    library = arrow()
-    return library.schema(
-        [f.with_type(library.float64()) if library.types.is_null(f.type) else f for f in schema]
     )
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from kernelite.columnar.faults import Part, csv_problem, naming_file
+from kernelite.columnar.faults import Part, bad_cell, checked_schema, naming_file
 from kernelite.columnar.library import arrow
 from kernelite.columnar.reading import TextOptions, batch_rows
 from kernelite.engines.threads import thread_count
 from kernelite.errors import FileFormatError
 from kernelite.formats.layout import Layout, data_lines, find_layout
 from kernelite.formats.lines import Lines
+from kernelite.formats.numbers import quote
 
 __all__ = ["TextSource"]
 
@@ -30,12 +31,13 @@ class TextSource:
     def __init__(self, path: str | os.PathLike[str], options: TextOptions) -> None:
         self.path = os.fspath(path)
         self._options = options
+        self.typed = False
         arrow("csv")
         self._layout, self._compression = self._look()
         self.n_rows: int | None = None
         with naming_file(self.path):
             reader = self._open(None, {})
-            self.schema: Any = reader.schema
+            self.schema: Any = checked_schema(reader.schema)
             reader.close()
 
     def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
@@ -54,13 +56,28 @@ class TextSource:
                             yield Part(batch.slice(start, most), "", first_row + start)
                         first_row += batch.num_rows
             except arrow().ArrowInvalid as error:
-                problem = csv_problem(error, self.schema.names)
-                if problem is None:
-                    raise
-                raise FileFormatError(self.path, problem) from None
+                self._explain(error)
+                raise
 
     def close(self) -> None:
         """Nothing is held open between calls."""
+
+    def _explain(self, error: Exception) -> None:
+        """Name the cell that does not convert; pyarrow does not say its row, so look it up."""
+        found = bad_cell(error, self.schema.names)
+        if found is None:
+            return
+        name, cell, wanted = found
+        first_row, at = 0, ""
+        with self._open([name], {name: arrow().string()}) as reader:
+            for batch in reader:
+                row = arrow("compute").index(batch.column(0), cell).as_py()
+                if row >= 0:
+                    at = f", row {first_row + row + 1}"
+                    break
+                first_row += batch.num_rows
+        problem = f"column {quote(name)}{at}: {quote(cell)} is not {wanted}"
+        raise FileFormatError(self.path, problem) from None
 
     def _types(self, columns: Sequence[str], numbers: Sequence[str]) -> dict[str, Any]:
         library = arrow()
