@@ -22,7 +22,6 @@ __all__ = [
     "close",
     "decision_settles",
     "label_settles",
-    "margins",
     "never",
     "probability_settles",
     "transform_settles",
@@ -113,11 +112,6 @@ def never(scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
     return np.zeros(len(scores), dtype=np.bool_)
 
 
-def margins(head: Head, scores: FloatArray) -> FloatArray:
-    """How far a row is from another label: |f|, or the winner's smallest lead over a rival."""
-    return margin(head, scores)
-
-
 def by_margin(head: Head, threshold: float) -> Settles:
     """The calibrated rule: the margin is above a threshold that was tested beforehand."""
-    return lambda scores, bounds: margins(head, scores) > threshold
+    return lambda scores, bounds: margin(head, scores) > threshold

@@ -24,7 +24,7 @@ from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
-from kernelite.heads.criteria import margins
+from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.planning.costs import exact_cost, tiers_cost
 from kernelite.planning.plan import Candidate, Plan
@@ -134,11 +134,11 @@ def _judge(
     max_disagreement: float,
 ) -> _Tried:
     """Cost on the choosing rows, at the threshold that just keeps the rate there."""
-    margin, labels = _form_answers(approximation, head, choosing)
+    margins, labels = _form_answers(approximation, head, choosing)
     allowed = int(max_disagreement * len(truth))
-    wrong = np.sort(margin[labels != truth])[::-1]
+    wrong = np.sort(margins[labels != truth])[::-1]
     threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
-    fallback = float(np.mean(margin <= threshold))
+    fallback = float(np.mean(margins <= threshold))
     cost = tiers_cost(approximation, expansion, fallback, fallback)
     return _Tried(approximation, fallback, cost)
 
@@ -156,11 +156,11 @@ def _test(
     parts = []
     for block in row_blocks(testing.shape[0], BLOCK):
         dense = dense_block(testing, block)
-        margin, labels = _form_answers(approximation, head, dense)
-        parts.append((margin, labels != _exact_labels(engine, head, dense)))
+        margins, labels = _form_answers(approximation, head, dense)
+        parts.append((margins, labels != _exact_labels(engine, head, dense)))
     return calibrate(
         grid,
-        np.concatenate([margin for margin, _ in parts]),
+        np.concatenate([margins for margins, _ in parts]),
         np.concatenate([differs for _, differs in parts]),
         max_disagreement=max_disagreement,
         confidence=confidence,
@@ -171,7 +171,7 @@ def _form_answers(
     approximation: Approximation, head: Head, rows: FloatArray
 ) -> tuple[FloatArray, NDArray[np.generic]]:
     scores = evaluate(Tiers.prepare(approximation, fused=False), None, rows, None).scores
-    return margins(head, scores), head.predict(scores)
+    return margin(head, scores), head.predict(scores)
 
 
 def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:

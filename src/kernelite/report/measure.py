@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.heads.criteria import label_settles, margins
+from kernelite.heads.criteria import label_settles
+from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray, some_rows
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
@@ -149,7 +150,7 @@ def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:
     """How far each row is from another label, shape (m,); None where there are no labels."""
     if model.head.kind not in ("classifier", "outlier"):
         return None
-    return np.abs(margins(model.head, scores))
+    return np.abs(margin(model.head, scores))
 
 
 def _as_exact(model: CompiledModel) -> CompiledModel:
