@@ -33,6 +33,8 @@ class PaperRow:
         The paper's; `speed_ratios` are ratio 1 and ratio 2 of its optimal row.
     tool_differs, tool_bytes : int, optional
         approxsvm's, on the shared model.
+    tool_speed : tuple of float, optional
+        svm-predict's time over approxsvm's, without and with approximation: see `TOOL_MACHINE`.
     """
 
     name: str
@@ -50,6 +52,7 @@ class PaperRow:
     speed_ratios: tuple[float, float] | None = None
     tool_differs: int | None = None
     tool_bytes: int | None = None
+    tool_speed: tuple[float, float] | None = None
 
 
 ROWS = (

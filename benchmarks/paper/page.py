@@ -14,10 +14,12 @@ __all__ = ["INTRODUCTION", "TITLE", "page", "where"]
 
 TITLE = "Fast prediction with RBF models: the paper, regenerated"
 INTRODUCTION = (
-    "Claesen, De Smet, Suykens and De Moor (2014, arXiv:1403.0736) replace an RBF support vector "
-    "machine by a quadratic form times an exponential. These are their tables and their figure, "
-    "measured again with kernelite, next to what kernelite adds: other expansion points, proofs, "
-    "calibration, truncation. `make paper` writes this page."
+    "Claesen, De Smet, Suykens and De Moor (“Fast Prediction with SVM Models Containing RBF "
+    "Kernels”, 2014, arXiv:1403.0736) replace an RBF support vector machine by a quadratic form "
+    "times an exponential: f(z) ≈ exp(-γ|z|²) (c + v·z + z'Mz) + b. These are their three tables "
+    "and their figure, measured again, next to what kernelite adds: other expansion points, "
+    "labels that are proven, calibration, truncation. `make paper` writes this page; its numbers "
+    "are in paper.json beside it."
 )
 
 
@@ -25,8 +27,9 @@ def where(document: dict[str, Any]) -> str:
     """What was measured where."""
     return (
         f"Measured on {document['date']} on {machine.in_words(document['machine'])}. Sets marked "
-        "“generated” are stand-ins of the same size for data that were absent: their times and "
-        "sizes count, accuracy they have none. An empty cell (–) is a number that is not known."
+        "“generated” are stand-ins of the same shape for data that were absent: they serve for "
+        "times and sizes, and never for accuracy. A dash is a number that is not known or has no "
+        "meaning there."
     )
 
 
@@ -37,10 +40,11 @@ def page(document: dict[str, Any], tables: list[Table], figures: list[Figure]) -
         css = css.replace(f"{scheme.upper()} }}", f"{variables(PALETTE[scheme])} }}")
     body = [f"<h1>{escape(TITLE)}</h1>", f"<p>{_code(INTRODUCTION)}</p>"]
     body.append(f'<p class="dim">{escape(where(document))}</p>')
+    body.append(_contents([table.title for table in tables] + (["Figures"] if figures else [])))
     body += [_table(table) for table in tables]
     if figures:
-        body += ["<h2>Figures</h2>", '<div class="figures">']
-        body += [_figure(figure) for figure in figures]
+        body += [_heading("Figures"), '<div class="figures">']
+        body += [_figure(figure, number) for number, figure in enumerate(figures, 1)]
         body.append("</div>")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -48,6 +52,19 @@ def page(document: dict[str, Any], tables: list[Table], figures: list[Figure]) -
         f'<title>{escape(TITLE)}</title>\n<link rel="icon" href="data:,">\n'
         f"<style>\n{css}</style>\n</head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
     )
+
+
+def _contents(titles: list[str]) -> str:
+    links = "".join(f'<li><a href="#{_anchor(title)}">{escape(title)}</a></li>' for title in titles)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
+
+
+def _heading(title: str) -> str:
+    return f'<h2 id="{_anchor(title)}">{escape(title)}</h2>'
+
+
+def _anchor(title: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
 def _table(table: Table) -> str:
@@ -58,14 +75,15 @@ def _table(table: Table) -> str:
             wide = f'scope="rowgroup" colspan="{len(table.columns)}"'
             rows.append(f'<tr class="group"><th {wide}><span>{_code(row[0])}</span></th></tr>')
             continue
-        cells = "".join(f"<td>{_code(cell)}</td>" for cell in row[1:])
+        cells = "".join(_cell(cell) for cell in row[1:])
         mark = ' class="marked"' if i in table.marked else ""
         rows.append(f'<tr{mark}><th scope="row">{_code(row[0])}</th>{cells}</tr>')
     notes = "".join(f"<li>{_code(note)}</li>" for note in table.notes)
     return "\n".join(
         [
-            f"<h2>{escape(table.title)}</h2>",
-            f'<p class="dim">{_code(table.caption)}</p>',
+            _heading(table.title),
+            f"<p>{_code(table.caption)}</p>",
+            f'<p class="dim where">{_code(table.where)}</p>' if table.where else "",
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">',
             f"<table><thead><tr>{head}</tr></thead><tbody>",
             *rows,
@@ -75,11 +93,17 @@ def _table(table: Table) -> str:
     )
 
 
-def _figure(figure: Figure) -> str:
+def _cell(text: str) -> str:
+    mark = ' class="no"' if text == "NO" else ""
+    return f"<td{mark}>{_code(text)}</td>"
+
+
+def _figure(figure: Figure, number: int) -> str:
     drawing = figure.svg.replace(
         "<svg", f'<svg role="img" aria-label="{escape(figure.caption)}"', 1
     )
-    return f"<figure>{drawing}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    caption = f"<strong>Figure {number}.</strong> {escape(figure.caption)}"
+    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
 
 
 def _code(text: str) -> str:

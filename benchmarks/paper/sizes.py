@@ -44,7 +44,8 @@ def sizes(subject: Subject, tell: Callable[[str], None] = lambda line: None) -> 
         "tool_bytes": None if subject.workload.generated else subject.row.tool_bytes,
         "paper_ratio": subject.row.size_ratio,
         **found,
-        "notes": list(subject.notes),
+        "features": subject.row.features,
+        "notes": [note for note in subject.notes if not note.startswith("Timed")],
     }
 
 
@@ -81,10 +82,9 @@ def least_squares(
         "tool_bytes": None,
         "paper_ratio": None,
         **_of(workload, columns),
-        "notes": [
-            f"All {len(y):,} training rows as support vectors; coefficients solved for "
-            f"{min(solved_rows, len(y)):,} rows and extended by residuals, for sizes only."
-        ],
+        "features": subject.row.features,
+        "solved_rows": min(solved_rows, len(y)),
+        "notes": [],
     }
 
 

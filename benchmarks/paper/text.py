@@ -17,14 +17,17 @@ def text(document: dict[str, Any], tables: list[Table], figures: list[Figure], f
     parts = [f"# {TITLE}", INTRODUCTION, where(document)]
     for table in tables:
         rows = [_row(table, i) for i in range(len(table.rows))]
-        parts += [f"## {table.title}", table.caption, markdown(table.columns, rows)]
+        parts += [f"## {table.title}", table.caption]
+        parts += [f"*{table.where}*"] if table.where else []
+        parts.append(markdown(table.columns, rows))
         if table.notes:
             parts.append("\n".join(f"- {note}" for note in table.notes))
     if figures:
         parts.append("## Figures")
         parts += [
-            f"![{figure.caption}]({folder}/{figure.name}.svg)\n\n{figure.caption}"
-            for figure in figures
+            f"![Figure {number}]({folder}/{figure.name}.svg)\n\n"
+            f"**Figure {number}.** {figure.caption}"
+            for number, figure in enumerate(figures, 1)
         ]
     return "\n\n".join(parts) + "\n"
 

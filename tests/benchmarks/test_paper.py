@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,17 +20,21 @@ from benchmarks.exact import exact_scores
 from benchmarks.paper import __main__ as paper
 from benchmarks.paper import curves, loops
 from benchmarks.paper.accuracy import accuracy
+from benchmarks.paper.commands import add_commands
 from benchmarks.paper.facts import ROWS
 from benchmarks.paper.sizes import _solve, least_squares, sizes
 from benchmarks.paper.speed import speed
-from benchmarks.paper.subjects import Subject, load
+from benchmarks.paper.subjects import Subject, load, training_rows
 from benchmarks.paper.tables import tables
+from benchmarks.paper.tables.claims import claims_table
+from benchmarks.paper.tables.speed import speed_table
 from benchmarks.paper.trained import trained
 from benchmarks.rebuild import write_data
 from benchmarks.workloads import Workload, generated
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.datasets import SETS
 from kernelite.engines.blas import form_scores
+from kernelite.gamma import gamma_max
 from tests.helpers import random_expansion, shared_path
 
 BY_NAME = {row.name: row for row in ROWS}
@@ -242,7 +249,7 @@ def test_the_pages_hold_everything_and_need_no_network(toy: Workload, tmp_path: 
 def test_every_row_of_a_table_is_as_wide_as_its_head(subject: Subject) -> None:
     document = tiny_document(subject.workload) | {"accuracy": [accuracy(subject)]}
     made = tables(document)
-    assert len(made) == 5
+    assert len(made) == 6
     for table in made:
         assert all(len(row) in (1, len(table.columns)) for row in table.rows)
 
@@ -262,6 +269,89 @@ def test_an_interrupt_leaves_the_pages_as_they_were(
     assert (tmp_path / "paper.html").read_text() == "old"
 
 
+def test_a_full_disk_leaves_no_broken_cache_and_no_page(
+    small_data: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fill(file: Any, **_: object) -> None:
+        file.write(b"PK, and then")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as full:
+        full.setattr(np, "savez", fill)
+        assert paper.main(["--out", str(out), "--quick", "--sets", "ijcnn1"]) == 1
+    assert "the disk is full" in capsys.readouterr().err
+    assert list(out.iterdir()) == []
+    assert list(data.cache_path("x").parent.iterdir()) == []
+    assert not load(BY_NAME["ijcnn1"]).workload.generated  # once there is room, all is well
+
+
+def test_a_damaged_data_file_is_named(
+    small_data: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / SETS["ijcnn1"][1]).write_text("1 1:0.5\n-1 2:half\n")
+    assert paper.main(["--out", str(tmp_path / "out"), "--quick", "--sets", "ijcnn1"]) == 1
+    assert "ijcnn1.t" in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_approxsvm_is_looked_for_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert paper.main(["--out", str(tmp_path / "out"), "--approxsvm", str(tmp_path)]) == 1
+    assert "has no program approx-svm" in capsys.readouterr().err
+
+
+def _program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in programs are shell scripts")
+def test_commands_add_their_rows_and_ratios(
+    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    # A row takes svm-predict 2 ms and the tool 1 ms: the answers are wrong, and are counted.
+    slow = 'n=$(wc -l < "{}"); sleep $(echo "$n" | awk "{{print \\$1 * {}}}"); sed "s/ .*//" "{}"'
+    _program(folder / "svm-predict", f'{slow.format("$1", 0.002, "$1")} > "$3"')
+    _program(folder / "approx-svm", 'cp "$2" "$4"')
+    _program(folder / "approx-predict", f'{slow.format("$5", 0.001, "$5")} > "$7"')
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    found = speed(subject, rounds=1, seconds=0.01)
+    add_commands(found, subject, folder, rounds=1, rows=100)
+    assert {way["kind"] for way in found["ways"]} == {"exact", "paper", "kernelite", "tool"}
+    (tool,) = (way for way in found["ways"] if way["kind"] == "tool")
+    assert tool["ratio_1"] > tool["ratio_2"] > 0
+    assert not found["tool"]["recorded"]
+    assert found["tool"]["labels_differ"] == 0
+    table = speed_table({"speed": [found], "machine": {"blas": "x"}})
+    assert "svm-predict over approxsvm" in table.rows[0][0]
+
+
+def test_without_the_tool_its_recorded_ratios_are_shown(toy: Workload) -> None:
+    found: dict[str, Any] = {"ways": []}
+    row = replace(BY_NAME["ijcnn1"], tool_speed=(80.0, 70.0))
+    subject = Subject(row, replace(toy, generated=False), 1.0, 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "")
+        add_commands(found, subject)
+    assert found["tool"] == {"ratio_1": 80.0, "ratio_2": 70.0, "recorded": True}
+
+
+def test_a_claim_that_fails_is_shown(subject: Subject) -> None:
+    document = tiny_document(subject.workload) | {"accuracy": [accuracy(subject)]}
+    (row,) = claims_table(document).rows
+    assert row[2] == "0 of 400"
+    document["accuracy"][0]["modes"]["certified"]["differ"] = 1
+    (row,) = claims_table(document).rows
+    assert row[-1] == "NO"
+
+
 def test_a_folder_that_cannot_be_written_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,9 +360,14 @@ def test_a_folder_that_cannot_be_written_is_named(
     assert "paper: error:" in capsys.readouterr().err
 
 
-def test_gamma_max_is_the_papers() -> None:
-    """The paper's a9a has at most 14 features set, each 1: gamma_max = 1 / 56."""
-    shared_path("data", "a9a.bz2")
-    subject = load(BY_NAME["a9a 0.01"])
-    assert subject.gamma_max == pytest.approx(1 / 56)
-    assert subject.workload.truth is not None
+@pytest.mark.parametrize(
+    ("name", "printed"), [("a9a 0.01", "0.01786"), ("ijcnn1", "0.0635"), ("mnist1", "0.00085")]
+)
+def test_gamma_max_agrees_with_the_printed_digits(name: str, printed: str) -> None:
+    """Of the training sets; a9a has at most 14 features set, each 1: 1 / 56."""
+    row = BY_NAME[name]
+    for file in SETS[row.data]:
+        shared_path("data", f"{file}.bz2")
+    rows, _ = training_rows(row)
+    found, digits = gamma_max(rows).value, len(printed.split(".")[1])
+    assert f"{found:.{digits}f}" == printed

@@ -60,7 +60,7 @@ def rendered(tmp_path: Path, width: int, scheme: int) -> tuple[str, str]:
     return run.stdout, run.stderr
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, 1), (1200, 0)])
+@pytest.mark.parametrize(("width", "scheme"), [(390, 1), (390, 0), (1400, 1), (1400, 0)])
 def test_the_page_renders_without_console_messages(tmp_path: Path, width: int, scheme: int) -> None:
     dom, log = rendered(tmp_path, width, scheme)
     assert "CONSOLE" not in log
