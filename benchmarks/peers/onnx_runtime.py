@@ -13,8 +13,8 @@ from benchmarks.workloads import Workload
 __all__ = ["prepare"]
 
 
-def prepare(workload: Workload) -> Contestant:
-    """Its labels may differ by rounding, which is counted."""
+def prepare(workload: Workload, *, threads: int = 0) -> Contestant:
+    """Its labels may differ by rounding, which is counted; `threads` 0 are all."""
     try:
         import onnxruntime
         from skl2onnx import to_onnx
@@ -30,7 +30,9 @@ def prepare(workload: Workload) -> Contestant:
             initial_types=[("X", kind)],
             options={id(svc): {"zipmap": False, "raw_scores": True}},
         ).SerializeToString()
-    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    choices = onnxruntime.SessionOptions()
+    choices.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(graph, choices, providers=["CPUExecutionProvider"])
 
     def predict(rows: Any) -> Any:
         return session.run(["label"], {"X": rows})[0]

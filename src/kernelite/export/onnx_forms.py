@@ -78,21 +78,38 @@ def damped(value: Value, E: Value) -> Value:
 def cubic_values(cubic: CubicForm, Y: Value) -> Value:
     """sum_{a<=b<=c} t_abc y_a y_b y_c of each row: shape (m, k).
 
-    The products y_a y_b are taken first; a matrix holds t_abc at row c, column (a, b).
+    The directions are split into two halves. Two of a, b, c are in the same half, so products of
+    pairs within the halves are all that is needed: whole outer products, nothing to be picked.
     """
     k, r, graph = len(cubic.packed), cubic.rank, Y.graph
-    first, second = np.triu_indices(r)
-    matrix = np.zeros((k, r, len(first)))
-    place = {pair: row for row, pair in enumerate(zip(first.tolist(), second.tolist()))}
-    triples = ((a, b, c) for a in range(r) for b in range(a, r) for c in range(b, r))
-    for index, (a, b, c) in enumerate(triples):
-        matrix[:, c, place[a, b]] = cubic.packed[:, index]
-    # Columns stand for rows here: picking y_a for all rows is then one copy.
+    # Columns stand for rows here: long runs, whatever the number of directions.
     across = graph.op("Transpose", Y, perm=[1, 0])
-    products = across.rows(graph.index(first)) * across.rows(graph.index(second))
-    pulled = graph.real(matrix.reshape(k * r, len(first))) @ products
+    parts = []
+    for (start, stop), matrix in zip(_halves(r), _by_halves(cubic)):
+        part, size = across.span(start, stop), stop - start
+        products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
+        parts.append(graph.real(matrix.reshape(k * r, -1)) @ products.reshape(size * size, -1))
+    pulled = parts[0] if len(parts) == 1 else parts[0] + parts[1]
     values = (pulled.reshape(k, r, -1) * across).total(1, keep=False)
     return graph.op("Transpose", values, perm=[1, 0])
+
+
+def _halves(r: int) -> list[tuple[int, int]]:
+    return [(0, r)] if r == 1 else [(0, r // 2), (r // 2, r)]
+
+
+def _by_halves(cubic: CubicForm) -> list[FloatArray]:
+    """For each half, t_abc at row c, column (a, b), of shape (k, r, size, size)."""
+    k, r = len(cubic.packed), cubic.rank
+    halves = _halves(r)
+    half = [index for index, (start, stop) in enumerate(halves) for _ in range(start, stop)]
+    matrices = [np.zeros((k, r, stop - start, stop - start)) for start, stop in halves]
+    triples = ((a, b, c) for a in range(r) for b in range(a, r) for c in range(b, r))
+    for index, (a, b, c) in enumerate(triples):
+        alone, one, other = (c, a, b) if half[a] == half[b] else (a, b, c)
+        start = halves[half[one]][0]
+        matrices[half[one]][:, alone, one - start, other - start] = cubic.packed[:, index]
+    return matrices
 
 
 def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
@@ -109,8 +126,9 @@ def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
         )
     farthest = FARTHEST[rows.graph.dtype.name]
     U = (rows - point).clip(-farthest, farthest)
-    exponents = U @ (2.0 * gamma * shifted.T) - U.sum_of_squares() * gamma
-    kernels = (exponents - own).at_most(0.0).exp()
+    graph = rows.graph
+    products = graph.op("Gemm", U, graph.real(2.0 * gamma * shifted.T), graph.real(-own))
+    kernels = (products - U.sum_of_squares() * gamma).at_most(0.0).exp()
     return kernels @ expansion.coefficients + expansion.intercept
 
 

@@ -210,6 +210,10 @@ class Value:
         """Some of its rows."""
         return self.graph.op("Gather", self, index, axis=0)
 
+    def span(self, start: int, stop: int) -> Value:
+        """Its rows from `start` to before `stop`."""
+        return self.graph.op("Slice", self, self.graph.index([start]), self.graph.index([stop]))
+
     def columns(self, index: Any) -> Value:
         """Some of its columns."""
         return self.graph.op("Gather", self, self.graph.index(index), axis=1)
