@@ -106,7 +106,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(run.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"sklearn", "scipy", "numba", "rich", "pandas", "safetensors", "joblib"}
+HEAVY = {"sklearn", "scipy", "numba", "rich", "pandas", "pyarrow", "safetensors", "joblib"}
 
 
 def test_import_kernelite_is_light() -> None:

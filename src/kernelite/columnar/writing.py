@@ -54,7 +54,7 @@ def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[Sink]:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow
-    >>> batch = pyarrow.record_batch({"id": [7, 8], "label": ["no", "yes"]})
+    >>> batch = pyarrow.RecordBatch.from_pydict({"id": [7, 8], "label": ["no", "yes"]})
     >>> with TemporaryDirectory() as folder:
     ...     path = f"{folder}/scored.csv"
     ...     with open_sink(path, "csv", batch.schema) as sink:
