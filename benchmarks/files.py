@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,13 +14,17 @@ from typing import Any
 
 import numpy as np
 
+import kernelite as kl
 from benchmarks.modes import compiled
 from benchmarks.rebuild import write_data, write_model
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
+from kernelite.formats import approxsvm
 
 __all__ = ["Run", "files", "run_command", "timed"]
 
+ORIGINAL = "APPROX_PREDICT"  # environment variable: the path of approxsvm's own command
+PAPER: dict[str, Any] = {"expansion_point": "origin", "rank": "full", "on_invalid": "ignore"}
 SLOW_ROWS = 500  # rows for svm-predict, which takes a millisecond each
 TURNS = 3
 READ_AND_PREDICT = """
@@ -56,6 +61,8 @@ def files(
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """kernelite predict, LIBSVM's svm-predict and a scikit-learn script on the same file.
+
+    And approxsvm's own command, where the environment variable APPROX_PREDICT names it.
 
     The slow ones get a short file, so that their time holds the start of the program and the
     reading of the model too; `microseconds` is of the whole command. Labels are compared.
@@ -120,6 +127,11 @@ def _commands(
     joblib.dump(workload.svc, pickled)
     script = [python, "-c", READ_AND_PREDICT, str(short), str(pickled), out]
     commands.append(("scikit-learn, a script", script, short, few))
+    if original := os.environ.get(ORIGINAL):
+        text = folder / "model.approx"
+        approxsvm.write(kl.compile(workload.source, guarantee="none", **PAPER), text)
+        command = [original, "-data", str(long), "-model", str(text), "-o", out]
+        commands.append(("approxsvm's approx-predict", command, long, rows))
     if shutil.which("svm-predict"):
         commands.append(("svm-predict", ["svm-predict", str(short), str(libsvm), out], short, few))
     return commands
@@ -130,7 +142,8 @@ def timed(
 ) -> dict[str, Any]:
     """Run a command a few times; its best time, its memory, and its labels compared."""
     runs = [run_command(command) for _ in range(TURNS)]
-    labels = np.loadtxt(folder / "out.txt", max_rows=min(rows, len(workload.rows)), ndmin=1)
+    count = min(rows, len(workload.rows))
+    labels = np.loadtxt(folder / "out.txt", max_rows=count, ndmin=1, usecols=0)
     best = min(run.seconds for run in runs)
     megabytes = data.stat().st_size / 1e6
     return {

@@ -15,6 +15,7 @@ __all__ = ["filled", "main", "speed_section"]
 
 README = Path(__file__).parents[1] / "README.md"
 START, END = "<!-- speed:start -->", "<!-- speed:end -->"
+PEERS = ("scikit-learn", "scikit-learn-intelex")
 COLUMNS = ("kernelite exact", "kernelite certified", "kernelite none")
 
 
@@ -62,6 +63,12 @@ def speed_section(folder: Path = results.FOLDER) -> str:
         "exact model's before anything is timed: certified and exact have no difference.",
         _batch(batch["content"]),
     ]
+    if others := _others(batch["content"]):
+        parts += [
+            "What else one might use, microseconds a row; in brackets, labels that differ from the "
+            "exact model's:",
+            others,
+        ]
     if single is not None:
         parts += ["One row a call (`decision_function` on an array), median:", _single(single)]
     if files is not None:
@@ -71,17 +78,32 @@ def speed_section(folder: Path = results.FOLDER) -> str:
 
 
 def _batch(workloads: list[dict[str, Any]]) -> str:
-    peers = ["scikit-learn", "scikit-learn-intelex"]
     rows = []
     for workload in workloads:
         found = {one["name"]: one for one in workload["contestants"]}
         cells = [_model(workload)]
-        cells += [micros(found[name]["microseconds"]) if name in found else "-" for name in peers]
+        cells += [micros(found[name]["microseconds"]) if name in found else "-" for name in PEERS]
         cells += [_with_ratio(found.get(name)) for name in COLUMNS]
         cells.append(_differences(found.get("kernelite none")))
         rows.append(cells)
-    columns = ["model", *peers, *COLUMNS, "labels that differ with none"]
+    columns = ["model", *PEERS, *COLUMNS, "labels that differ with none"]
     return markdown(columns, rows)
+
+
+def _others(workloads: list[dict[str, Any]]) -> str:
+    """Everybody who is not in the first table, a line each."""
+    found = [{one["name"]: one for one in workload["contestants"]} for workload in workloads]
+    names = dict.fromkeys(name for models in found for name in models)
+    rows = [
+        [name, *(_with_differences(models.get(name)) for models in found)]
+        for name in names
+        if name not in (*PEERS, *COLUMNS)
+    ]
+    return markdown(["", *(workload["name"] for workload in workloads)], rows) if rows else ""
+
+
+def _with_differences(one: dict[str, Any] | None) -> str:
+    return "-" if one is None else f"{micros(one['microseconds'])} ({_differences(one)})"
 
 
 def _model(workload: dict[str, Any]) -> str:
