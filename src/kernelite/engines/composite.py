@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.rounding import UNIT
+from kernelite.engines.runner import Runner
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, evaluate
 from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray, Rows, check_finite, dense_block
-from kernelite.runner import Runner
 
 __all__ = ["CompositeRunner", "PartRows", "PartRunner"]
 

@@ -1,7 +1,7 @@
 """The quadratic form for few features: one pass over the rows, in tiles, on vectors of rows.
 
 In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k), |u|^2 of shape
-(m,), and on request the certificate's bound of each score, or the rows that it leaves open.
+(m,), and on request the certificate's bound of each score.
 
     g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.jit_blocks import add_triangle, padded, triangle_blocks
@@ -24,7 +23,7 @@ from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, damp_tile, lo
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitForm", "bounded_scores", "open_scores", "prepare", "scores"]
+__all__ = ["JitForm", "bounded_scores", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ def scores(
            [0.6065]])
     """
     values, sq_norms = _room(form, rows) if out is None else out
-    _run(form, rows, NO_CERTIFICATE, values, sq_norms, _NO_BOUNDS, _NO_MASK)
+    _run(form, rows, NO_CERTIFICATE, values, sq_norms, _NO_BOUNDS)
     return values, sq_norms
 
 
@@ -114,25 +113,11 @@ def bounded_scores(
     """f^, |u|^2 and the bound on |f - f^|: shapes (m, k), (m,), (m, k)."""
     values, sq_norms = _room(form, rows)
     bounds = np.empty_like(values)
-    _run(form, rows, certificate, values, sq_norms, bounds, _NO_MASK)
+    _run(form, rows, certificate, values, sq_norms, bounds)
     return values, sq_norms, bounds
 
 
-def open_scores(
-    form: JitForm, certificate: JitCertificate, rows: FloatArray
-) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """f^, |u|^2, and whether some output's sign is left open: shapes (m, k), (m,), (m,).
-
-    An output is open unless |f^| > bound, strictly.
-    """
-    values, sq_norms = _room(form, rows)
-    undecided = np.empty(len(rows), dtype=np.bool_)
-    _run(form, rows, certificate, values, sq_norms, _NO_BOUNDS, undecided)
-    return values, sq_norms, undecided
-
-
 _NO_BOUNDS = np.empty((0, 0))
-_NO_MASK = np.empty(0, dtype=np.bool_)
 
 
 def _room(form: JitForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -147,19 +132,16 @@ def _run(
     values: FloatArray,
     sq_norms: FloatArray,
     bounds: FloatArray,
-    undecided: NDArray[np.bool_],
 ) -> None:
     """All tiles, on all threads when there are enough of them."""
     fixed = form.point, form.blocks, form.outputs, form.gamma, certificate.numbers
     m, chunk = len(rows), form.chunk
     if m <= chunk:
-        _form_kernel(rows, *fixed, values, sq_norms, bounds, undecided)
+        _form_kernel(rows, *fixed, values, sq_norms, bounds)
         return
 
     def part(block: slice) -> None:
-        _form_kernel(
-            rows[block], *fixed, values[block], sq_norms[block], bounds[block], undecided[block]
-        )
+        _form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
 
     for_each_chunk(part, m, chunk)
 
@@ -174,7 +156,6 @@ def _run(
     array_type(2, writable=True),
     array_type(1, writable=True),
     array_type(2, writable=True),
-    array_type(1, "boolean", writable=True),
 )
 def _form_kernel(
     rows: FloatArray,
@@ -186,7 +167,6 @@ def _form_kernel(
     values: FloatArray,
     sq_norms: FloatArray,
     bounds: FloatArray,
-    undecided: NDArray[np.bool_],
 ) -> None:
     m, d = rows.shape
     k = outputs.shape[0]
@@ -213,10 +193,5 @@ def _form_kernel(
             if len(certificate) > 0:
                 numbers = certificate[j]
                 bound_tile(squares, squares, exponentials, g, gamma, 0.0, numbers, width, bound)
-                if len(bounds) > 0:
-                    for r in range(count):
-                        bounds[start + r, j] = bound[r]
-                if len(undecided) > 0:
-                    for r in range(count):
-                        is_open = not abs(g[r]) > bound[r]
-                        undecided[start + r] = is_open or (j > 0 and undecided[start + r])
+                for r in range(count):
+                    bounds[start + r, j] = bound[r]

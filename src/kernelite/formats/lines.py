@@ -171,10 +171,11 @@ class Lines(Iterator[tuple[int, str]]):
 
     def _read(self, size: int) -> bytes:
         parts: list[bytes] = []
+        # Of a compressed stream a little at a time: an error loses what the call has read so far.
+        most = size if self.compression is None else BUFFER
         while size > 0 and self._broken is None:
             try:
-                # Not `read`, which would lose all that it read before an error.
-                parts.append(self._stream.read1(min(size, BUFFER)))
+                parts.append(self._stream.read1(min(size, most)))
             except (EOFError, OSError, zlib.error) as error:
                 self._broken = error
                 break

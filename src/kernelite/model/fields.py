@@ -17,6 +17,7 @@ from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
+from kernelite.engines.runner import Runner
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
 from kernelite.head import Head
@@ -28,7 +29,6 @@ from kernelite.model.runners import runner_of, wide_runner_of
 from kernelite.model.validity import OnInvalid
 from kernelite.planning.plan import Plan
 from kernelite.posterior import Posterior
-from kernelite.runner import Runner
 from kernelite.sizes import array_bytes
 from kernelite.tail import PolynomialTail
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.engines.runner import Runner
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import never
 from kernelite.inputs import FloatArray, Rows
 from kernelite.model.serving import answer, part_rows, placed
 from kernelite.posterior import Posterior
-from kernelite.runner import Runner
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

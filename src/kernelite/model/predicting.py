@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.engines.log_sums import log_sums
+from kernelite.engines.runner import Finish
 from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.head import DensityHead
@@ -27,7 +28,6 @@ from kernelite.model.moments import latent_labels, latent_probabilities, spread
 from kernelite.model.offering import offered
 from kernelite.model.serving import answer, placed
 from kernelite.model.validity import OnInvalid
-from kernelite.runner import Finish
 
 __all__ = ["Predicting"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kernelite.approximation.widen import widen, widen_expansion
 from kernelite.engines.composite import CompositeRunner, PartRunner
+from kernelite.engines.runner import Runner
 from kernelite.heads.criteria import label_settles
-from kernelite.runner import Runner
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

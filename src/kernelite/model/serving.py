@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from kernelite.approximation.widen import with_column
 from kernelite.engines.composite import PartRows
+from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
 from kernelite.heads.criteria import Settles, by_margin, never
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.model.validity import OnInvalid, report_invalid
-from kernelite.runner import Finish, Runner
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

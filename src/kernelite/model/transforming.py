@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.engines.runner import Finish
 from kernelite.errors import InputError
 from kernelite.frames import is_frame
 from kernelite.heads.criteria import transform_settles
@@ -16,7 +17,6 @@ from kernelite.model.offering import offered
 from kernelite.model.predicting import Predicting
 from kernelite.model.serving import answer
 from kernelite.model.validity import OnInvalid
-from kernelite.runner import Finish
 
 __all__ = ["Transforming"]
 
