@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 
 from kernelite.columnar import ipc, parquet, reading, text
 from kernelite.columnar.reading import TextOptions, open_file
@@ -140,6 +141,23 @@ def test_a_type_that_only_later_rows_show(tmp_path, monkeypatch) -> None:
     assert verbatim["id"].to_pylist()[-2:] == ["1", "A7"]
     with pytest.raises(FileFormatError, match=r"column `id`, row 101: `A7` is not of the type"):
         parts_of(path, ["id", "x"], ("x",))
+
+
+def test_a_large_row_group_is_not_read_at_once(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(parquet, "ALL_BUFFERS", 1 << 20)
+    monkeypatch.setattr(parquet, "batch_rows", lambda n_columns: 1000)
+    columns = np.random.default_rng(0).normal(size=(20, 100_000))
+    large = pa.table({f"x{i}": column for i, column in enumerate(columns)})
+    pq.write_table(large, tmp_path / "a.parquet", row_group_size=100_000, use_dictionary=False)
+    (source,) = list_sources(tmp_path / "a.parquet")
+    before = pa.total_allocated_bytes()
+    most = rows = 0
+    with closing(open_file(source)) as file:
+        for part in file.parts(large.column_names):
+            most = max(most, pa.total_allocated_bytes() - before)
+            rows += part.batch.num_rows
+    assert rows == 100_000
+    assert most < 0.5 * large.nbytes
 
 
 def test_batches_are_bounded_by_bytes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from kernelite.columnar.faults import Part, checked_schema, naming_file, reason_of
@@ -15,7 +16,8 @@ from kernelite.formats.numbers import quote
 
 __all__ = ["ParquetSource"]
 
-BUFFER = 1 << 20  # bytes of a column that are read ahead; without it, whole column chunks are
+# Bytes that are read ahead: of all columns together at most, of each at least and at most.
+ALL_BUFFERS, LEAST_BUFFER, MOST_BUFFER = 32 << 20, 1 << 14, 1 << 20
 
 
 class ParquetSource:
@@ -24,16 +26,12 @@ class ParquetSource:
     def __init__(self, path: str | os.PathLike[str], groups: tuple[int, int] | None = None) -> None:
         self.path = os.fspath(path)
         self.typed = True
-        parquet = arrow("parquet")
-        with naming_file(self.path):
-            self._file = parquet.ParquetFile(
-                self.path, buffer_size=BUFFER, page_checksum_verification=True
-            )
-            self.schema: Any = checked_schema(self._file.schema_arrow)
+        with naming_file(self.path), closing(arrow("parquet").ParquetFile(self.path)) as file:
+            self._metadata = file.metadata
+            self.schema: Any = checked_schema(file.schema_arrow)
             # How many rows each row group has.
             self.rows = [
-                self._file.metadata.row_group(group).num_rows
-                for group in range(self._file.num_row_groups)
+                self._metadata.row_group(group).num_rows for group in range(file.num_row_groups)
             ]
         self.groups = range(*(groups or (0, len(self.rows))))
         self.n_rows: int | None = sum(self.rows[group] for group in self.groups)
@@ -58,16 +56,28 @@ class ParquetSource:
                 raise
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Nothing is held open between calls."""
 
     def _batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
-        return self._file.iter_batches(
-            batch_size=batch_rows(len(columns)),
-            row_groups=[group],
-            columns=list(columns),
-            use_threads=thread_count() > 1,
+        """The rows of a row group.
+
+        By default pyarrow reads whole column chunks before the first row, however large they are.
+        """
+        share = ALL_BUFFERS // max(1, len(columns))
+        file = arrow("parquet").ParquetFile(
+            self.path,
+            metadata=self._metadata,
+            buffer_size=min(max(share, LEAST_BUFFER), MOST_BUFFER),
+            pre_buffer=False,
+            page_checksum_verification=True,
         )
+        with closing(file):
+            yield from file.iter_batches(
+                batch_size=batch_rows(len(columns)),
+                row_groups=[group],
+                columns=list(columns),
+                use_threads=thread_count() > 1,
+            )
 
     def _name_column(self, group: int, columns: Sequence[str], where: str) -> None:
         """Find the column at fault, which pyarrow does not say, by reading each alone."""
