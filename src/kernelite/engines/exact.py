@@ -119,8 +119,7 @@ class ExactEngine:
                 sums += self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
-        tall = ROWS * TALL if k >= MANY_OUTPUTS else ROWS
-        chunk = max(1, min(tall, -(-m // thread_count())))
+        chunk = max(1, min(self._tall, -(-m // thread_count())))
         with single_threaded_blas():
             for_each_chunk(part, m, chunk)
         if not (polynomial or self.by_differences):
@@ -134,6 +133,13 @@ class ExactEngine:
         with np.errstate(over="ignore"):
             U = rows - self.point
             return self._bound(np.einsum("ij,ij->i", U, U))
+
+    @cached_property
+    def _tall(self) -> int:
+        """Rows of a tile: more where centers are few, so that calls do not dominate."""
+        (n, d), k = self.centers.shape, self.expansion.n_outputs
+        filled = ROWS * CENTERS // max(n, d, k, 1)
+        return max(ROWS * TALL if k >= MANY_OUTPUTS else ROWS, min(filled, ROWS * CENTERS // 16))
 
     def _add_sums(self, U: FloatArray, squares: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ from kernelite.approximation.local import LocalSums
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.local import LocalEngine
 from kernelite.engines.stats import Stats
+from kernelite.engines.threads import single_threaded_blas
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
@@ -27,6 +29,8 @@ __all__ = ["Finish", "Runner"]
 
 BLOCK_ELEMENTS = 1 << 20  # numbers of one block of rows: 8 MB
 BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
+# The exact engine is slow enough for small blocks, whose scores need no fresh pages.
+EXACT_ELEMENTS, EXACT_ROWS = 1 << 17, 512
 MOST_ROWS = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
@@ -80,13 +84,16 @@ class Runner:
         """
         out: NDArray[Any] | None = None
         stats = Stats()
-        for block in self._blocks(rows):
-            outcome = self.outcome(rows, block, settles)
-            answers = finish(outcome.scores)
-            if out is None:
-                out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-            out[block] = answers
-            stats += _count(outcome, settles)
+        # Set once, not in each block: the exact engine's own threads call BLAS.
+        alone = self.tiers is None and self.exact is not None
+        with single_threaded_blas() if alone else nullcontext():
+            for block in self._blocks(rows):
+                outcome = self.outcome(rows, block, settles)
+                answers = finish(outcome.scores)
+                if out is None:
+                    out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
+                out[block] = answers
+                stats += _count(outcome, settles)
         assert out is not None
         return out, stats
 
@@ -146,6 +153,8 @@ class Runner:
         # Of scores and bounds there are several copies at a time.
         width = max(rows.shape[1], 4 * self.n_outputs, 1)
         block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // width))
+        if self.tiers is None and self.exact is not None:
+            block = min(MOST_ROWS, max(EXACT_ROWS, EXACT_ELEMENTS // width))
         return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
 
     @property

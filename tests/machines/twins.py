@@ -1,0 +1,123 @@
+"""Machines that are given to kernelite as arrays, or by calling them: trained and run in NumPy.
+
+Each has `fit`, answers in the slow way, and `source`: what `kernelite.compile` is given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import RBFInterpolator
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+
+from kernelite.sources.kernel_discriminant import discriminant_projection
+from kernelite.sources.kernel_kmeans import kernel_kmeans
+from kernelite.sources.least_squares import least_squares_svm
+
+__all__ = [
+    "DiscriminantTwin",
+    "InterpolatorTwin",
+    "KernelMeansTwin",
+    "LeastSquaresTwin",
+    "SeriesMeansTwin",
+    "compilable",
+]
+
+
+def compilable(model: Any) -> Any:
+    """What to compile: the model itself, or what a twin says."""
+    return getattr(model, "source", model)
+
+
+class _Twin(BaseEstimator):
+    gamma = 0.02
+
+    def kernel(self, X: np.ndarray) -> np.ndarray:
+        return np.exp(-self.gamma * cdist(X, self.rows, "sqeuclidean"))
+
+
+class LeastSquaresTwin(_Twin):
+    """A least-squares SVM for classification."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> LeastSquaresTwin:
+        self.rows, self.classes_ = X, np.array([-1, 1])
+        signs = np.where(y == np.unique(y)[-1], 1.0, -1.0)
+        H = self.kernel(X) + 0.1 * np.eye(len(X))
+        v, nu = np.linalg.solve(H, signs), np.linalg.solve(H, np.ones(len(X)))
+        self.bias = (nu @ signs) / nu.sum()
+        self.alphas = v - nu * self.bias
+        self.source = least_squares_svm(
+            X, self.alphas, self.bias, self.gamma, kind="classification"
+        )
+        return self
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return self.kernel(X) @ self.alphas + self.bias
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+class KernelMeansTwin(_Twin):
+    """Kernel k-means, from the clusters of plain k-means."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KernelMeansTwin:
+        labels = KMeans(3, n_init=1, random_state=0).fit(X).labels_
+        self.rows, self.classes_ = X, np.arange(3)
+        self.member = np.eye(3)[labels] / np.bincount(labels)
+        self.norms = np.einsum("ij,ij->j", self.member, self.kernel(X) @ self.member)
+        self.source = kernel_kmeans(X, labels, self.gamma)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.argmin(self.norms - 2.0 * self.kernel(X) @ self.member, axis=1)
+
+
+class DiscriminantTwin(_Twin):
+    """Kernel discriminant directions."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> DiscriminantTwin:
+        self.rows = X
+        K = self.kernel(X)
+        means = np.stack([K[:, y == c].mean(axis=1) for c in np.unique(y)])
+        within = sum(np.cov(K[:, y == c], bias=True) for c in np.unique(y))
+        self.directions = np.linalg.solve(
+            within + 0.01 * np.eye(len(X)), (means - means.mean(axis=0)).T
+        )
+        self.source = discriminant_projection(X, self.directions, self.gamma)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return self.kernel(X) @ self.directions
+
+
+class InterpolatorTwin(_Twin):
+    """SciPy's interpolator, called."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> InterpolatorTwin:
+        self.source = RBFInterpolator(
+            X, y, kernel="gaussian", epsilon=np.sqrt(self.gamma), smoothing=0.1, degree=1
+        )
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.source(X)
+
+
+class SeriesMeansTwin(_Twin):
+    """tslearn's kernel k-means on rows as series."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> SeriesMeansTwin:
+        from tslearn.clustering import KernelKMeans
+
+        self.source = KernelKMeans(
+            3, kernel="rbf", kernel_params={"gamma": self.gamma}, random_state=0
+        ).fit(X[:, :, None])
+        self.classes_ = np.arange(3)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.source.predict(X[:, :, None]))
