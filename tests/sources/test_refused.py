@@ -16,7 +16,8 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
 from sklearn.manifold import SpectralEmbedding
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, RegressorChain
@@ -71,6 +72,10 @@ CASES: dict[str, tuple[Any, str]] = {
     "gaussian process asked for probabilities": (
         OneVsRestClassifier(GaussianProcessClassifier(optimizer=None)).fit(X, y),
         "probabilities, which need its variance",
+    ),
+    "linear outliers on kernel features": (
+        make_pipeline(Nystroem(n_components=5), SGDOneClassSVM()).fit(X),
+        "keeps no `coef_` and `intercept_`",
     ),
     "unfitted calibration": (CalibratedClassifierCV(SVC()), "not fitted"),
     "unfitted bag": (BaggingClassifier(SVC()), "not fitted"),

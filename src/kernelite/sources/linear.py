@@ -71,8 +71,10 @@ def linear_on(features: Source, maps: list[AffineMap], model: Any, /) -> Source:
     True
     """
     name = type(model).__name__
-    if not hasattr(model, "coef_"):
-        raise UnsupportedModelError(f"this {name} is not fitted, or keeps no `coef_`.")
+    if not (hasattr(model, "coef_") and hasattr(model, "intercept_")):
+        raise UnsupportedModelError(
+            f"this {name} is not fitted, or keeps no `coef_` and `intercept_`."
+        )
     if name in LINKED:
         raise UnsupportedModelError(
             f"a {name} is linear behind a logarithm, so that it is not one expansion."

@@ -14,7 +14,14 @@ from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
 from kernelite.sources.source import Source, describe
 
-__all__ = ["NamedKernel", "feature_names", "named_kernel", "require_fitted", "sklearn_source"]
+__all__ = [
+    "NamedKernel",
+    "feature_names",
+    "named_kernel",
+    "other_kernel",
+    "require_fitted",
+    "sklearn_source",
+]
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,20 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
         degree = 3 if model.degree is None else model.degree
         if degree == 2:
             return NamedKernel("poly2", gamma, 1.0 if model.coef0 is None else float(model.coef0))
-        found = f"kernel {model.kernel!r} of degree {degree}"
-    elif callable(model.kernel):
+    raise other_kernel(model, type_name)
+
+
+def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:
+    """The refusal of an estimator whose kernel is neither "rbf" nor "poly" of degree 2."""
+    if callable(model.kernel):
         found = "a callable as kernel, whose values no series is known for"
     elif model.kernel == "precomputed":
-        found = "a precomputed kernel, so it holds no vectors to expand in"
+        found = "kernel 'precomputed', so it holds no vectors to expand in"
+    elif model.kernel in ("poly", "polynomial"):
+        found = f"kernel {model.kernel!r} of degree {3 if model.degree is None else model.degree}"
     else:
         found = f"kernel {model.kernel!r}, which is not exp(-gamma |x - z|^2)"
-    raise UnsupportedModelError(
+    return UnsupportedModelError(
         f"this {type_name} has {found}; accepted are kernel 'rbf', and 'poly' of degree 2."
     )
 

@@ -15,7 +15,7 @@ from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
-from kernelite.sources.sklearn_common import require_fitted, sklearn_source
+from kernelite.sources.sklearn_common import other_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 
 __all__ = ["read_svm"]
@@ -75,15 +75,7 @@ def _kernel(model: Any, type_name: str) -> Literal["rbf", "poly2"]:
         return "rbf"
     if model.kernel == "poly" and model.degree == 2:
         return "poly2"
-    if model.kernel == "poly":
-        found = f"kernel 'poly' of degree {model.degree}"
-    elif callable(model.kernel):
-        found = "a callable as kernel"
-    else:
-        found = f"kernel {model.kernel!r}"
-    raise UnsupportedModelError(
-        f"this {type_name} has {found}; accepted are kernel 'rbf', and 'poly' of degree 2."
-    )
+    raise other_kernel(model, type_name)
 
 
 def _vectors(model: Any) -> Any:
