@@ -31,7 +31,7 @@ LABELS = np.where(np.arange(30) % 3, np.arange(30) % 2, -1)
         ({"kernel": "sigmoid"}, "kernel 'sigmoid'"),
         ({"kernel": "poly"}, "kernel 'poly' of degree 3"),
         ({"kernel": lambda a, b: float(a @ b)}, "a callable as kernel"),
-        ({"kernel": "precomputed"}, "holds no vectors to expand in"),
+        ({"kernel": "precomputed"}, "kernel 'precomputed', so it holds no vectors"),
     ],
 )
 def test_other_kernels_are_refused(make, options, found):
