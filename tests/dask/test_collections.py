@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.svm import SVC
 import kernelite as kl
 import kernelite.scoring.shipping as shipping
 from kernelite.engines.threads import thread_count
-from kernelite.errors import InputError
+from kernelite.errors import InputError, MissingExtraError
 from tests.models import fitted
 
 pd = pytest.importorskip("pandas")
@@ -23,8 +25,10 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 import dask.array as da  # noqa: E402
 import dask.bag as db  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
+from dask.dataframe.dask_expr.io import ReadParquet  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
+from kernelite.dask.cluster import connect  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 
 SCHEDULERS = ["synchronous", "threads"]
@@ -143,6 +147,34 @@ def test_what_cannot_be_is_refused_at_once(model: kl.CompiledModel) -> None:
     frame = dd.from_pandas(pd.DataFrame(np.zeros((4, 2)), columns=["a", "b"]), npartitions=1)
     with pytest.raises(InputError, match="there are 2 numeric columns"):
         kd.predict(model, frame)
+
+
+def test_only_the_columns_needed_are_read(model: kl.CompiledModel, tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.random.default_rng(5).normal(size=(20, 4)), columns=list("abcd"))
+    frame.insert(0, "id", range(20))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    lazy = kd.predict(model, dd.read_parquet(tmp_path), columns=["d", "a", "c"], keep=["id"])
+    read = lazy.optimize(fuse=False).expr.find_operations(ReadParquet)
+    assert [list(found.columns) for found in read] == [["id", "a", "c", "d"]]
+    scored = lazy.compute(scheduler="synchronous")
+    assert scored["label"].tolist() == model.predict(frame[["d", "a", "c"]].to_numpy()).tolist()
+
+
+def test_a_missing_library_names_its_extra(
+    model: kl.CompiledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(MissingExtraError, match=r"kernelite\[dask\]"):
+        kd.predict(model, da.zeros((4, 3)))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"kernelite\[dask\]"), connect():
+        pass
+
+
+def test_a_client_does_not_bind_other_schedulers(client: Any, model: kl.CompiledModel) -> None:
+    X = np.random.default_rng(6).normal(size=(30, 3))
+    lazy = kd.predict(model, da.from_array(X, chunks=(10, 3)))
+    np.testing.assert_array_equal(lazy.compute(scheduler="threads"), model.predict(X))
 
 
 def test_tasks_use_one_thread(model: kl.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -182,6 +184,50 @@ def test_nothing_is_left_of_an_interrupted_run(
     with pytest.raises(KeyboardInterrupt):
         kd.predict_files(model, folder, tmp_path / "out", None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no Ctrl-C to send on this system")
+def test_an_interrupt_leaves_nothing(model: kl.CompiledModel, tmp_path: Path) -> None:
+    folder, saved = make_folder(tmp_path / "rows", 40, 20_000), tmp_path / "m.kernelite"
+    model.save(saved)
+    command = [sys.executable, "-m", "kernelite", "predict", str(folder), str(saved)]
+    command += [str(tmp_path / "out"), "--engine", "dask", "--workers", "1"]
+    source = str(Path(kl.__file__).parents[1])
+    process = subprocess.Popen(
+        [*command, "--columns", ",".join(NAMES)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # as a terminal, which sends Ctrl-C to all processes of a command
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env={**os.environ, "PYTHONPATH": source},
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.*.tmp")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[0]
+    assert (process.returncode, said) == (130, "kernelite: interrupted\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.kernelite", "rows"]
+
+
+def test_a_full_disk_leaves_nothing(
+    model: kl.CompiledModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, saved = make_folder(tmp_path / "rows", 1, 10), tmp_path / "m.kernelite"
+    model.save(saved)
+    monkeypatch.setattr(files, "_score_piece", full_disk)
+    command = ["predict", str(folder), str(saved), str(tmp_path / "out"), "--engine", "dask"]
+    assert main([*command, "--workers", "1", "--columns", ",".join(NAMES)]) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.kernelite", "rows"]
+
+
+def full_disk(*args: Any) -> Any:
+    raise OSError(28, "No space left on device")
 
 
 def test_the_command_line(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from kernelite.dask.workers import require_dask
@@ -39,15 +41,33 @@ def connect(address: str | None = None, workers: int | None = None) -> Iterator[
         with client:
             yield client
         return
-    with (
-        distributed.LocalCluster(
+    with _interrupts_held():
+        cluster = distributed.LocalCluster(
             n_workers=workers or thread_count(),
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+        )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits until the block ends, and threads and processes begun in it never see it.
+
+    It reaches all processes of a terminal; workers that die of it would be mourned on stderr, when
+    it is this process that ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Started by a thread that holds signals back, it would let them pass there.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -68,8 +68,9 @@ def predict(
     if kind == "array":
         return _array(model, collection, options, carry(shipment))
     if kind == "dataframe":
-        meta = _score_frame(collection._meta, shipment, options)
-        return collection.map_partitions(_score_frame, carry(shipment), options, meta=meta)
+        needed = collection[_needed(model, collection._meta, options)]
+        meta = _score_frame(needed._meta, shipment, options)
+        return needed.map_partitions(_score_frame, carry(shipment), options, meta=meta)
     if kind == "bag":
         return collection.map_partitions(_score_batches, carry(shipment), options)
     raise InputError(
@@ -99,6 +100,18 @@ def _array(model: CompiledModel, rows: Any, options: Options, carried: Any) -> A
     return rows.map_blocks(
         _score_block, carried=carried, wanted=output, dtype=dtype, meta=meta, **arguments
     )
+
+
+def _needed(model: CompiledModel, frame: Any, options: Options) -> list[Any]:
+    """The columns to read, in the frame's order; a file's others then stay where they are."""
+    names = list(frame.columns)
+    if options.keep == "all":
+        return names
+    schema = require_pyarrow().Schema.from_pandas(frame, preserve_index=False)
+    features = resolve_columns(model, schema, options.columns)
+    positions = {schema.get_field_index(name) for name in features}
+    kept = [i for i, name in enumerate(names) if name in options.keep]
+    return [names[i] for i in sorted(positions.union(kept))]
 
 
 def _score_block(block: NDArray[Any], *, carried: Ticket, wanted: str) -> NDArray[Any]:
