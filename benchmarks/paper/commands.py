@@ -26,7 +26,7 @@ from benchmarks.timing import Timing
 __all__ = ["add_commands"]
 
 ROWS = 1_000
-TOOL_ROWS = 10_000
+TOOL_ROWS, TOOL_WORK = 10_000, 1e9  # rows, and rows times the square of the features
 MOST_NUMBERS = 5_000_000  # of a generated model: beyond, reading its text is what would be timed
 Tell = Callable[[str], None]
 
@@ -89,7 +89,8 @@ def _add_tool(
     def command(data: Path) -> list[str]:
         return [*predict, "-data", str(data), "-o", str(folder / "out.txt")]
 
-    cost = _cost(subject, folder, TOOL_ROWS, rounds, command)
+    rows = min(TOOL_ROWS, int(TOOL_WORK / subject.row.features**2))
+    cost = _cost(subject, folder, rows, rounds, command)
     if cost is None:
         return
     whole = subject.row.test_rows
