@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,10 @@ from pyarrow import parquet
 
 import kernelite as kl
 from kernelite.columnar import files, writing
+from kernelite.columnar.reading import open_file
 from kernelite.columnar.sample import read_rows
+from kernelite.columnar.sources import list_sources
+from kernelite.columnar.writing import open_sink
 from kernelite.errors import FileFormatError, InputError
 from kernelite.formats.files import atomic_write
 from tests.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
@@ -121,6 +125,24 @@ def test_small_batches_become_large_row_groups(tmp_path, monkeypatch) -> None:
     kl.predict_files(classifier(), path, tmp_path / "out.parquet")
     assert parquet.read_metadata(tmp_path / "out.parquet").num_row_groups == 4
     assert read(tmp_path / "out.parquet").num_rows == 150
+
+
+def test_a_kept_column_does_not_hold_the_others(tmp_path) -> None:
+    """Those of a record batch share one buffer, which row groups in the making would keep."""
+    wide = pa.table({"id": np.arange(20_000), **{f"x{i}": np.zeros(20_000) for i in range(40)}})
+    write(wide, tmp_path / "a.arrow", chunk=20_000)
+    (source,) = list_sources(tmp_path / "a.arrow")
+    schema = wide.select(["id"]).schema
+    with (
+        closing(open_file(source)) as file,
+        open_sink(str(tmp_path / "out.parquet"), "parquet", schema) as sink,
+    ):
+        before = pa.total_allocated_bytes()
+        for part in file.parts(wide.column_names):
+            sink.write(part.batch.select(["id"]))
+        del part
+        assert pa.total_allocated_bytes() - before < 0.2 * wide.nbytes
+    assert read(tmp_path / "out.parquet")["id"].to_pylist() == list(range(20_000))
 
 
 def test_a_type_that_the_output_cannot_hold(tmp_path) -> None:

@@ -22,7 +22,7 @@ from kernelite.formats.numbers import quote
 
 __all__ = ["TextSource"]
 
-BLOCK = 4 << 20  # bytes of text that become one batch
+BLOCK = 2 << 20  # bytes of text that become one batch; pyarrow reads some 30 of them ahead
 
 
 class TextSource:

@@ -119,7 +119,7 @@ class _ParquetSink:
         self._waiting: list[Any] = []
 
     def write(self, batch: Any) -> None:
-        self._waiting.append(batch)
+        self._waiting.append(_own(batch))
         rows = sum(waiting.num_rows for waiting in self._waiting)
         if rows >= GROUP_ROWS or sum(waiting.nbytes for waiting in self._waiting) >= GROUP_BYTES:
             self._flush()
@@ -185,6 +185,13 @@ class _TextSink:
 
     def close(self) -> None:
         self._file.flush()
+
+
+def _own(batch: Any) -> Any:
+    """A copy: columns of an Arrow file share one buffer, so one kept would hold them all."""
+    library = arrow()
+    columns = [library.concat_arrays([column[:0], column]) for column in batch.columns]
+    return library.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _is_dictionary(column: Any) -> bool:
