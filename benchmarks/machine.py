@@ -117,4 +117,6 @@ def _blas() -> str:
     if not pools:
         return "BLAS unknown"
     pool = pools[0]
-    return f"{pool['internal_api']} {pool.get('version') or ''} ({pool['num_threads']} threads)"
+    threads = pool["num_threads"]
+    many = "thread" if threads == 1 else "threads"
+    return f"{pool['internal_api']} {pool.get('version') or ''} ({threads} {many})"

@@ -12,7 +12,7 @@ import kernelite as kl
 from benchmarks.exact import exact_scores
 from benchmarks.modes import compiled
 from benchmarks.paper.accuracy import MODES
-from benchmarks.paper.subjects import Subject, training_rows
+from benchmarks.paper.subjects import Subject, drawn, training_rows
 from benchmarks.paper.trained import trained
 from benchmarks.scaling import point
 from benchmarks.settings import Settings
@@ -72,8 +72,9 @@ def sweep(
     default point. Plans have one cell: more would cost minutes a point.
     """
     X, y = training_rows(subject.row)
-    X, y = X[:rows], y[:rows]
-    test = subject.workload.rows[:rows]
+    chosen = drawn(X, rows)
+    X, y = X[chosen], y[chosen]
+    test = subject.workload.rows[drawn(subject.workload.rows, rows)]
     if test.shape[1] < X.shape[1]:
         test = np.pad(test, ((0, 0), (0, X.shape[1] - test.shape[1])))
     limit = gamma_max(X).value

@@ -14,6 +14,9 @@ SERIES = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05", "#0a0b06", "#0a
 VARIABLES = {INK: "--ink", LINE: "--line"} | {c: f"--c{i}" for i, c in enumerate(SERIES)}
 
 
+SWEEP_TICKS, DIFFER_TICKS = (0.1, 0.5, 1, 5, 10, 50), (0, 0.1, 1, 10, 100)
+
+
 def _colours(words: str) -> tuple[str, ...]:
     return tuple(f"#{word}" for word in words.split())
 
@@ -120,14 +123,18 @@ def _sweep(found: list[dict[str, Any]]) -> Figure:
     for axes, title in ((top, "certified (%)"), (bottom, "labels that differ (%)")):
         _dress(axes, "", title)
         axes.set_xscale("log")
+        axes.set_xticks(SWEEP_TICKS, [f"{tick:g}" for tick in SWEEP_TICKS])
+        axes.minorticks_off()
     bottom.set_xlabel("γ / γ max")
     bottom.set_yscale("symlog", linthresh=0.1)
+    bottom.set_yticks(DIFFER_TICKS, [f"{tick:g}" for tick in DIFFER_TICKS])
+    bottom.set_ylim(-0.02, 100)
     _legend(top)
     wrong = sum(point["certified_differ"] for one in found for point in one["points"])
     caption = (
-        "Models trained on a few thousand rows at each γ. Above, the share of test rows decided "
-        "without the exact model: by the O(1) bound alone (dashed), by a certified plan with one "
-        "cell (solid; 0 where the plan is the exact engine). Below, the labels of the form alone "
+        f"Models trained on {found[0]['train_rows']:,} rows at each γ, {found[0]['rows']:,} test "
+        "rows, both drawn at random. Above, the share of test rows decided without the exact "
+        "model: by the O(1) bound alone (dashed), by a certified plan with one cell (solid; 0 where the plan is the exact engine). Below, the labels of the form alone "
         f"that differ from the exact model's. Certified labels that differ: {wrong:g}."
     )
     return _done("sweep", caption, figure)

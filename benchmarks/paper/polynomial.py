@@ -15,7 +15,7 @@ import numpy as np
 
 import kernelite as kl
 from benchmarks.exact import exact_scores
-from benchmarks.paper.subjects import Subject, training_rows
+from benchmarks.paper.subjects import Subject, drawn, training_rows
 from benchmarks.paper.trained import trained
 from benchmarks.timing import race
 
@@ -31,9 +31,10 @@ def polynomial(
     rounds: int = 5,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Both kernels trained on the first rows, with gamma at most gamma_max and the same C."""
+    """Both kernels trained on some of the rows, with gamma at most gamma_max and the same C."""
     X, y = training_rows(subject.row, subject.workload.expansion.n_features)
-    X, y = X[:rows], y[:rows]
+    chosen = drawn(X, rows)
+    X, y = X[chosen], y[chosen]
     test, truth = subject.workload.rows, subject.workload.truth
     assert truth is not None
     gamma = min(subject.workload.expansion.gamma, subject.gamma_max)

@@ -24,7 +24,7 @@ from kernelite.gamma import gamma_max
 from kernelite.sources import Source
 from kernelite.sources import read as read_model
 
-__all__ = ["Subject", "load", "training_rows"]
+__all__ = ["Subject", "drawn", "load", "training_rows"]
 
 SAMPLE_ROWS = 32_000
 MAX_STAND_IN = 8_000_000  # numbers of a stand-in's test rows
@@ -70,10 +70,8 @@ def load(row: PaperRow, tell: Callable[[str], None] = lambda line: None) -> Subj
     source, path, notes = _model(row, tell)
     d = source.expansion.n_features
     (train, _), (test, truth) = training_rows(row, d), _part(row, 1, d)
-    drawn = np.random.default_rng(0).permutation(train.shape[0])[:SAMPLE_ROWS]
-    workload = Workload(
-        row.name, source, test.toarray(), train[np.sort(drawn)].toarray(), truth, path=path
-    )
+    sample = train[drawn(train, SAMPLE_ROWS)].toarray()
+    workload = Workload(row.name, source, test.toarray(), sample, truth, path=path)
     whole, _ = training_rows(row)
     return Subject(
         row,
@@ -87,6 +85,14 @@ def load(row: PaperRow, tell: Callable[[str], None] = lambda line: None) -> Subj
 def training_rows(row: PaperRow, width: int | None = None) -> tuple[Any, np.ndarray]:
     """Training rows (CSR) and labels, +1 and -1."""
     return _part(row, 0, width)
+
+
+def drawn(rows: Any, count: int) -> np.ndarray:
+    """Places of `count` rows drawn at random, always the same ones, in their order.
+
+    The first rows of a file need not be like the others: those of ijcnn1 are not.
+    """
+    return np.sort(np.random.default_rng(0).permutation(rows.shape[0])[:count])
 
 
 def _part(row: PaperRow, which: int, width: int | None) -> tuple[Any, np.ndarray]:
@@ -126,7 +132,7 @@ def _stand_in(row: PaperRow) -> Subject:
     workload = replace(workload, name=row.name)
     limit = workload.expansion.gamma / ratio
     notes = [
-        f"generated: a stand-in, since its data are absent here (`kernelite fetch {row.data}`)."
+        f"a generated stand-in, since its data are absent here (`kernelite fetch {row.data}`)."
     ]
     if row.name in STAND_IN:
         notes.append(

@@ -40,10 +40,10 @@ def _polynomial(document: dict[str, Any]) -> Table:
         "times exp(-γ|z|²), about the default point. Evaluating either costs the same.",
         columns,
         rows,
-        where="Both trained here by scikit-learn on the first "
-        f"{' or '.join(f'{n:,}' for n in sorted(trained))} training rows with the same γ (at most "
-        "γ max) and C, hence the accuracies below those of table 1; accuracy and time on every "
-        "test row.",
+        where="Both trained here by scikit-learn on the same "
+        f"{' or '.join(f'{n:,}' for n in sorted(trained))} training rows, drawn at random, with "
+        "the same γ (at most γ max) and C, hence accuracies below those of table 1; accuracy and "
+        "time on every test row.",
     )
 
 
