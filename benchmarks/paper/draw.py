@@ -134,7 +134,8 @@ def _sweep(found: list[dict[str, Any]]) -> Figure:
     caption = (
         f"Models trained on {found[0]['train_rows']:,} rows at each γ, {found[0]['rows']:,} test "
         "rows, both drawn at random. Above, the share of test rows decided without the exact "
-        "model: by the O(1) bound alone (dashed), by a certified plan with one cell (solid; 0 where the plan is the exact engine). Below, the labels of the form alone "
+        "model: by the O(1) bound alone (dashed), by a certified plan with one cell (solid; "
+        "0 where the plan is the exact engine). Below, the labels of the form alone "
         f"that differ from the exact model's. Certified labels that differ: {wrong:g}."
     )
     return _done("sweep", caption, figure)

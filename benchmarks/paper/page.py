@@ -33,9 +33,9 @@ def where(document: dict[str, Any]) -> str:
         spent += f" The machine was busy (load {load:g}): times are not final."
     return (
         f"Measured on {document['date']} on {machine.in_words(document['machine'])}.{spent} Sets "
-        "marked “generated” are stand-ins of the same shape for data that were absent: they serve for "
-        "times and sizes, and never for accuracy. A dash is a number that is not known or has no "
-        "meaning there."
+        "marked “generated” are stand-ins of the same shape for data that were absent: they serve "
+        "for times and sizes, and never for accuracy. A dash is a number that is not known or has "
+        "no meaning there."
     )
 
 
