@@ -53,13 +53,9 @@ class FormEngine:
         return cls(form, cell.certificate, ready)
 
     def takes_sparse(self, rows: csr_array) -> bool:
-        """Whether sparse rows had better stay so: nnz^2 / 2 gathers against d^2 / 2 products."""
+        """Whether sparse rows had better stay so, because they have few entries."""
         filled = rows.nnz / max(rows.shape[0], 1)
-        return (
-            self.fused is not None
-            and isinstance(self.form, QuadraticForm)
-            and GATHER_COST * filled < rows.shape[1]
-        )
+        return self.fused is not None and GATHER_COST * filled < rows.shape[1]
 
     def run_sparse(self, rows: csr_array, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """As `run`, for rows that `takes_sparse` accepts."""
@@ -112,9 +108,16 @@ class Fused:
         self, form: Any, rows: csr_array, bounded: bool
     ) -> tuple[Evaluated, FloatArray | None]:
         """As `FormEngine.run_sparse`."""
-        from kernelite.engines import jit_bounds, jit_sparse
+        from kernelite.engines import jit_bounds
 
         certificate = self.certificate if bounded else jit_bounds.NO_CERTIFICATE
+        if isinstance(form, SpectralForm):
+            from kernelite.engines import jit_spectral_sparse
+
+            prepared = jit_spectral_sparse.prepare(form, self.form)
+            return jit_spectral_sparse.scores(prepared, rows, certificate)
+        from kernelite.engines import jit_sparse
+
         found = jit_sparse.scores(jit_sparse.prepare(form, self.form), rows, certificate)
         return Evaluated(found.scores, found.sq_norms), found.bounds
 

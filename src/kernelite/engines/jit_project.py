@@ -1,4 +1,4 @@
-"""Rows times a matrix of few columns, where they stand: y = V'(x - p), without a transpose.
+"""Rows times a matrix of few columns, where they stand: y = V'(x - p), or V'x of a sparse row.
 
 A few rows at a time are shifted into cache, then each entry is multiplied into vectors of columns
 whose sums stay in registers: as many multiply-adds as a core can start, two loads for five.
@@ -19,7 +19,7 @@ from kernelite.engines.jit_support import helper, instruction
 from kernelite.engines.jit_tiles import prefetch_line
 from kernelite.inputs import FloatArray
 
-__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_rows"]
+__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
 
 # With 512-bit vectors a core has 32 registers, else 16: room for GROUP * ROWS sums and operands.
 LANES = 8 if binding.get_host_cpu_features().get("avx512f") else 4
@@ -89,8 +89,8 @@ def _shift_rows(
         source, step, shift, target, room, vectors = arguments
         i64 = step.type
         totals = _sums(builder, ROWS)
-        for i, total in enumerate(totals):
-            builder.store(builder.load(_vector(builder, _offset(builder, room, i)), align=8), total)
+        for kept, total in zip(_loaded(builder, room, ROWS), totals, strict=True):
+            builder.store(kept, total)
         with cgutils.for_range(builder, vectors) as loop:
             at = builder.mul(loop.index, i64(8 * LANES))
             subtracted = builder.load(_vector(builder, builder.add(shift, at)), align=8)
@@ -110,6 +110,22 @@ def _shift_rows(
 
 def _offset(builder: Any, address: Any, vectors: int) -> Any:
     return builder.add(address, address.type(8 * LANES * vectors))
+
+
+def _loaded(builder: Any, address: Any, count: int) -> list[Any]:
+    """So many vectors from memory."""
+    places = (_vector(builder, _offset(builder, address, i)) for i in range(count))
+    return [builder.load(place, align=8) for place in places]
+
+
+def _spread(builder: Any, address: Any) -> Any:
+    """The double at an address in every lane of a vector."""
+    double, i32 = ir.DoubleType(), ir.IntType(32)
+    nothing = ir.Constant(ir.VectorType(double, LANES), ir.Undefined)
+    value = builder.load(builder.inttoptr(address, double.as_pointer()), align=8)
+    first = builder.insert_element(nothing, value, i32(0))
+    lanes = ir.Constant(ir.VectorType(i32, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, lanes)
 
 
 def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
@@ -136,32 +152,19 @@ def _projection(group: int) -> Callable[..., Any]:
     ) -> Any:
         def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             rows, count, columns, target, step, coming, coming_step = arguments
-            i64, double = step.type, ir.DoubleType()
-            vector = ir.VectorType(double, LANES)
+            i64 = step.type
             totals = [_sums(builder, group) for _ in range(ROWS)]
             for i, line in enumerate(totals):
                 at = builder.add(target, builder.mul(step, i64(i)))
-                for c, total in enumerate(line):
-                    kept = builder.load(_vector(builder, _offset(builder, at, c)), align=8)
+                for kept, total in zip(_loaded(builder, at, group), line, strict=True):
                     builder.store(kept, total)
             with cgutils.for_range(builder, count) as loop:
                 at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
-                v = [
-                    builder.load(_vector(builder, _offset(builder, at, c)), align=8)
-                    for c in range(group)
-                ]
+                v = _loaded(builder, at, group)
                 entry = builder.add(rows, builder.mul(loop.index, i64(8)))
                 _ask_for(builder, coming, coming_step, loop.index)
                 for line in totals:
-                    u = builder.load(builder.inttoptr(entry, double.as_pointer()), align=8)
-                    spread = builder.insert_element(
-                        ir.Constant(vector, ir.Undefined), u, ir.IntType(32)(0)
-                    )
-                    spread = builder.shuffle_vector(
-                        spread,
-                        ir.Constant(vector, ir.Undefined),
-                        ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES),
-                    )
+                    spread = _spread(builder, entry)
                     for total, column in zip(line, v, strict=True):
                         _add_product(builder, total, spread, column)
                     entry = builder.add(entry, i64(8 * SLICE))
@@ -178,7 +181,69 @@ def _projection(group: int) -> Callable[..., Any]:
     return project
 
 
+def _entries_projection(group: int) -> Callable[..., Any]:
+    """An instruction: y += sum_i x[i] v[index[i]] for `group` vectors of columns."""
+
+    @instruction
+    def project(
+        _context: Any, _indices: Any, _entries: Any, _count: Any, _columns: Any, _target: Any
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            indices, entries, count, columns, target = arguments
+            i64, i32 = count.type, ir.IntType(32)
+            totals = _sums(builder, group)
+            for kept, total in zip(_loaded(builder, target, group), totals, strict=True):
+                builder.store(kept, total)
+            with cgutils.for_range(builder, count) as loop:
+                place = builder.add(indices, builder.mul(loop.index, i64(4)))
+                index = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
+                far = builder.mul(builder.sext(index, i64), i64(8 * LANES * group))
+                x = _spread(builder, builder.add(entries, builder.mul(loop.index, i64(8))))
+                lines = _loaded(builder, builder.add(columns, far), group)
+                for total, v in zip(totals, lines, strict=True):
+                    _add_product(builder, total, x, v)
+            for c, total in enumerate(totals):
+                place = _vector(builder, _offset(builder, target, c))
+                builder.store(builder.load(total), place, align=8)
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, address, size, address, address), build
+
+    return project
+
+
 _project_1, _project_2, _project_3 = _projection(1), _projection(2), _projection(3)
+_entries_1, _entries_2, _entries_3 = map(_entries_projection, (1, 2, 3))
+
+
+@helper
+def project_entries(
+    indices: NDArray[np.int32],
+    data: FloatArray,
+    start: int,
+    stop: int,
+    d: int,
+    columns: FloatArray,
+    sizes: NDArray[np.int64],
+    y: FloatArray,
+) -> None:
+    """y += V'x for a row with these entries; their indices must be from 0 to d - 1.
+
+    `y` has shape (n_columns,), as many as the groups of `sizes` have.
+    """
+    at, base = np.uintp(y.ctypes.data), np.uintp(columns.ctypes.data)
+    where = np.uintp(indices.ctypes.data) + np.uintp(4 * start)
+    entries = np.uintp(data.ctypes.data) + np.uintp(8 * start)
+    for size in sizes:
+        if size == 1:
+            _entries_1(where, entries, stop - start, base, at)
+        elif size == 2:
+            _entries_2(where, entries, stop - start, base, at)
+        else:
+            _entries_3(where, entries, stop - start, base, at)
+        base += np.uintp(8 * LANES * size * d)
+        at += np.uintp(8 * LANES * size)
 
 
 @helper

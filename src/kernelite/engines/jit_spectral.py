@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.rounding import SAFETY
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated
-from kernelite.engines.jit_blocks import add_triangle, triangle_blocks
-from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate, bound_tile
-from kernelite.engines.jit_exp import exp_nonpositive
+from kernelite.engines.jit_blocks import triangle_blocks
+from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.engines.jit_project import (
     LANES,
     ROWS,
@@ -28,8 +26,9 @@ from kernelite.engines.jit_project import (
     lay_out,
     project_rows,
 )
+from kernelite.engines.jit_spectral_tile import finish_tile, tile_of
 from kernelite.engines.jit_support import array_type, helper, kernel
-from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, damp_tile, square_tile
+from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
@@ -131,24 +130,6 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
             linear[c, first + i] = y[i, rank + c]
 
 
-@helper
-def _add_truncation(
-    squares: FloatArray,
-    kept: FloatArray,
-    exponentials: FloatArray,
-    output: FloatArray,
-    width: int,
-    bound: FloatArray,
-) -> None:
-    """bound[r] += E (spread |v|^2 + 2 cross |y| |v| + leftover |u|^2), with room for rounding."""
-    spread, cross, leftover = output[3], output[4], output[5]
-    for r in range(width):
-        rest = max(squares[r] - kept[r], 0.0)
-        size = spread * rest + cross * np.sqrt(kept[r] * rest) + leftover * squares[r]
-        E = exponentials[r]
-        bound[r] += 0.0 if E == 0.0 else SAFETY * (E * size)
-
-
 @kernel(
     array_type(2),
     array_type(1),
@@ -184,37 +165,17 @@ def _spectral_kernel(
     blocked = (rank + 3) // 4 * 4
     room = aligned((blocked + k + 5) * TILE).reshape(blocked + k + 5, TILE)
     room[:] = 0.0
-    Y, linear, rest = room[:blocked], room[blocked : blocked + k], blocked + k
-    squares, inside, exponentials = room[rest], room[rest + 1], room[rest + 2]
-    g, bound = room[rest + 3], room[rest + 4]
+    tile, spare = tile_of(room, blocked, k)
     buffer = aligned(ROWS * SLICE).reshape(ROWS, SLICE)
     lanes = aligned(ROWS * LANES).reshape(ROWS, LANES)
     wide = LANES * sizes.sum()
     y = aligned(ROWS * wide).reshape(ROWS, wide)
-    nothing = np.zeros(blocked)
+    fixed = cores, outputs, gamma, certificate, np.zeros(blocked)
+    results = values, sq_norms, kept, bounds
     for start in range(0, m, TILE):
         count = min(TILE, m - start)
-        width = (count + 7) // 8 * 8
         for first in range(0, count, ROWS):
             some = min(ROWS, count - first)
             project_rows(rows, start + first, some, point, columns, sizes, buffer, lanes, y)
-            _sort_out(y, lanes, first, rank, (Y, linear, squares))
-        square_tile(Y, width, inside)
-        for r in range(width):
-            exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
-        for r in range(count):
-            sq_norms[start + r] = squares[r]
-            kept[start + r] = inside[r]
-        for j in range(k):
-            for r in range(width):
-                g[r] = outputs[j, 0] + linear[j, r] + outputs[j, 2] * squares[r]
-            add_triangle(Y, width, cores[j], nothing, g)
-            damp_tile(exponentials, width, outputs[j, 1], g)
-            for r in range(count):
-                values[start + r, j] = g[r]
-            if len(certificate) > 0:
-                numbers = certificate[j]
-                bound_tile(squares, squares, exponentials, g, gamma, 0.0, numbers, width, bound)
-                _add_truncation(squares, inside, exponentials, outputs[j], width, bound)
-                for r in range(count):
-                    bounds[start + r, j] = bound[r]
+            _sort_out(y, lanes, first, rank, tile)
+        finish_tile(start, count, fixed, (tile[2], 0.0, 0.0), tile, spare, results)

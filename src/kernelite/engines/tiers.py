@@ -243,8 +243,7 @@ def _try_second_tier(
         return
     if is_sparse(rows):
         # The folded shift cost |u|^2 some digits; the second tier's bounds want it whole.
-        dense = dense_block(rows, still)
-        part, _ = engine.first.run(dense, bounded=False)
+        dense, part = dense_block(rows, still), None
     else:
         dense = rows[still]
         kept = None if evaluated.kept is None else evaluated.kept[still]
