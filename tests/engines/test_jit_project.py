@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import kernelite
 from kernelite.engines.jit_project import (
     LANES,
     ROWS,
@@ -39,3 +45,23 @@ def test_groups_hold_every_vector() -> None:
         sizes = group_sizes(n_columns)
         assert sizes.sum() == -(-n_columns // LANES)
         assert sizes.max() <= 3
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes"), [("", 4), ("+avx,+avx2,+fma", 4), ("+avx,+avx2,+fma,+avx512f", 8)]
+)
+def test_vectors_are_those_of_the_target_by_which_kernels_are_kept(
+    features: str, lanes: int
+) -> None:
+    # Machines that share a cache and a target share kernels, whatever their processors can do.
+    code = "from kernelite.engines.jit_project import LANES; print(LANES)"
+    target = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
+    source = str(Path(kernelite.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": source, **target},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) == lanes

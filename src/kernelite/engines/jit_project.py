@@ -11,18 +11,18 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils, types
 from numpy.typing import NDArray
 
-from kernelite.engines.jit_support import helper, instruction
+from kernelite.engines.jit_support import helper, instruction, wide_vectors
 from kernelite.engines.jit_tiles import prefetch_line
 from kernelite.inputs import FloatArray
 
 __all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
 
 # With 512-bit vectors a core has 32 registers, else 16: room for GROUP * ROWS sums and operands.
-LANES = 8 if binding.get_host_cpu_features().get("avx512f") else 4
+LANES = 8 if wide_vectors() else 4
 ROWS = LANES  # taken at once
 GROUP = 3  # vectors of columns whose sums are in registers at once
 SLICE = 256  # features at a time, so that the shifted rows stay in the first cache

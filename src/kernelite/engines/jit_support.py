@@ -27,6 +27,7 @@ __all__ = [
     "instruction",
     "jit_available",
     "kernel",
+    "wide_vectors",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -60,6 +61,19 @@ def _reason_against() -> str | None:
         return f"numba does not load ({error})"
     off = getattr(numba.config, "DISABLE_JIT", False)
     return "numba is switched off by NUMBA_DISABLE_JIT" if off else None
+
+
+def wide_vectors() -> bool:
+    """Whether kernels are compiled for vectors of 512 bits.
+
+    Asked of numba's target, not of this machine (they differ under NUMBA_CPU_NAME): numba's cache
+    is keyed by the target alone, so what is built into a kernel may depend on nothing else.
+    """
+    from numba.core.registry import cpu_target
+
+    target: Any = cpu_target.target_context
+    _triple, _processor, features = target.codegen().magic_tuple()
+    return "+avx512f" in features.split(",")
 
 
 def array_type(n_dims: int, dtype: str = "float64", *, writable: bool = False) -> Any:
