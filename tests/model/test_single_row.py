@@ -32,6 +32,20 @@ def test_one_row_equals_its_batch(guarantee: str, d: int) -> None:
             np.testing.assert_allclose(float(one[0]), float(batch[i]), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_one_row_of_a_calibrated_model(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not fused:  # as without numba, or with more features than the kernels take
+        monkeypatch.setattr("kernelite.engines.forms.FUSED_FEATURES", 0)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 5))
+    svc = SVC(gamma=0.2).fit(X[:300], X[:300, 0] * X[:300, 1] > 0)
+    fast = kl.compile(svc, X, guarantee="calibrated", max_disagreement=0.01)
+    whole, counts = fast.predict(X[:40], return_stats=True)
+    alone = [fast.predict(row[None], return_stats=True) for row in X[:40]]
+    assert [label[0] for label, _ in alone] == whole.tolist()
+    assert sum(stats.form for _, stats in alone) == counts.form > 0
+
+
 def test_one_bad_row_is_refused_and_one_outside_is_reported() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))

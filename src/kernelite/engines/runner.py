@@ -107,14 +107,15 @@ class Runner:
         if self.tiers is None or not plain or len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0]
-        evaluated, bounds = engine.first.run(row, bounded=settles is not None)
+        proven = settles is not None and engine.cell.certificate is not None
+        evaluated, bounds = engine.first.run(row, bounded=proven)
         square, form = evaluated.sq_norms[0], engine.first.form
         if settles is None:
             inside = square * (form.max_sq_norm * form.gamma**2) < 1.0 / 16.0
             return (evaluated.scores, BY_FORM) if inside else None
         if not square < np.inf:
             return None
-        if settles(evaluated.scores, bounds)[0]:  # type: ignore[arg-type]
+        if settles(evaluated.scores, evaluated.scores if bounds is None else bounds)[0]:
             return evaluated.scores, BY_FORM
         if bounds is None or not engine.cell.has_second_tier:
             return None
