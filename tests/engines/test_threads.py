@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -10,7 +11,12 @@ import numpy as np
 import pytest
 
 from kernelite.engines import threads
-from kernelite.engines.threads import for_each_chunk, limit_threads, thread_count
+from kernelite.engines.threads import (
+    for_each_chunk,
+    limit_threads,
+    single_threaded_blas,
+    thread_count,
+)
 from kernelite.errors import InputError
 
 AVAILABLE = threads._available
@@ -20,6 +26,12 @@ AVAILABLE = threads._available
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_available", lambda: 4)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+def blas_threads() -> set[int]:
+    from threadpoolctl import threadpool_info
+
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 @pytest.mark.parametrize(("n_jobs", "count"), [(None, 4), (1, 1), (7, 7), (-1, 4), (-2, 3)])
@@ -138,4 +150,27 @@ def test_a_forked_child_starts_its_own_threads() -> None:
         done: list[int] = []
         for_each_chunk(lambda part: done.append(part.start), 8, 1)
         os._exit(0 if sorted(done) == list(range(8)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_blas_is_limited_lifts_that() -> None:
+    with threads._blas_lock:  # as if another caller were just setting it
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # what would wait for ever ends the child
+            with single_threaded_blas():
+                pass
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    before = blas_threads()
+    with single_threaded_blas():
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            with single_threaded_blas():
+                inside = blas_threads()
+            os._exit(0 if inside == {1} and blas_threads() == before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

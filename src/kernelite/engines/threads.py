@@ -96,16 +96,17 @@ def single_threaded_blas() -> Iterator[None]:
     Callers on several threads may overlap: the first one in sets the limit, the last one out
     lifts it, so that no caller restores what another one had set.
     """
-    global _inside, _lift
+    global _inside, _inherited, _lift
     with _blas_lock:
-        if _inside == 0:
+        if _inside == 0 and not _inherited:
             _lift = _controller().limit(limits=1, user_api="blas")
+        _inherited = False
         _inside += 1
     try:
         yield
     finally:
         with _blas_lock:
-            _inside -= 1
+            _inside = max(0, _inside - 1)  # 0 already in a child that was forked in here
             if _inside == 0:
                 _lift.restore_original_limits()
 
@@ -130,6 +131,7 @@ def one_thread() -> Iterator[None]:
 
 _blas_lock = threading.Lock()
 _inside = 0
+_inherited = False  # whether the limit is one that a forked parent had set
 _lift: Any = None
 
 
@@ -212,6 +214,13 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(64, _available()), thread_name_prefix="kernelite")
 
 
+def _start_anew() -> None:
+    """In a forked child: threads do not survive a fork, nor does what they were about to undo."""
+    global _blas_lock, _inside, _inherited
+    _pool.cache_clear()
+    _blas_lock = threading.Lock()
+    _inside, _inherited = 0, _inside > 0 or _inherited
+
+
 if hasattr(os, "register_at_fork"):
-    # Threads do not survive a fork: the child starts its own.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_start_anew)
