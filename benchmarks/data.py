@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelite.datasets import find
-from kernelite.formats.data import read_data
+from kernelite.formats.data import iter_data, read_data
 from kernelite.formats.files import atomic_write
 
 __all__ = ["cache_path", "has", "read", "shared"]
@@ -44,8 +44,10 @@ def has(name: str) -> bool:
     return True
 
 
-def read(name: str, width: int | None = None) -> tuple[sparse.csr_array, np.ndarray]:
-    """Rows (CSR, padded or cut to `width`) and labels of a data file.
+def read(
+    name: str, width: int | None = None, most: int | None = None
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """Rows (CSR, padded or cut to `width`) and labels of a data file; at most its first `most`.
 
     Raises
     ------
@@ -54,16 +56,16 @@ def read(name: str, width: int | None = None) -> tuple[sparse.csr_array, np.ndar
     """
     path = find(name, also=[shared() / "data"])
     stamp = path.stat()
-    kept = cache_path(f"{name}-{stamp.st_size}-{stamp.st_mtime_ns}.npz")
+    some = "" if most is None else f"-{most}"
+    kept = cache_path(f"{name}-{stamp.st_size}-{stamp.st_mtime_ns}{some}.npz")
     arrays = _kept(kept)
     if arrays is None:
-        data = read_data(path, labels="required")
-        rows: Any = data.rows
+        rows, labels = _parsed(path, most)
         arrays = {
             "data": rows.data,
             "indices": rows.indices,
             "indptr": rows.indptr,
-            "labels": np.asarray(data.labels, dtype=np.float64),
+            "labels": labels,
         }
         with atomic_write(kept, "wb") as file:
             np.savez(file, **arrays)
@@ -73,6 +75,23 @@ def read(name: str, width: int | None = None) -> tuple[sparse.csr_array, np.ndar
         shape=(len(arrays["labels"]), max(found, width or 0)),
     )
     return (rows if width is None else rows[:, :width]), arrays["labels"]
+
+
+def _parsed(path: Path, most: int | None) -> tuple[Any, np.ndarray]:
+    """CSR rows and labels; a long file is not read beyond what is wanted of it."""
+    if most is None:
+        data = read_data(path, labels="required")
+        return data.rows, np.asarray(data.labels, dtype=np.float64)
+    parts, labels, count = [], [], 0
+    for part in iter_data(path, format="libsvm", labels="required"):
+        parts.append(part.rows[: most - count])
+        labels.append(np.asarray(part.labels, dtype=np.float64)[: most - count])
+        count += len(labels[-1])
+        if count == most:
+            break
+    width = max((part.shape[1] for part in parts), default=0)
+    even = [sparse.csr_array((p.data, p.indices, p.indptr), (p.shape[0], width)) for p in parts]
+    return sparse.vstack(even, format="csr"), np.concatenate(labels)
 
 
 def _kept(path: Path) -> dict[str, np.ndarray] | None:

@@ -68,6 +68,8 @@ def load(row: PaperRow, tell: Callable[[str], None] = lambda line: None) -> Subj
         return _stand_in(row)
     tell(f"{row.name}: reading data and model")
     source, path, notes = _model(row, tell)
+    if row.most_rows is not None:
+        notes += (f"The first {row.most_rows:,} rows of each file serve; times are scaled.",)
     d = source.expansion.n_features
     (train, _), (test, truth) = training_rows(row, d), _part(row, 1, d)
     sample = train[drawn(train, SAMPLE_ROWS)].toarray()
@@ -97,7 +99,8 @@ def drawn(rows: Any, count: int) -> np.ndarray:
 
 def _part(row: PaperRow, which: int, width: int | None) -> tuple[Any, np.ndarray]:
     files = SETS[row.data]
-    rows, labels = data.read(files[1 - which if row.swapped else which], width)
+    file = files[1 - which if row.swapped else which]
+    rows, labels = data.read(file, width, row.most_rows)
     if row.positive is not None:
         labels = np.where(labels == row.positive, 1.0, -1.0)
     return rows, labels

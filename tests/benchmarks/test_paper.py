@@ -135,6 +135,37 @@ def test_real_data_give_every_table(subject: Subject) -> None:
     assert len(bound["error"]) == 50
 
 
+def test_supplied_sets_are_split_and_labelled_as_in_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELITE_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    for name in ("sensit", "epsilon"):
+        for file, count in zip(SETS[name], (90, 60)):
+            rows = rng.normal(size=(count, 3))
+            classes = (1, 2, 3) if name == "sensit" else (-1, 1)
+            write_data(rows, np.resize(classes, count), tmp_path / file)
+    rows, labels = training_rows(BY_NAME["sensit"])  # class 3 against the rest
+    assert rows.shape == (90, 3)
+    assert labels[:3].tolist() == [-1.0, -1.0, 1.0]
+    rows, labels = training_rows(BY_NAME["epsilon"])  # training and test change places
+    assert rows.shape == (60, 3)
+    subject = load(BY_NAME["epsilon"])
+    assert len(subject.workload.rows) == 90
+    assert not subject.workload.generated
+    assert subject.workload.expansion.gamma == float(f"{gamma_max(rows).value:.1g}")
+
+
+def test_of_a_long_file_only_the_first_rows_are_used(subject: Subject) -> None:
+    row = replace(BY_NAME["ijcnn1"], most_rows=150)
+    short = load(row).workload
+    np.testing.assert_array_equal(short.rows, subject.workload.rows[:150])
+    assert short.truth is not None
+    assert len(short.truth) == 150
+    assert len(short.sample) == 150
+    assert "first 150 rows" in load(row).notes[-1]
+
+
 def test_speed_shares_the_time_of_ways_that_predict_alike(subject: Subject) -> None:
     found = speed(subject, rounds=1, seconds=0.01)
     ways = {way["name"]: way for way in found["ways"]}
