@@ -14,16 +14,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelite.affine import AffineMap
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.jit_blocks import add_triangle, padded, triangle_blocks
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.engines.jit_exp import exp_nonpositive
 from kernelite.engines.jit_support import array_type, kernel
-from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned, damp_tile, load_tile, square_tile
+from kernelite.engines.jit_tiles import (
+    CHUNK_WORK,
+    TILE,
+    aligned,
+    damp_tile,
+    load_mapped_tile,
+    load_tile,
+    square_tile,
+)
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitForm", "bounded_scores", "prepare", "scores"]
+__all__ = ["JitForm", "bounded_scores", "mapped_scores", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +126,20 @@ def bounded_scores(
     return values, sq_norms, bounds
 
 
+def mapped_scores(
+    form: JitForm, certificate: JitCertificate, rows: FloatArray, input_map: AffineMap
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """As `bounded_scores`, of rows that are mapped as they are read."""
+    values, sq_norms = _room(form, rows)
+    proven = len(certificate.numbers) > 0
+    bounds = np.empty_like(values) if proven else _NO_BOUNDS
+    way = np.stack([input_map.shift, input_map.scale, form.point])
+    _run(form, rows, certificate, values, sq_norms, bounds, way)
+    return values, sq_norms, bounds if proven else None
+
+
 _NO_BOUNDS = np.empty((0, 0))
+_NO_WAY = np.empty((0, 0))
 
 
 def _room(form: JitForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -132,9 +154,10 @@ def _run(
     values: FloatArray,
     sq_norms: FloatArray,
     bounds: FloatArray,
+    way: FloatArray = _NO_WAY,
 ) -> None:
     """All tiles, on all threads when there are enough of them."""
-    fixed = form.point, form.blocks, form.outputs, form.gamma, certificate.numbers
+    fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
     m, chunk = len(rows), form.chunk
     if m <= chunk:
         _form_kernel(rows, *fixed, values, sq_norms, bounds)
@@ -149,6 +172,7 @@ def _run(
 @kernel(
     array_type(2),
     array_type(1),
+    array_type(2),
     array_type(3),
     array_type(2),
     "float64",
@@ -160,6 +184,7 @@ def _run(
 def _form_kernel(
     rows: FloatArray,
     point: FloatArray,
+    way: FloatArray,
     blocks: FloatArray,
     outputs: FloatArray,
     gamma: float,
@@ -178,7 +203,10 @@ def _form_kernel(
     for start in range(0, m, TILE):
         count = min(TILE, m - start)
         width = (count + 7) // 8 * 8
-        load_tile(rows, start, count, point, tile)
+        if len(way) > 0:
+            load_mapped_tile(rows, start, count, way, tile)
+        else:
+            load_tile(rows, start, count, point, tile)
         square_tile(tile, width, squares)
         for r in range(width):
             exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0

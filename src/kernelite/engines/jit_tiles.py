@@ -6,6 +6,7 @@ The rows of the next tile are requested from memory while this one is computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "TILE",
     "aligned",
     "damp_tile",
+    "load_mapped_tile",
     "load_tile",
     "prefetch_line",
     "square_tile",
@@ -56,24 +58,28 @@ def _prefetch(_context: Any, _address: Any) -> Any:
     return types.void(types.uintp), build
 
 
-@instruction
-def _shift_transpose(
-    _context: Any, _source: Any, _step: Any, _shift: Any, _target: Any, _target_step: Any
-) -> Any:
-    """target[j, i] = source[i, j] - shift[j] for i, j < 8; addresses, steps in bytes."""
+def _transposing(change: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
+    """Instructions for target[j, i] = changed source[i, j], i, j < 8; addresses, steps in bytes.
+
+    `change` is given the builder and what loads line n of the way, and gives what changes a row.
+    """
 
     def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, step, shift, target, target_step = arguments
+        source, step, way, way_step, target, target_step = arguments
         vector = ir.VectorType(ir.DoubleType(), _LANES)
         masks = ir.VectorType(ir.IntType(32), _LANES)
 
         def at(address: Any) -> Any:
             return builder.inttoptr(address, vector.as_pointer())
 
-        subtracted = builder.load(at(shift), align=8)
+        def line_of_way(n: int) -> Any:
+            place = builder.add(way, builder.mul(way_step, ir.Constant(way_step.type, n)))
+            return builder.load(at(place), align=8)
+
+        changed = change(builder, line_of_way)
         lines = []
         for _ in range(_LANES):
-            lines.append(builder.fsub(builder.load(at(source), align=8), subtracted))
+            lines.append(changed(builder.load(at(source), align=8)))
             source = builder.add(source, step)
         for distance, low, high in _SHUFFLES:
             for i in (i for i in range(_LANES) if not i & distance):
@@ -86,7 +92,33 @@ def _shift_transpose(
         return context.get_dummy_value()
 
     address, size = types.uintp, types.intp
-    return types.void(address, size, address, address, size), build
+    return types.void(address, size, address, size, address, size), build
+
+
+def _shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    point = line(0)
+    return lambda z: builder.fsub(z, point)
+
+
+def _map_and_shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    shift, scale, point = line(0), line(1), line(2)
+    return lambda z: builder.fsub(builder.fmul(builder.fsub(z, shift), scale), point)
+
+
+@instruction
+def _shift_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = source[i, j] - way[0, j]."""
+    return _transposing(_shift)
+
+
+@instruction
+def _map_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = (source[i, j] - way[0, j]) way[1, j] - way[2, j]."""
+    return _transposing(_map_and_shift)
 
 
 @helper
@@ -97,41 +129,62 @@ def aligned(n: int) -> FloatArray:
     return room[start : start + n]
 
 
+def _loader(transpose: Any, entry: Any) -> Any:
+    """A function that loads a tile; `transpose` does eight by eight entries, `entry` one."""
+
+    @helper
+    def load(rows: FloatArray, start: int, count: int, way: FloatArray, tile: FloatArray) -> Any:
+        d = rows.shape[1]
+        whole = count // _LANES * _LANES
+        step, tile_step = 8 * d, 8 * tile.shape[1]
+        first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
+        way_at, target = np.uintp(way.ctypes.data), np.uintp(tile.ctypes.data)
+        for r in range(0, whole, _LANES):
+            source = first + np.uintp(r * step)
+            for line in range(d):  # eight rows of d doubles are d cache lines
+                _prefetch(source + np.uintp(TILE * step + 64 * line))
+            j = 0
+            while j < d:
+                left = d - j
+                # A rest of half a block or more is transposed too, overlapping what is done.
+                if left < _LANES and left >= _LANES // 2 and d >= _LANES:
+                    j = d - _LANES
+                    left = _LANES
+                if left >= _LANES:
+                    transpose(
+                        source + np.uintp(8 * j),
+                        step,
+                        way_at + np.uintp(8 * j),
+                        step,
+                        target + np.uintp(j * tile_step + 8 * r),
+                        tile_step,
+                    )
+                    j += _LANES
+                else:
+                    for i in range(_LANES):
+                        tile[j, r + i] = entry(rows[start + r + i, j], way, j)
+                    j += 1
+        for r in range(whole, count):
+            for j in range(d):
+                tile[j, r] = entry(rows[start + r, j], way, j)
+
+    return load
+
+
 @helper
-def load_tile(rows: FloatArray, start: int, count: int, point: FloatArray, tile: FloatArray) -> Any:
-    """tile[j, r] = rows[start + r, j] - point[j] for r < count."""
-    d = rows.shape[1]
-    whole = count // _LANES * _LANES
-    step, tile_step = 8 * d, 8 * tile.shape[1]
-    first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
-    shift, target = np.uintp(point.ctypes.data), np.uintp(tile.ctypes.data)
-    for r in range(0, whole, _LANES):
-        source = first + np.uintp(r * step)
-        for line in range(d):  # eight rows of d doubles are d cache lines
-            _prefetch(source + np.uintp(TILE * step + 64 * line))
-        j = 0
-        while j < d:
-            left = d - j
-            # A rest of half a block or more is transposed too, overlapping what is done.
-            if left < _LANES and left >= _LANES // 2 and d >= _LANES:
-                j = d - _LANES
-                left = _LANES
-            if left >= _LANES:
-                _shift_transpose(
-                    source + np.uintp(8 * j),
-                    step,
-                    shift + np.uintp(8 * j),
-                    target + np.uintp(j * tile_step + 8 * r),
-                    tile_step,
-                )
-                j += _LANES
-            else:
-                for i in range(_LANES):
-                    tile[j, r + i] = rows[start + r + i, j] - point[j]
-                j += 1
-    for r in range(whole, count):
-        for j in range(d):
-            tile[j, r] = rows[start + r, j] - point[j]
+def _shifted(z: float, point: FloatArray, j: int) -> float:
+    return z - point[j]
+
+
+@helper
+def _mapped_and_shifted(z: float, way: FloatArray, j: int) -> float:
+    return (z - way[0, j]) * way[1, j] - way[2, j]
+
+
+load_tile = _loader(_shift_transpose, _shifted)
+"""(rows, start, count, point, tile): tile[j, r] = rows[start + r, j] - point[j] for r < count."""
+load_mapped_tile = _loader(_map_transpose, _mapped_and_shifted)
+"""Likewise, way of shape (3, d): (rows[start + r, j] - way[0, j]) way[1, j] - way[2, j]."""
 
 
 @helper

@@ -16,13 +16,22 @@ from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.local import LocalEngine
+from kernelite.engines.mapped import MappedRows
 from kernelite.engines.stats import Stats
 from kernelite.engines.threads import single_threaded_blas
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
 from kernelite.heads.criteria import Settles, never
-from kernelite.inputs import FloatArray, Rows, check_finite, dense_block, row_blocks, row_part
+from kernelite.inputs import (
+    FloatArray,
+    Rows,
+    check_finite,
+    dense_block,
+    is_sparse,
+    row_blocks,
+    row_part,
+)
 from kernelite.tail import PolynomialTail
 
 __all__ = ["Finish", "Runner"]
@@ -167,10 +176,15 @@ class Runner:
 
     def outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
         """Scores, bounds and tiers of a block."""
-        part = self.mapped(rows, block)
-        if self.tiers is not None:
-            outcome = evaluate(self.tiers, self.exact, part, settles)
+        if self._maps_late(rows):
+            assert self.tiers is not None
+            assert self.input_map is not None
+            late = MappedRows(dense_block(rows, block), self.input_map)
+            outcome = evaluate(self.tiers, self.exact, late, settles)
+        elif self.tiers is not None:
+            outcome = evaluate(self.tiers, self.exact, self.mapped(rows, block), settles)
         else:
+            part = self.mapped(rows, block)
             outcome = self.exact_outcome(dense_block(part, slice(None)), settles)
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
@@ -181,6 +195,11 @@ class Runner:
             if outcome.bounds is not None:
                 outcome.bounds[...] += rounding
         return outcome
+
+    def _maps_late(self, rows: Rows) -> bool:
+        """Whether rows are better mapped just before the form reads them: one form, dense rows."""
+        mapped = self.input_map is not None and self.front is None and not is_sparse(rows)
+        return mapped and self.tiers is not None and len(self.tiers.engines) == 1
 
     def exact_outcome(self, rows: FloatArray, settles: Settles | None = None) -> Outcome:
         """Mapped rows: near centers first, where that is planned; all for the rows left open."""

@@ -21,6 +21,7 @@ from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.forms import FormEngine, form_bounds
 from kernelite.engines.jit_support import jit_available
+from kernelite.engines.mapped import MappedRows
 from kernelite.inputs import FloatArray, Rows, dense_block, is_sparse
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _third_engine(cell: Cell) -> Callable[[FloatArray], tuple[FloatArray, FloatA
 
 
 def evaluate(
-    tiers: Tiers, exact: ExactEngine | None, rows: Rows, settled: Criterion | None
+    tiers: Tiers, exact: ExactEngine | None, rows: Rows | MappedRows, settled: Criterion | None
 ) -> Outcome:
     """Run the tiers on a block of rows.
 
@@ -154,15 +155,15 @@ def evaluate(
     tiers : Tiers
     exact : ExactEngine, optional
         The last tier; without it open rows keep their last scores.
-    rows : ndarray or csr_array of shape (m, d)
-        Sparse rows stay so in the first tier where that is cheaper.
+    rows : ndarray, csr_array or MappedRows of shape (m, d)
+        Sparse rows stay so in the first tier where that is cheaper; mapped ones serve one cell.
     settled : callable of (scores, bounds), optional
         Which rows need no further tier. None: the form's scores serve all rows.
     """
     started = perf_counter()
     if is_sparse(rows) and not tiers.takes_sparse(rows):
         rows = _dense(rows)
-    if len(tiers.engines) == 1:
+    if len(tiers.engines) == 1 or isinstance(rows, MappedRows):
         outcome = _evaluate_cell(tiers.engines[0], rows, settled)
     else:
         outcome = _evaluate_cells(tiers, rows, settled)
@@ -211,11 +212,16 @@ def _evaluate_cells(tiers: Tiers, rows: FloatArray, settled: Criterion | None) -
     return replace(whole, finite=finite)
 
 
-def _evaluate_cell(engine: CellEngine, rows: Rows, settled: Criterion | None) -> Outcome:
+def _evaluate_cell(
+    engine: CellEngine, rows: Rows | MappedRows, settled: Criterion | None
+) -> Outcome:
     cell = engine.cell
     certified = cell.certificate is not None
-    run = engine.first.run_sparse if is_sparse(rows) else engine.first.run
-    evaluated, bounds = run(rows, bounded=certified)
+    if isinstance(rows, MappedRows):
+        evaluated, bounds = rows.run(engine.first, bounded=certified)
+    else:
+        run = engine.first.run_sparse if is_sparse(rows) else engine.first.run
+        evaluated, bounds = run(rows, bounded=certified)
     scores, seconds = evaluated.scores, np.zeros(3)
     tier = np.zeros(len(scores), dtype=np.int8)
     valid = cell.form.valid(evaluated.sq_norms)
@@ -231,7 +237,7 @@ def _evaluate_cell(engine: CellEngine, rows: Rows, settled: Criterion | None) ->
 
 def _try_second_tier(
     engine: CellEngine,
-    rows: Rows,
+    rows: Rows | MappedRows,
     evaluated: Evaluated,
     bounds: FloatArray,
     tier: NDArray[np.int8],
