@@ -72,7 +72,7 @@ def damping(sq_norms: Value, gamma: float) -> Value:
 
 def damped(value: Value, E: Value) -> Value:
     """The product; zero where the exponential is, even if the value overflowed."""
-    return value.graph.where(E > 0.0, value * E, value.graph.real(0.0))
+    return value.graph.where(E > 0.0, value * E, value.graph.number(0.0))
 
 
 def cubic_values(cubic: CubicForm, Y: Value) -> Value:

@@ -54,6 +54,14 @@ class Graph:
         """A constant of the graph's own precision."""
         return self._constant(np.asarray(array, dtype=self.dtype))
 
+    def number(self, array: Any) -> Value:
+        """A constant to add to or multiply columns by; a single number has shape (1, 1).
+
+        onnxruntime takes 35 times as long for a column of shape (m, 1) and a number of shape ().
+        """
+        array = np.asarray(array)
+        return self.real(array.reshape(1, 1) if array.size == 1 else array)
+
     def index(self, array: Any) -> Value:
         """A constant of int64."""
         return self._constant(np.asarray(array, dtype=np.int64))
@@ -111,7 +119,7 @@ class Value:
         self.name = name
 
     def _with(self, kind: str, other: Any) -> Value:
-        right = other if isinstance(other, Value) else self.graph.real(other)
+        right = other if isinstance(other, Value) else self.graph.number(other)
         return self.graph.op(kind, self, right)
 
     def __add__(self, other: Any) -> Value:
@@ -127,7 +135,8 @@ class Value:
         return self._with("Div", other)
 
     def __matmul__(self, other: Any) -> Value:
-        return self._with("MatMul", other)
+        right = other if isinstance(other, Value) else self.graph.real(other)
+        return self.graph.op("MatMul", self, right)
 
     def __gt__(self, other: Any) -> Value:
         return self._with("Greater", other)

@@ -57,7 +57,7 @@ def probabilities(head: ClassifierHead | ArgmaxHead | OutlierHead, scores: Value
     t = _towards_first(head, scores) * head.platt_a + head.platt_b
     small = (-t.abs()).exp()
     graph = scores.graph
-    falling, rising = small / (small + 1.0), graph.real(1.0) / (small + 1.0)
+    falling, rising = small / (small + 1.0), graph.number(1.0) / (small + 1.0)
     first = graph.where(t >= 0.0, falling, rising).clip(SMALLEST, 1.0 - SMALLEST)
     return graph.stack(first, -first + 1.0, axis=1)
 
@@ -146,7 +146,7 @@ def _leads(head: ArgmaxHead, scores: Value, bounds: Value) -> Value:
     winner = scores.argmax(keep=True)
     own = winner.equals(graph.index(np.arange(head.n_classes)[None, :]))
     low = graph.op("GatherElements", scores - bounds, winner, axis=1)
-    rival = graph.where(own, graph.real(-np.inf), scores + bounds).largest()
+    rival = graph.where(own, graph.number(-np.inf), scores + bounds).largest()
     # The ends themselves round, and shares once more.
     return low - rival - (low.abs() + rival.abs()) * ROUNDING
 
@@ -155,7 +155,7 @@ def _share_errors(scores: Value, bounds: Value) -> Value:
     """How far shares of the sum may be off, shape (m, 1); see `ArgmaxHead.probability_errors`."""
     total, slack = scores.total(), bounds.total()
     worst = (bounds + scores.abs() / total * slack).largest() / (total - slack)
-    infinite = scores.graph.real(np.inf)
+    infinite = scores.graph.number(np.inf)
     return scores.graph.where(total > slack, worst * (1.0 + 1e-9) + 1e-15, infinite)
 
 
@@ -168,9 +168,9 @@ def _density(scores: Value, marks: FloatArray) -> Value:
     graph = scores.graph
     under = scores < marks[None, 1:]
     inlier = (under.real().argmax(keep=True).real() + 1.0) / float(len(marks))
-    inlier = graph.where(under.real().largest() > 0.5, inlier, graph.real(0.0))
-    inlier = graph.where(scores < marks[0], graph.real(0.001), inlier)
-    inlier = graph.where(scores > marks[-1], graph.real(0.999), inlier)
+    inlier = graph.where(under.real().largest() > 0.5, inlier, graph.number(0.0))
+    inlier = graph.where(scores < marks[0], graph.number(0.001), inlier)
+    inlier = graph.where(scores > marks[-1], graph.number(0.999), inlier)
     return graph.stack(inlier, -inlier + 1.0, axis=1)
 
 

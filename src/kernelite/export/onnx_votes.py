@@ -58,7 +58,7 @@ def winner_margin(scores: Value, n_classes: int) -> Value:
     graph = scores.graph
     winner = count_votes(scores > 0.0, n_classes).argmax(keep=True)
     first, second = np.array(list(pairs(n_classes))).T
-    none = graph.real(np.inf)
+    none = graph.number(np.inf)
     lead = graph.where(winner.equals(graph.index(first[None, :])), scores, none)
     lead = graph.where(winner.equals(graph.index(second[None, :])), -scores, lead)
     return graph.op("ReduceMin", lead, graph.index([1]), keepdims=1)
