@@ -45,8 +45,9 @@ def speed_table(document: dict[str, Any]) -> Table:
         where="Measured here, in turns within one run: mean ± standard deviation over "
         f"{document.get('rounds', 'several')} repeats. Slow ways are timed on fewer rows, as the "
         "column says, and scaled. The commands svm-predict and approxsvm (built without BLAS) read "
-        "their rows as text; what they take for a single row is subtracted, and approximating is "
-        "approxsvm's whole command. scikit-learn's SVC runs LIBSVM's code on dense rows.",
+        "their rows as text; of their processor time, what a single row takes is subtracted, and "
+        "approximating is approxsvm's whole command. scikit-learn's SVC runs LIBSVM's code on "
+        "dense rows.",
     )
 
 
