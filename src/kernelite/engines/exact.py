@@ -21,7 +21,7 @@ import numpy as np
 
 from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, row_rounding
 from kernelite.engines.jit_support import jit_available
-from kernelite.engines.threads import for_each_chunk, single_threaded_blas, thread_count
+from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
 
@@ -120,7 +120,7 @@ class ExactEngine:
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
         chunk = max(1, min(self._tall, -(-m // thread_count())))
-        with single_threaded_blas():
+        with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         if not (polynomial or self.by_differences):
             far = ~(self._nearest(squares) < UNDERFLOWS)

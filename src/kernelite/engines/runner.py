@@ -18,7 +18,7 @@ from kernelite.engines.exact import ExactEngine
 from kernelite.engines.local import LocalEngine
 from kernelite.engines.mapped import MappedRows
 from kernelite.engines.stats import Stats
-from kernelite.engines.threads import single_threaded_blas
+from kernelite.engines.threads import one_thread_each
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
@@ -95,7 +95,7 @@ class Runner:
         stats = Stats()
         # Set once, not in each block: the exact engine's own threads call BLAS.
         alone = self.tiers is None and self.exact is not None
-        with single_threaded_blas() if alone else nullcontext():
+        with one_thread_each(rows.shape[0], EXACT_ROWS) if alone else nullcontext():
             for block in self._blocks(rows):
                 outcome = self.outcome(rows, block, settles)
                 answers = finish(outcome.scores)

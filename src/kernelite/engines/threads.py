@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -127,6 +127,20 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         _limit.reset(token)
+
+
+def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
+    """`single_threaded_blas` where several of our threads will call it, else nothing.
+
+    Setting and lifting the limit takes longer than a single row does.
+
+    Examples
+    --------
+    >>> with one_thread_each(1, 1):
+    ...     pass
+    """
+    several = n_items > chunk and thread_count() > 1
+    return single_threaded_blas() if several else nullcontext()
 
 
 _blas_lock = threading.Lock()
