@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,23 @@ def test_kernels_are_kept_between_processes(tmp_path: Path) -> None:
         done = run(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(kept))
         assert (done.stdout.strip(), done.stderr) == ("[2.0, 4.0]", "")
     assert len(list(kept.rglob("*.nbi"))) == 1
+
+
+def test_an_edited_helper_is_compiled_again(tmp_path: Path) -> None:
+    package = tmp_path / "kernelite"
+    shutil.copytree(SOURCE / "kernelite", package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import numpy as np\nfrom kernelite.engines.jit_exact import add_kernel_sums\n"
+        "out = np.zeros((1, 1))\nadd_kernel_sums(np.zeros((1, 1)), np.ones((1, 1)), out)\n"
+        "print(out[0, 0])"
+    )
+    kept = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(code, cwd=tmp_path, **kept).stdout.strip() == "1.0"
+    helpers = package / "engines" / "jit_exp.py"
+    text = helpers.read_text()
+    assert text.count("mantissa * scale") == 1
+    helpers.write_text(text.replace("mantissa * scale", "mantissa * scale * 3.0"))
+    assert run(code, cwd=tmp_path, **kept).stdout.strip() == "3.0"
 
 
 def test_a_damaged_cache_is_no_harm(tmp_path: Path) -> None:

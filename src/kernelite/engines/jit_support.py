@@ -6,8 +6,8 @@ this process only. The optimiser may contract a product and a sum into one fma a
 the proof allows any order of summation, but `exp` needs its (x + c) - c, and rows whose
 polynomial overflows need infinities and NaN to behave.
 
-numba sees that a kernel's own file changed, not that a helper's did: after editing a helper,
-delete the `*.nbi` files in `__pycache__` (or touch the files that use it).
+numba sees that a kernel's own file changed, not that a helper's did, and of its own file only date
+and size. So what is kept goes by a fingerprint of all that may be compiled into a kernel.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import warnings
+import zlib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 __all__ = [
@@ -118,6 +120,8 @@ def kernel(*argument_types: Any) -> Callable[[Function], Function]:
     signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in argument_types)
 
     def compile_now(function: Function) -> Function:
+        function.__qualname__ += f"_{_fingerprint()}"  # numba names its files so
+
         def build(kept: bool) -> Function:
             decorate = njit(
                 signature, fastmath={"contract"}, error_model="numpy", nogil=True, cache=kept
@@ -133,6 +137,16 @@ def kernel(*argument_types: Any) -> Callable[[Function], Function]:
             return build(kept=False)
 
     return compile_now
+
+
+@cache
+def _fingerprint() -> str:
+    """Changes with the kernels, their helpers, and the constants that come from the proof."""
+    package = Path(__file__).parents[1]
+    found, total = [*package.glob("*/jit*.py"), *package.glob("approximation/rounding.py")], 0
+    for file in sorted(found):
+        total = zlib.crc32(file.read_bytes(), total)
+    return f"{total:08x}"
 
 
 @cache
