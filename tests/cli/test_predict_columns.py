@@ -174,6 +174,28 @@ def test_bad_input_is_one_sentence(data, table, compiled, kernelite, tmp_path) -
     assert os.listdir(tmp_path) == ["in"]
 
 
+def test_lines_of_text_do_not_go_by_the_name_of_columns(
+    toys, compiled, kernelite, tmp_path
+) -> None:
+    for name in ("out.parquet", "out.feather"):
+        ran = kernelite(
+            "predict", toys.path("test.svm"), compiled / "svc.kernelite", tmp_path / name
+        )
+        assert ran.code == 1
+        assert "are lines of text" in ran.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_stays_empty_is_removed(data, compiled, kernelite, tmp_path) -> None:
+    (data.parent / "more.parquet").write_bytes(data.read_bytes())
+    ran = kernelite(
+        "predict", data.parent, compiled / "svc.kernelite", tmp_path / "out", "--id", "k"
+    )
+    assert ran.code == 1
+    assert "2 of 2 files failed, none is finished: " in ran.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_inputs_are_not_written_over(data, compiled, kernelite) -> None:
     before = data.read_bytes()
     ran = kernelite("predict", data, compiled / "svc.kernelite", data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -82,6 +83,25 @@ def test_help_into_a_closed_pipe() -> None:
     ran = run("--help", capture_output=False, stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert ran.stderr == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="streams are closed by a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(closed, toys, compiled, tmp_path) -> None:
+    out = tmp_path / "out.txt"
+    model, data = compiled / "svc.kernelite", toys.path("test.svm")
+    for command, code in (
+        (["predict", data, model, "-"], 0 if closed == "2>&-" else 1),
+        (["predict", "-q", data, model, out], 0),
+    ):
+        words = " ".join(shlex.quote(str(word)) for word in [*COMMAND, *command])
+        ran = subprocess.run(
+            ["sh", "-c", f"{words} {closed}"], capture_output=True, text=True, env=ENVIRONMENT
+        )
+        assert ran.returncode == code
+        said = "kernelite: error: Bad file descriptor\n"
+        assert ran.stderr == (said if code and closed == ">&-" else "")
+    assert len(out.read_text().splitlines()) == 75
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")

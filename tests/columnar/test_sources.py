@@ -74,3 +74,32 @@ def test_a_pipe(tmp_path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     with pytest.raises(KerneliteError, match="not from a pipe"):
         list_sources(tmp_path / "rows.csv")
+
+
+def test_data_in_inner_folders_are_not_left_out_silently(folder, tmp_path) -> None:
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "a.parquet").write_bytes(b"")
+    (folder / "deeper" / "notes.txt").write_bytes(b"")
+    assert len(list_sources(folder)) == 3
+    (folder / "deeper" / "year=2024").mkdir()
+    (folder / "deeper" / "year=2024" / "a.parquet").write_bytes(b"")
+    with pytest.raises(KerneliteError, match=r"deeper: data files in a folder inside .* left out"):
+        list_sources(folder)
+
+
+def test_answers_do_not_go_into_the_folder_that_is_read(folder, tmp_path) -> None:
+    for target in (folder / "scored", folder / "deeper", folder / "deeper" / "scored"):
+        with pytest.raises(KerneliteError, match="is inside the folder that is read"):
+            list_jobs(folder, target)
+    assert list_jobs(folder, f"{folder}-scored")
+
+
+def test_the_name_of_a_folder_tells_its_format(folder, tmp_path) -> None:
+    jobs = list_jobs(folder, tmp_path / "out.csv")
+    assert [Path(job.destination).name for job in jobs] == ["a.csv", "b.csv", "c.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_a_link_to_nothing_is_a_file_that_is_missing(folder) -> None:
+    os.symlink(folder / "gone.parquet", folder / "d.parquet")
+    assert [Path(file.path).name for file in list_sources(folder)][-1] == "d.parquet"

@@ -278,3 +278,26 @@ def test_options_that_do_not_go_together(
 ) -> None:
     assert main(["predict", "rows.svm", "m.kernelite", "out", *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_bad_address(model: kl.CompiledModel, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`nonsense` is no address"), connect("nonsense"):
+        raise AssertionError("there is no such scheduler")
+
+
+def test_pieces_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 100)
+    folder = make_folder(tmp_path / "rows", 1, 400)
+    first = next(folder.iterdir())
+    (folder / f"{first.stem}-00001.csv").write_text("id\n1\n")
+    with pytest.raises(InputError, match=f"both be written as `{first.stem}-00001`"):
+        pieces.list_pieces(folder, tmp_path / "out")
+
+
+def test_answers_do_not_go_into_the_folder_that_is_read(
+    model: kl.CompiledModel, tmp_path: Path
+) -> None:
+    folder = make_folder(tmp_path / "rows", 1, 40)
+    with pytest.raises(InputError, match="inside the folder that is read"):
+        kd.predict_files(model, folder, folder / "out", client=None)
+    assert len(list(folder.iterdir())) == 1

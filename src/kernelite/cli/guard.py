@@ -35,6 +35,7 @@ def guarded(program: str, command: Callable[[], int]) -> int:
         Of the command; 1 for bad input, 2 for wrong usage, 130 after Ctrl-C, 141 when the reader
         of stdout went away.
     """
+    _open_missing_streams()
     # A file name or a label may hold what the terminal cannot show.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -66,6 +67,14 @@ def _code_of(program: str, command: Callable[[], int]) -> int:
     except MemoryError as error:
         _say(program, f"error: not enough memory{f' ({error})' if str(error) else ''}")
     return BAD_INPUT
+
+
+def _open_missing_streams() -> None:
+    """A stream that the caller closed (`>&-`) is None; writing to such a stdout has to fail."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _in_words(error: OSError) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
+from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options, whole
 from kernelite.cli.console import note, print_json
 from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
 from kernelite.cli.predict_dask import add_engine_options, check_engine_options
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--exact", action="store_true", help="MODEL is a fitted model; evaluate it exactly"
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads to use (default: all cores)"
+        "--threads", type=whole(1), metavar="N", help="threads to use (default: all cores)"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     add_pickle(parser)
@@ -122,6 +122,7 @@ def output(name: str) -> Iterator[IO[str]]:
     """The named file, moved into place when it is whole; stdout for -."""
     if name == "-":
         yield sys.stdout
+        sys.stdout.flush()  # what cannot be written is said instead of an accuracy, not after it
         return
     from kernelite.formats.files import atomic_write
 

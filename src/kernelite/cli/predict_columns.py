@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import COLUMNAR, add_column_options
+from kernelite.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answerer
@@ -65,6 +66,11 @@ def is_columnar(args: argparse.Namespace) -> bool:
     if given and not columnar:
         args.usage_error(
             f"argument --{given[0].replace('_', '-')}: DATA must be Parquet, Arrow, Feather or CSV"
+        )
+    if not columnar and format_of(args.output) in ("parquet", "arrow"):
+        raise InputError(
+            f"cannot write `{args.output}`: columns are written for Parquet, Arrow, Feather and "
+            "CSV only, and the answers for other data are lines of text."
         )
     return columnar
 

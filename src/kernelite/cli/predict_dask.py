@@ -63,6 +63,7 @@ def predict_pieces(
     format: ColumnarFormat | None,
 ) -> FilesPrediction:
     """Score on the cluster that was asked for."""
+    from kernelite.columnar.formats import format_of
     from kernelite.dask.cluster import connect
     from kernelite.dask.files import score_pieces
     from kernelite.dask.workers import model_counts
@@ -75,7 +76,7 @@ def predict_pieces(
             client,
             request,
             format=format,
-            output=args.output_format or "parquet",
+            output=args.output_format or format_of(args.output) or "parquet",
         )
         if not args.quiet:
             workers = model_counts(client).values()

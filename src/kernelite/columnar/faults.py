@@ -17,7 +17,15 @@ from kernelite.errors import FileFormatError, KerneliteError, MissingExtraError
 from kernelite.formats.numbers import quote
 from kernelite.scoring.columns import is_numeric
 
-__all__ = ["Part", "bad_cell", "checked_schema", "naming_defects", "naming_file", "reason_of"]
+__all__ = [
+    "Part",
+    "bad_cell",
+    "checked_schema",
+    "naming_defects",
+    "naming_file",
+    "reason_of",
+    "without_stop",
+]
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): .*?invalid value '(.*)'", re.S)
 _LONGEST = 200  # characters of a library's message that ours repeats
@@ -75,6 +83,17 @@ def reason_of(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+def without_stop(sentence: str) -> str:
+    """A sentence to be continued: without its full stop, but with the dots of a cut list.
+
+    Examples
+    --------
+    >>> without_stop("it is empty."), without_stop("there are `a`, `b`, ...")
+    ('it is empty', 'there are `a`, `b`, ...')
+    """
+    return sentence if sentence.endswith("...") else sentence.removesuffix(".")
+
+
 def bad_cell(error: BaseException, names: Sequence[str]) -> tuple[str, str, str] | None:
     """The cell of a CSV file that does not convert: its column, its text, what was expected.
 
@@ -117,7 +136,7 @@ def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[No
         problem = _first_defect(part, columns)
         if problem is None:
             problem = f"{part.where}: {error}" if part.where else str(error)
-        raise FileFormatError(path, problem.rstrip(".")) from None
+        raise FileFormatError(path, without_stop(problem)) from None
 
 
 def _first_defect(part: Part, columns: Sequence[str]) -> str | None:

@@ -6,12 +6,12 @@ Each output appears under its name when it is whole; a file that fails costs no 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from kernelite.columnar.faults import naming_defects
+from kernelite.columnar.faults import naming_defects, without_stop
 from kernelite.columnar.formats import ColumnarFormat
 from kernelite.columnar.reading import ColumnarFile, TextOptions, open_file
 from kernelite.columnar.selection import Selection, select
@@ -177,7 +177,13 @@ def run_jobs(
     """
     # Asked before any file is read: what the model does not offer is not the fault of a file.
     scorer = BatchScorer(model, outputs=request.outputs, prefix=request.prefix, on_invalid="ignore")
-    _make_folder(jobs)
+    with _folder_made(jobs):
+        return _run_jobs(scorer, jobs, request, watch)
+
+
+def _run_jobs(
+    scorer: BatchScorer, jobs: Sequence[Job], request: Request, watch: Watch | None
+) -> FilesPrediction:
     done: list[FilePrediction] = []
     failed: list[KerneliteError] = []
     stats = Stats()
@@ -239,19 +245,28 @@ def _plan(
         own = replace(scorer, columns=chosen.features, keep=chosen.kept)
         schema = own.schema(file.schema_of(chosen.read, chosen.features))
     except InputError as error:
-        raise FileFormatError(path, str(error).rstrip(".")) from None
+        raise FileFormatError(path, without_stop(str(error))) from None
     if schema.names[len(chosen.kept)].removeprefix(scorer.prefix) not in ("label", "prediction"):
         chosen = replace(chosen, label=None)  # several values a row, or none that can be right
     return chosen, own, schema
 
 
-def _make_folder(jobs: Sequence[Job]) -> None:
-    if jobs[0].in_folder:
-        folder = os.path.dirname(jobs[0].destination)
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make `{folder}`: {error.strerror or error}.") from None
+@contextmanager
+def _folder_made(jobs: Sequence[Job]) -> Iterator[None]:
+    """The folder to write into; a new one that stays empty is removed."""
+    folder = os.path.dirname(jobs[0].destination)
+    if not jobs[0].in_folder or os.path.isdir(folder):
+        yield
+        return
+    try:
+        os.makedirs(folder)
+    except OSError as error:
+        raise InputError(f"cannot make `{folder}`: {error.strerror or error}.") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty: what is finished is kept
+            os.rmdir(folder)
 
 
 def _total(jobs: Sequence[Job]) -> float | None:
@@ -274,8 +289,9 @@ def raise_failures(failed: Sequence[KerneliteError], n_files: int) -> None:
     """Say which files failed; the first few, in one sentence."""
     if n_files == 1:
         raise failed[0]
-    said = "; ".join(str(error).rstrip(".") for error in failed[:_SHOWN])
+    said = "; ".join(without_stop(str(error)) for error in failed[:_SHOWN])
     more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
     rest = n_files - len(failed)
-    finished = f"the other {rest} are finished" if rest else "none is finished"
+    others = "the other one is" if rest == 1 else f"the other {rest} are"
+    finished = f"{others} finished" if rest else "none is finished"
     raise InputError(f"{len(failed)} of {n_files} files failed, {finished}: {said}{more}.")

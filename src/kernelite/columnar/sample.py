@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.columnar.faults import naming_defects
+from kernelite.columnar.faults import naming_defects, without_stop
 from kernelite.columnar.formats import ColumnarFormat
 from kernelite.columnar.reading import TextOptions, open_file
 from kernelite.columnar.selection import select
@@ -81,7 +81,7 @@ def _blocks(
         try:
             chosen = select(model, file.schema, columns=columns, label=label, typed=file.typed)
         except InputError as error:
-            raise FileFormatError(source.path, str(error).rstrip(".")) from None
+            raise FileFormatError(source.path, without_stop(str(error))) from None
         features = chosen.features
         for part in file.parts(features, features):
             with naming_defects(source.path, part, features):

@@ -15,7 +15,7 @@ from kernelite.columnar.formats import (
 from kernelite.errors import FileFormatError, InputError
 from kernelite.formats.numbers import quote
 
-__all__ = ["Job", "SourceFile", "list_jobs", "list_sources"]
+__all__ = ["Job", "SourceFile", "check_folders_apart", "list_jobs", "list_sources"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def list_sources(
 ) -> list[SourceFile]:
     """The file, or the files of a folder in the order of their names.
 
-    Of a folder, names that start with `.` or `_` are left out, as are folders inside it and,
-    unless `format` is given, files whose name does not tell a columnar format.
+    Of a folder, names that start with `.` or `_` are left out and, unless `format` is given, files
+    whose name does not tell a columnar format. A folder inside it must not hold data files.
 
     Parameters
     ----------
@@ -121,7 +121,8 @@ def list_jobs(
     destination : path-like
         A file ("-" is stdout, as CSV); for a folder a folder, which is made if there is none.
     format, output : {"parquet", "arrow", "csv"}, optional
-        By default names tell them; files of a folder keep their format.
+        By default names tell them; files of a folder keep their format if the name of the
+        destination tells none.
 
     Returns
     -------
@@ -139,7 +140,8 @@ def list_jobs(
         return [Job(sources[0], target, output or output_format(target))]
     if target == "-" or (os.path.exists(target) and not os.path.isdir(target)):
         raise InputError(f"DATA is a folder, so the output must be a folder too, not `{target}`.")
-    _check_apart(os.fspath(source), target)
+    check_folders_apart(source, target)
+    output = output or format_of(target)
     jobs = [_within(target, file, output or file.format) for file in sources]
     seen: dict[str, str] = {}
     for job in jobs:
@@ -153,13 +155,31 @@ def list_jobs(
 
 def _of_folder(folder: str, format: ColumnarFormat | None) -> list[SourceFile]:
     names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
-    paths = [path for name in names if os.path.isfile(path := os.path.join(folder, name))]
+    # A link to nothing is kept: that its file is missing has to be said.
+    paths = [path for name in names if not os.path.isdir(path := os.path.join(folder, name))]
     found = [(path, format or format_of(path)) for path in paths]
     files = [SourceFile(path, kind) for path, kind in found if kind is not None]
+    for name in names:
+        if _holds_data(inner := os.path.join(folder, name), format):
+            raise FileFormatError(
+                inner,
+                f"data files in a folder inside `{folder}` would be left out; predict that folder "
+                "by itself, or put all files into one",
+            )
     if not files:
         others = f"; it holds {', '.join(map(quote, names[:3]))}" if names else ""
         raise FileFormatError(folder, f"the folder has no Parquet, Arrow or CSV file{others}")
     return files
+
+
+def _holds_data(folder: str, format: ColumnarFormat | None) -> bool:
+    """Whether there is a data file anywhere in a folder, as far as names tell."""
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        seen = [name for name in names if not name.startswith((".", "_"))]
+        if any(format is not None or format_of(name) is not None for name in seen):
+            return True
+    return False
 
 
 def _within(folder: str, file: SourceFile, format: ColumnarFormat) -> Job:
@@ -167,6 +187,16 @@ def _within(folder: str, file: SourceFile, format: ColumnarFormat) -> Job:
     if format_of(f"a{ending}") != format or ending.lower() == ".tsv":
         ending = f".{format}"
     return Job(file, os.path.join(folder, f"{stem_of(file.path)}{ending}"), format, True)
+
+
+def check_folders_apart(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Refuse to write into the folder that is read: the next run would read the answers."""
+    inner, outer = os.path.realpath(target), os.path.realpath(source)
+    _check_apart(outer, os.fspath(target))
+    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
+        raise InputError(
+            f"`{os.fspath(target)}` is inside the folder that is read; name one outside it."
+        )
 
 
 def _check_apart(source: str, target: str) -> None:

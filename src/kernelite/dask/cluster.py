@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ def connect(address: str | None = None, workers: int | None = None) -> Iterator[
     """
     distributed = require_dask("distributed")
     if address is not None:
+        if re.fullmatch(r"([a-z]+://.+)|(.+:[0-9]+)", address) is None:
+            # The client would only say so after it had started threads, which then complain too.
+            raise InputError(f"`{address}` is no address of a scheduler; expected tcp://HOST:PORT.")
         try:
             client = distributed.Client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError) as error:

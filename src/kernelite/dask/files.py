@@ -21,7 +21,7 @@ from kernelite.columnar.files import (
     run_job,
 )
 from kernelite.columnar.formats import ColumnarFormat
-from kernelite.columnar.sources import Job
+from kernelite.columnar.sources import Job, check_folders_apart
 from kernelite.dask.pieces import list_pieces
 from kernelite.dask.workers import carry, require_dask
 from kernelite.engines.stats import Stats
@@ -90,6 +90,7 @@ def score_pieces(
     """The same for a `Request`; `format` and `output` are those of the files."""
     options = Options.of(None, request.outputs, (), request.prefix)
     check_outputs(model, options.outputs)
+    check_folders_apart(source, destination)
     with _new_folder(destination) as folder:
         jobs = list_pieces(os.path.abspath(source), folder, format=format, output=output)
         carried = carry(ship(replace(model, on_invalid="ignore")), client)

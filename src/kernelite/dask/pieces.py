@@ -40,16 +40,15 @@ def list_pieces(
     output : {"parquet", "arrow", "csv"}
     """
     jobs: list[Job] = []
-    stems: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for file in list_sources(source, format):
-        stem = stem_of(file.path)
-        if (other := stems.setdefault(stem, file.path)) != file.path:
-            raise InputError(
-                f"`{other}` and `{file.path}` would both be written as `{stem}`; rename one."
-            )
-        pieces = list(_pieces(file))
+        stem, pieces = stem_of(file.path), list(_pieces(file))
         for number, piece in enumerate(pieces):
             name = stem if len(pieces) == 1 else f"{stem}-{number:05d}"
+            if (other := taken.setdefault(name, file.path)) != file.path:
+                raise InputError(
+                    f"`{other}` and `{file.path}` would both be written as `{name}`; rename one."
+                )
             jobs.append(Job(piece, os.path.join(folder, f"{name}.{output}"), output, True))
     return jobs
 

@@ -40,6 +40,15 @@ _EXTENSIONS: dict[str, Format] = {
     ".npy": "npy",
     ".npz": "npz",
 }
+_NO_DATA = {
+    "a compiled model, not data": re.compile(rb".{5}\0\0\0\{", re.S),
+    "a LIBSVM model, not data": re.compile(rb"svm_type "),
+    "a pickle, which is not read": re.compile(rb"\x80[\x02-\x05]"),
+    "a Parquet file: `predict` and `compile --sample` alone take it, "
+    "if its name ends in .parquet or with `--data-format parquet`": re.compile(rb"PAR1[\0-\x1f]"),
+    "an Arrow file: `predict` and `compile --sample` alone take it, "
+    "if its name ends in .arrow or with `--data-format arrow`": re.compile(rb"ARROW1\0"),
+}
 _PAIR = re.compile(r"(?:^|[ \t])[+-]?[0-9]+:")
 _DECIMAL = re.compile(DECIMAL)
 
@@ -212,7 +221,9 @@ def _layout(first: list[Line], path: str, options: Reading) -> layout.Layout:
         text_labels=options.labels == "text",
     )
     if options.labels in ("required", "text") and found.label_cell is None:
-        raise FileFormatError(path, "there is no label column, say which with `label_column`")
+        raise FileFormatError(
+            path, "there is no label column; say which with `--label-column` (`label_column=`)"
+        )
     if options.n_features not in (None, found.n_features):
         raise FileFormatError(
             path,
@@ -248,9 +259,12 @@ def _by_first_bytes(path: str) -> Format | None:
     if not os.path.isfile(path):  # looking into a pipe would take its bytes away
         return None
     with open_binary(path) as file:
-        start = file.read(6)
-    if start == b"\x93NUMPY":
+        start = file.read(9)
+    if start.startswith(b"\x93NUMPY"):
         return "npy"
+    for kind, mark in _NO_DATA.items():
+        if mark.match(start):
+            raise FileFormatError(path, f"this is {kind}")
     return "npz" if start.startswith(b"PK\x03\x04") else None
 
 

@@ -74,8 +74,8 @@ class Search:
         """Try one cell about `point`: truncated or not, with and without a second tier."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         if 8 * k * d * d > self.max_bytes:
-            needed = 8 * k * d * d / 2**20
-            self.notes.append(f"A form {where} needs {needed:,.0f} MB, more than `max_bytes`.")
+            needed = 8 * k * d * d
+            self.notes.append(f"A form {where} needs {needed:,} bytes, more than `max_bytes`.")
             return
         try:
             form = quadratic_form(self.expansion, point)
