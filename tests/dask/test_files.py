@@ -166,11 +166,14 @@ def test_a_bad_file_costs_the_others_nothing(
 
 def test_what_is_there_is_not_overwritten(model: kl.CompiledModel, tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "rows", 1, 10)
+    other = make_folder(tmp_path / "other", 1, 10)
     with pytest.raises(InputError, match="it is there already"):
+        kd.predict_files(model, folder, other, None)
+    with pytest.raises(InputError, match="is read too"):
         kd.predict_files(model, folder, folder, None)
     with pytest.raises(InputError, match="no output 'probability'"):
         kd.predict_files(model, folder, tmp_path / "out", None, outputs=("probability",))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "rows"]
 
 
 def test_nothing_is_left_of_an_interrupted_run(
@@ -299,5 +302,5 @@ def test_answers_do_not_go_into_the_folder_that_is_read(
 ) -> None:
     folder = make_folder(tmp_path / "rows", 1, 40)
     with pytest.raises(InputError, match="inside the folder that is read"):
-        kd.predict_files(model, folder, folder / "out", client=None)
+        kd.predict_files(model, folder, folder / "out", None)
     assert len(list(folder.iterdir())) == 1

@@ -334,7 +334,7 @@ def test_a_huge_index_allocates_nothing_dense(tmp_path: Path) -> None:
     assert rows.toarray().tolist() == [[3, 0, 0, 0, 0]]
     assert beyond is not None
     assert beyond.tolist() == [4]
-    assert peak < 2**20
+    assert peak < 2**23  # files are read in pieces of some megabytes; such a row takes 16 GB
 
 
 def test_a_zip_that_is_cut_inside(tmp_path: Path) -> None:
