@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array
 
+import kernelite as kl
 from kernelite import expansion as module
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion, kernel_values
@@ -147,3 +150,21 @@ ONE = [[0.0, 1.0]]
 def test_bad_arguments_are_named(arguments, options, says):
     with pytest.raises(InputError, match=says):
         KernelExpansion(*arguments, **{"gamma": 1.0, **options})
+
+
+def test_sparse_looking_centers_are_stored_by_their_entries(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    centers = rng.normal(size=(80, 30)) * (rng.random((80, 30)) < 0.1)
+    model = kl.compile(kl.KernelExpansion(centers, rng.normal(size=80), 0.5, gamma=0.1))
+    model.save(tmp_path / "a.kernelite")
+    back = kl.load(tmp_path / "a.kernelite")
+    assert isinstance(back.expansion.centers, np.ndarray)
+    np.testing.assert_array_equal(back.expansion.centers, centers)
+    assert (tmp_path / "a.kernelite").stat().st_size < centers.nbytes
+
+
+def test_a_few_stored_entries_do_not_ask_for_gigabytes() -> None:
+    tiny = csr_array(([1.0], ([0], [0])), shape=(1, 2**31 - 1))
+    stored = {"centers": tiny, "coefficients": np.ones((1, 1)), "intercept": np.zeros(1)}
+    with pytest.raises(InputError, match="`centers` are not"):
+        kl.KernelExpansion.__unpack__(stored | {"gamma": 1.0, "dense": True})

@@ -8,7 +8,8 @@ Every source becomes a `KernelExpansion`; nothing downstream knows what a `dual_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_spars
 __all__ = ["KernelExpansion", "kernel_values", "squared_distances"]
 
 TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
+MOST_UNPACKED = 64  # numbers of a dense array for each one in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,29 @@ class KernelExpansion:
             ("coef0", coef0),
         ):
             object.__setattr__(self, field, value)
+
+    def __pack__(self) -> dict[str, Any]:
+        """For files: dense centers by their entries, where that is less than half the size."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        if is_sparse(self.centers) or self.n_centers == 0:
+            return stored
+        filled = np.count_nonzero(self.centers)
+        if not 3 * filled < self.centers.size <= MOST_UNPACKED * filled:
+            return stored
+        from scipy.sparse import csr_array
+
+        return stored | {"centers": csr_array(self.centers), "dense": True}
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> KernelExpansion:
+        """Back from `__pack__`."""
+        centers = stored["centers"]
+        if stored.pop("dense", False):
+            # A few bytes in a file must not ask for gigabytes.
+            if not is_sparse(centers) or math.prod(centers.shape) > MOST_UNPACKED * centers.nnz:
+                raise InputError("`centers` are not what dense ones are stored as.")
+            stored = stored | {"centers": centers.toarray()}
+        return cls(**stored)
 
     @property
     def n_centers(self) -> int:

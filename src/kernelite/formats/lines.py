@@ -172,7 +172,7 @@ class Lines(Iterator[tuple[int, str]]):
     def _read(self, size: int) -> bytes:
         parts: list[bytes] = []
         # Of a compressed stream a little at a time: an error loses what the call has read so far.
-        most = size if self.compression is None else BUFFER
+        most = 4 * BUFFER if self.compression is None else BUFFER
         while size > 0 and self._broken is None:
             try:
                 parts.append(self._stream.read1(min(size, most)))

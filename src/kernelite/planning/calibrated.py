@@ -6,6 +6,7 @@ rest only tests. See `approximation.calibration` for the promise.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from kernelite.approximation.calibration import (
 )
 from kernelite.approximation.cells import Approximation, Cell, cell_points
 from kernelite.approximation.quadratic import quadratic_form
+from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.tiers import Tiers, evaluate
 from kernelite.errors import InputError
@@ -27,7 +29,9 @@ from kernelite.head import Head
 from kernelite.heads.ranges import margin
 from kernelite.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.planning.costs import exact_cost, tiers_cost
+from kernelite.planning.option import form_name
 from kernelite.planning.plan import Candidate, Plan
+from kernelite.planning.planner import truncated_form
 from kernelite.progress import progress_bar
 from kernelite.sizes import array_bytes
 
@@ -46,8 +50,8 @@ class _Tried:
     nanoseconds: float
 
     def candidate(self, verdict: str) -> Candidate:
-        count = len(self.approximation.cells)
-        name = "quadratic form" if count == 1 else f"{count} cells, quadratic form"
+        count, name = len(self.approximation.cells), form_name(self.approximation.form)
+        name = name if count == 1 else f"{count} cells, {name}"
         nbytes = array_bytes(self.approximation)
         return Candidate(name, self.nanoseconds, self.fallback, nbytes, verdict)
 
@@ -82,8 +86,7 @@ def calibrated_plan(
         tell(0.2)
         tried = []
         for count in (cells,) if cells is not None else CELL_COUNTS:
-            approximation = _forms(expansion, choosing, point, count, max_bytes, random_state)
-            if approximation is not None:
+            for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state):
                 tried.append(
                     _judge(approximation, expansion, head, choosing, truth, max_disagreement)
                 )
@@ -114,15 +117,19 @@ def _forms(
     count: int,
     max_bytes: int,
     random_state: int,
-) -> Approximation | None:
+) -> Iterator[Approximation]:
+    """So many cells, if they are to be had; a single form also with its spectrum cut."""
+    if count == 1:
+        form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
+        yield Approximation((Cell(form),))
+        cut = truncated_form(form, choosing, float(form_scores(form, choosing).scores.std()))
+        if cut is not form:
+            yield Approximation((Cell(cut),))
+        return
     d, k = expansion.n_features, expansion.n_outputs
-    if count > 1 and (8 * k * d * d * count > max_bytes or expansion.kernel == "poly2"):
-        return None
-    if count > 1:
-        points = list(cell_points(choosing, count, random_state))
-    else:
-        points = [choosing.mean(axis=0) if point is None else point]
-    return Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
+    if 8 * k * d * d * count <= max_bytes and expansion.kernel != "poly2":
+        points = cell_points(choosing, count, random_state)
+        yield Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
 
 
 def _judge(
