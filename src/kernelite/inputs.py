@@ -132,7 +132,11 @@ def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:
     if columns == width:
         return rows, None
     rest = rows[:, width:]
-    squares = rest.multiply(rest).sum(axis=1) if is_sparse(rest) else np.square(rest).sum(axis=1)
+    with np.errstate(over="ignore"):
+        squared = rest.multiply(rest) if is_sparse(rest) else np.square(rest)
+        squares = squared.sum(axis=1)
+    if not np.isfinite(squares).all():  # it overflowed, or they are not numbers
+        check_finite(rest)
     kept = rows[:, :width]
     kept = kept if is_sparse(kept) else np.ascontiguousarray(kept)
     return kept, np.asarray(squares, dtype=np.float64).reshape(-1)

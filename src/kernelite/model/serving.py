@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "part_rows", "placed", "rows_for", "rule_of"]
 
+FARTHEST = 1e300  # stands for a norm whose square overflowed
+
 
 def answer(
     model: ModelFields,
@@ -56,7 +58,7 @@ def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tupl
         beyond = None
     if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
         return rows, model._runner
-    return with_column(rows, np.sqrt(beyond)), model._wide_runner
+    return with_column(rows, np.minimum(np.sqrt(beyond), FARTHEST)), model._wide_runner
 
 
 def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
