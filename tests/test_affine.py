@@ -32,6 +32,11 @@ def unmapped(rows):
     return rows / MAP.scale + MAP.shift
 
 
+def test_what_overflows_is_infinite_without_a_warning():
+    rows, scaler = np.array([[1e300, 0.0]]), AffineMap([1e10, 1.0], [0.0, 0.0])
+    assert scaler(rows).tolist() == scaler(csr_array(rows)).toarray().tolist() == [[np.inf, 0.0]]
+
+
 def test_dense_and_sparse_rows_map_alike():
     rows = np.arange(10.0).reshape(2, 5)
     expected = (rows - MAP.shift) * MAP.scale

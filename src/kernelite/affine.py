@@ -62,11 +62,11 @@ class AffineMap:
 
     def __call__(self, rows: Rows) -> Rows:
         """Mapped rows; sparse ones stay sparse where the shift is zero."""
-        if is_sparse(rows):
-            if not self.shift.any():
-                return rows.multiply(self.scale[None, :]).tocsr()
-            rows = rows.toarray()
         with np.errstate(over="ignore"):  # what overflows is infinitely far
+            if is_sparse(rows):
+                if not self.shift.any():
+                    return rows.multiply(self.scale[None, :]).tocsr()
+                rows = rows.toarray()
             mapped = rows - self.shift
             mapped *= self.scale
         return mapped
