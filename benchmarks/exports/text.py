@@ -43,8 +43,8 @@ _ABOUT_ONNX = (
 _ABOUT_C = (
     "One header each, compiled by `gcc -O2` and called a row at a time in one thread. Constants "
     "are the bytes of the static arrays; code is the whole program as `size` counts it. The header "
-    "with the exact model inside has no third order: it goes through all support vectors, in a "
-    "plain loop, for every row that the first bound leaves open. Labels are compared with the "
+    "with the exact model inside goes through all support vectors, in a plain loop, for the rows "
+    "that both the form and the third order leave open. Labels are compared with the "
     "exact model's; those of the form may differ where it does not say `decided`."
 )
 _CUT = (

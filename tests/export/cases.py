@@ -11,6 +11,7 @@ import kernelite
 from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
+from kernelite.approximation.cubic import cubic_form, cubic_tensor
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.head import ArgmaxHead, ClassifierHead, Head, LatentHead, OutlierHead, TransformHead
@@ -55,16 +56,25 @@ def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 
     return Source(expansion, head, "a test model", "arrays", "KernelExpansion")
 
 
-def certified_with(head: Head, *, rank: int | None = None, cells: int = 1) -> CompiledModel:
-    """A certified model with that many cells of one kind of form; the plan has no say."""
+def certified_with(
+    head: Head, *, rank: int | None = None, cells: int = 1, third: int | None = None
+) -> CompiledModel:
+    """A certified model with that many cells of one kind of form; the plan has no say.
+
+    `third` is the rank of its third order, if it has one.
+    """
     source = source_of(head)
     expansion = source.expansion
     built = []
     for point in np.random.default_rng(1).normal(size=(cells, FEATURES)) * 0.7:
-        form: Any = quadratic_form(expansion, point)
-        if rank is not None:
-            form = truncate(spectrum(form), rank)
-        built.append(Cell(form, certify(expansion, point)))
+        whole = quadratic_form(expansion, point)
+        form: Any = whole if rank is None else truncate(spectrum(whole), rank)
+        cell = Cell(form, certify(expansion, point))
+        if third is not None:
+            tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
+            full = None if rank is None else whole
+            cell = replace(cell, full=full, cubic=cubic_form(tensors, third))
+        built.append(cell)
     exact = kernelite.compile(source, guarantee="exact")
     tolerance = None
     if head.kind in ("regressor", "transform"):
@@ -120,6 +130,9 @@ CASES: dict[str, CompiledModel] = {
     "certified, spectral": certified_with(HEADS["integers"], rank=2),
     "certified, spectral cells": certified_with(THREE, rank=3, cells=3),
     "certified, cells": certified_with(THREE, cells=3),
+    "certified, third": certified_with(HEADS["integers"], third=FEATURES),
+    "certified, third of a regressor": certified_with(HEADS["regressor"], third=FEATURES),
+    "certified, third on directions": certified_with(THREE, rank=2, third=2),
     "certified, mapped": _mapped(certified_with(HEADS["integers"], cells=2)),
     "certified, by probability": certified_with(
         replace(HEADS["platt"], labels_by_probability=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelite.engines.tiers import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
 from kernelite.export.c_arrays import constant_bytes
@@ -95,7 +96,9 @@ def test_the_program_answers_as_the_model(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("options", [{}, {"part": "exact"}, {"part": "approximation"}])
-@pytest.mark.parametrize("name", ["certified, cells", "certified, spectral cells"])
+@pytest.mark.parametrize(
+    "name", ["certified, cells", "certified, spectral cells", "certified, third on directions"]
+)
 def test_no_compiler_warns(name: str, options: Any, compiler: str, tmp_path: Path) -> None:
     model, rows = CASES[name], random_rows()
     got = answers(build(model, tmp_path, compiler, **options), rows)
@@ -161,6 +164,27 @@ def test_bounds_are_hardly_above_ours(name: str, tmp_path: Path) -> None:
     ours = model.error_bound(rows)
     assert (got >= ours * (1 - 2e-7)).all()
     assert (got <= ours * 1.01 + 1e-9).all()
+
+
+THIRD = BOUNDS.replace("double x[m_FEATURES],", "double x[m_FEATURES], scores[m_OUTPUTS],").replace(
+    "m_error_bound(x, bounds)", "m_third(x, scores, bounds)"
+)
+
+
+@gcc
+@pytest.mark.parametrize("name", ["certified, third", "certified, third on directions"])
+def test_bounds_of_the_third_order_are_hardly_above_ours(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows(m=50)[4:]
+    (tmp_path / "m.h").write_text(to_c(model, name="m"))
+    (tmp_path / "m.c").write_text(THIRD)
+    command = ["gcc", *FLAGS, "-Wno-unused-function", str(tmp_path / "m.c")]
+    subprocess.run([*command, "-o", str(tmp_path / "m"), "-lm"], check=True)
+    got = np.array(answers(tmp_path / "m", rows), dtype=float)
+    scores, ours = CellEngine.prepare(model.approximation.cells[0], fused=False).second(rows)
+    assert (got >= ours * (1 - 2e-7)).all()
+    assert (got <= ours * 1.01 + 1e-9).all()
+    exact = model.expansion.scores(rows)
+    assert (np.abs(scores - exact) <= got).all()
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

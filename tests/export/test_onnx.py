@@ -105,7 +105,15 @@ def test_decided_rows_have_the_exact_models_answer(name: str) -> None:
         assert not (bounds <= model.tolerance).all(axis=1)[~decided].any()
 
 
-@pytest.mark.parametrize("name", [name for name in PROVABLE if "every" not in name])
+# A second tier has tighter bounds than the first one's, which `error_bound` tells.
+FIRST_TIERS = [
+    name
+    for name in PROVABLE
+    if not any(cell.has_second_tier for cell in CASES[name].approximation.cells)
+]
+
+
+@pytest.mark.parametrize("name", FIRST_TIERS)
 def test_bounds_hold_and_are_hardly_above_ours(name: str) -> None:
     model, rows = CASES[name], random_rows(m=100)[4:]
     got = run(to_onnx(model, part="approximation", decided=True), rows)["error_bound"]

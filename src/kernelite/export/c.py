@@ -25,6 +25,7 @@ from kernelite.export.c_constants import (
     form_constants,
     map_constants,
 )
+from kernelite.export.c_third import has_third, third_constants
 from kernelite.export.float32 import float32_error
 from kernelite.export.heads import LABELLED, one_score_decides
 from kernelite.export.selection import Dtype, Part, Selection, select
@@ -139,6 +140,7 @@ def _constants(w: Writer, selection: Selection) -> str:
         assert approximation is not None
         text += bound_constants(w, approximation)
         text += w.define("SETTLED(scores, bounds)", _settled(selection))
+        text += third_constants(w, approximation) if _has_second_tier(selection) else ""
     elif selection.falls_back:
         text += w.define("THRESHOLD", w.literal(model.threshold or 0.0))
     if selection.expansion is not None:
@@ -177,7 +179,15 @@ def _files(selection: Selection) -> list[str]:
         return [*files, "score_form.h", *(["decided.h"] if selection.decided else [])]
     if model.guarantee == "calibrated":
         return [*files, f"{family}_margin.h", "exact.h", "score_calibrated.h"]
+    if _has_second_tier(selection):
+        return [*files, "third.h", "exact.h", "score_third.h"]
     return [*files, "exact.h", "score_certified.h"]
+
+
+def _has_second_tier(selection: Selection) -> bool:
+    """Whether rows that the first bound leaves open get another try before the exact model."""
+    certified = selection.falls_back and selection.model.guarantee == "certified"
+    return certified and selection.approximation is not None and has_third(selection.approximation)
 
 
 def _bounded(selection: Selection) -> bool:

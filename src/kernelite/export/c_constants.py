@@ -29,6 +29,7 @@ __all__ = [
     "exact_constants",
     "form_constants",
     "map_constants",
+    "triangles",
 ]
 
 _LABEL_TYPES = {
@@ -57,7 +58,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     text += w.array("linear", np.stack([f.linear.T for f in forms]))
     text += w.array("intercept", form.intercept)
     if all(isinstance(f, QuadraticForm) for f in forms):
-        return text + w.array("triangle", np.stack([_triangles(f) for f in forms]))
+        return text + w.array("triangle", np.stack([triangles(f) for f in forms]))
     if not all(isinstance(f, SpectralForm) for f in forms):
         raise UnsupportedModelError("the cells of this model hold forms of different kinds.")
     return text + _spectral(w, forms)  # type: ignore[arg-type]
@@ -190,7 +191,8 @@ def _spectral(w: Writer, forms: list[SpectralForm]) -> str:
     return text + w.array("mid", np.stack([form.mid for form in forms]))
 
 
-def _triangles(form: object) -> FloatArray:
+def triangles(form: object) -> FloatArray:
+    """One triangle of M of each output, off-diagonals doubled: shape (k, d (d + 1) / 2)."""
     assert isinstance(form, QuadraticForm)
     return _upper(form.quadratic)
 
