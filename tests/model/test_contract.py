@@ -131,6 +131,18 @@ def test_output_containers() -> None:
         fast.set_output(transform="xarray")
 
 
+def test_the_container_that_was_asked_of_the_source() -> None:
+    X, _ = iris()
+    pca = KernelPCA(2, kernel="rbf", gamma=0.1).set_output(transform="pandas").fit(X)
+    fast = kl.compile(pca, X)
+    pd.testing.assert_index_equal(fast.transform(X).columns, pca.transform(X).columns)
+    whole = make_pipeline(StandardScaler(), KernelPCA(2, kernel="rbf")).fit(X)
+    assert isinstance(kl.compile(whole, X).transform(X), np.ndarray)
+    assert isinstance(
+        kl.compile(whole.set_output(transform="pandas"), X).transform(X), pd.DataFrame
+    )
+
+
 def test_polars_is_a_container_too() -> None:
     polars = pytest.importorskip("polars")
     X, _ = iris()

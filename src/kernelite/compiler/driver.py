@@ -125,7 +125,8 @@ def compile(
             on_invalid="ignore",
         )
         kept = {"guarantee": guarantee, "origin": _origin(source), "on_invalid": on_invalid}
-        return compile_composite(source, X, tolerance, compile_part, **kept)
+        composite = compile_composite(source, X, tolerance, compile_part, **kept)
+        return _contained_as(model, composite)
     given = None if X is None else sample_rows(source, X)
     task = Task(source, given, expansion_point, max_bytes, random_state, cells)
     match guarantee:
@@ -137,7 +138,7 @@ def compile(
             decided = none_fields(task, rank, certificate)
         case _:
             decided = exact_fields(task)
-    return CompiledModel(
+    compiled = CompiledModel(
         head=source.head,
         guarantee=guarantee,  # type: ignore[arg-type]
         origin=_origin(source),
@@ -149,6 +150,18 @@ def compile(
         tail=source.tail,
         **decided,
     )
+    return _contained_as(model, compiled)
+
+
+def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
+    """With the container that `set_output` asked of the model, whose `transform` this one's is."""
+    inner = getattr(model, "best_estimator_", model)
+    while steps := getattr(inner, "steps", None):
+        inner = steps[-1][1]
+    asked = getattr(inner, "_sklearn_output_config", {}).get("transform")
+    if asked is not None and "set_output" in compiled.offers:
+        compiled.set_output(transform=asked)
+    return compiled
 
 
 def _check_options(guarantee: str, plan: str, cells: int | None) -> None:
