@@ -68,8 +68,10 @@ def test_c_with_a_program(models, toys, good, tmp_path) -> None:
 def test_the_sample_is_where_float32_is_measured(models, toys, good, tmp_path) -> None:
     out = tmp_path / "m.h"
     sample = toys.path("test.csv")
-    good("export", models / "none.kernelite", "-o", out, "--float32", "--sample", sample)
+    ran = good("export", models / "none.kernelite", "-o", out, "--float32", "--sample", sample)
     assert "measured on 75 rows of the sample" in out.read_text()
+    assert "float32 error: largest " in ran.out
+    assert "measured on 75 rows of the sample" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.errors import FileFormatError, KerneliteError, UnsupportedModelError
+import kernelite as kl
+from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.sources.libsvm import defects, read_libsvm
 
 GOOD = b"""svm_type c_svc
@@ -262,6 +263,20 @@ def test_a_short_line_with_a_huge_index_takes_little_memory(write):
 
     row = csr_array(([2.0, 1.0], [2147483646, 7], [0, 2]), shape=(1, 2147483647))
     assert source.expansion.scores(row).shape == (1, 3)
+
+
+def test_too_many_features_to_plan_with(write, monkeypatch):
+    path = write(swap(b"4:2", b"2147483647:2"))
+    with pytest.raises(InputError, match=r"2,147,483,647 features: too many .* guarantee='exact'"):
+        kl.compile(path)
+    with (
+        pytest.raises(InputError, match="more than `max_bytes`"),
+        pytest.warns(UserWarning, match="only 4"),
+    ):
+        kl.compile(path, guarantee="none")
+    assert kl.compile(path, guarantee="exact").n_features_in_ == 2147483647
+    monkeypatch.setattr("kernelite.compiler.task.SAMPLE_NUMBERS", 8)
+    assert "measured on 2 support vectors" in str(kl.compile(write(GOOD)).plan)
 
 
 @pytest.mark.parametrize("name", ["total_sv huge, nr_sv too", "nr_class huge", "huge line"])

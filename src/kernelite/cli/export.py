@@ -71,25 +71,32 @@ def run(args: argparse.Namespace) -> int:
     """Export."""
     from kernelite.cli.models import check_output
     from kernelite.export.files import export
+    from kernelite.export.float32 import float32_error
     from kernelite.export.selection import select
 
     check_output(args.output, args.model, args.sample)
     model, options = _model(args), _options(args)
+    sample = _sample(args, model.n_features_in_)
     written = export(
         model,
         args.output,
         probabilities=args.probabilities or None,
         name=args.name,
         main=args.main,
-        sample=_sample(args, model.n_features_in_),
+        sample=sample,
         **options,
     )
     sizes = {file: os.path.getsize(file) for file in written}
-    promise = select(model, **options).promise
+    selection = select(model, **options)
+    promise = selection.promise
+    error = str(float32_error(selection, sample)) if args.float32 else None
     if args.json:
-        print_json({"files": sizes, "promise": promise, "guarantee_of_the_model": model.guarantee})
+        summary = {"promise": promise, "guarantee_of_the_model": model.guarantee}
+        print_json({"files": sizes, **summary, **({"float32_error": error} if error else {})})
         return 0
     print(promise)
+    if error is not None:
+        print(f"float32 error: {error}")
     for file, size in sizes.items():
         note(f"wrote {file}, {size:,} bytes")
     return 0

@@ -46,8 +46,8 @@ def exact_fields(task: Task) -> Fields:
 def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     """The paper's form about one point, cut to `rank` directions."""
     _warn_about_few_centers(task.expansion)
-    (point,) = task.points(alternatives=False).values()
     task.refuse_large_form()
+    (point,) = task.points(alternatives=False).values()
     form = quadratic_form(task.expansion, point)
     cut = _cut(task, form, rank)
     proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None

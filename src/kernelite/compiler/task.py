@@ -15,6 +15,7 @@ from kernelite.sources import Source
 __all__ = ["Task", "sample_rows"]
 
 SAMPLE_ROWS = 4000  # rows that the plan is costed on
+SAMPLE_NUMBERS = 2**25  # in all of them, 256 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +50,21 @@ class Task:
         return self.source.input_map is not None
 
     def sample(self) -> FloatArray:
-        """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`."""
+        """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`.
+
+        They are dense, so of wide rows there are fewer.
+        """
         rows = self.expansion.centers if self.given is None else self.given
-        if rows.shape[0] <= SAMPLE_ROWS:
+        most = min(SAMPLE_ROWS, SAMPLE_NUMBERS // rows.shape[1])
+        if not most:
+            raise InputError(
+                f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "
+                f"takes {8 * rows.shape[1] / 2**20:,.0f} MB; use guarantee='exact'."
+            )
+        if rows.shape[0] <= most:
             return dense_block(rows, slice(None))
         rng = np.random.default_rng(self.random_state)
-        drawn = np.sort(rng.choice(rows.shape[0], SAMPLE_ROWS, replace=False))
+        drawn = np.sort(rng.choice(rows.shape[0], most, replace=False))
         return dense_block(rows, drawn)
 
     def points(self, *, alternatives: bool) -> dict[str, FloatArray]:
