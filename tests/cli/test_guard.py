@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import time
 import warnings
 
 import pytest
@@ -59,3 +61,18 @@ def test_warnings_are_lines_said_once(capsys) -> None:
 
     assert guarded("prog", command) == 0
     assert capsys.readouterr().err == "prog: warning: mind the gap\n"
+
+
+def test_an_interrupt_while_c_calls_python_is_not_lost(capsys) -> None:
+    @ctypes.CFUNCTYPE(None)
+    def called_from_c() -> None:
+        raise KeyboardInterrupt
+
+    def command() -> int:
+        called_from_c()
+        for _ in range(200):
+            time.sleep(0.05)
+        return 0
+
+    assert guarded("kernelite", command) == 130
+    assert capsys.readouterr().err == "kernelite: interrupted\n"

@@ -5,8 +5,10 @@ Warnings become one line each, shown once however often they are raised.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,7 +51,7 @@ def guarded(program: str, command: Callable[[], int]) -> int:
 
 def _code_of(program: str, command: Callable[[], int]) -> int:
     try:
-        with _warnings_as_lines(program):
+        with _warnings_as_lines(program), _interrupts_kept():
             code = command()
         sys.stdout.flush()
         return code
@@ -98,6 +100,27 @@ def _settle(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Ctrl-C while C calls Python, as numba's compiler does, is dropped there: repeat it."""
+    before = sys.unraisablehook
+
+    def again(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            before(dropped)
+            return
+        # Not at once: the call from C has to end first, or it would be dropped again.
+        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager
