@@ -32,12 +32,26 @@ def test_equals_the_matrix_product(d: int, n_columns: int, count: int) -> None:
     # What was there before must not matter.
     buffer, squares = np.full((ROWS, SLICE), 7.0), np.full((ROWS, LANES), 7.0)
     y = np.full((ROWS, LANES * int(sizes.sum())), 7.0)
-    project_rows(rows, 2, count, point, lay_out(matrix), sizes, buffer, squares, y)
+    project_rows(rows, 2, count, point[None, :], lay_out(matrix), sizes, buffer, squares, y)
     u = rows[2 : 2 + count] - point
     np.testing.assert_allclose(y[:count, :n_columns], u @ matrix, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(squares[:count].sum(axis=1), (u * u).sum(axis=1), rtol=1e-13)
     assert not y[count:].any()
     assert not y[:, n_columns:].any()
+
+
+@pytest.mark.parametrize("d", [1, LANES, 37, SLICE + 1])
+@pytest.mark.parametrize("count", [1, ROWS])
+def test_rows_are_mapped_on_the_way(d: int, count: int) -> None:
+    rng = np.random.default_rng(d + count)
+    rows, way, matrix = rng.normal(size=(ROWS, d)), rng.normal(size=(3, d)), rng.normal(size=(d, 5))
+    sizes = group_sizes(5)
+    buffer, squares = np.empty((ROWS, SLICE)), np.empty((ROWS, LANES))
+    y = np.empty((ROWS, LANES * int(sizes.sum())))
+    project_rows(rows, 0, count, way, lay_out(matrix), sizes, buffer, squares, y)
+    u = ((rows - way[0]) * way[1] - way[2])[:count]
+    np.testing.assert_allclose(y[:count, :5], u @ matrix, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(squares[:count].sum(axis=1), (u * u).sum(axis=1), rtol=1e-12)
 
 
 def test_groups_hold_every_vector() -> None:

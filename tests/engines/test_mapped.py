@@ -10,7 +10,6 @@ from kernelite.approximation.cells import Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
-from kernelite.engines import mapped
 from kernelite.engines.forms import FormEngine
 from kernelite.engines.mapped import MappedRows
 from tests.helpers import random_expansion
@@ -19,8 +18,7 @@ from tests.helpers import random_expansion
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize(("m", "d"), [(0, 3), (1, 3), (7, 5), (64, 8), (131, 13), (300, 17)])
-def test_scores_are_those_of_mapped_rows(m, d, rank, fused, monkeypatch) -> None:
-    monkeypatch.setattr(mapped, "PIECE", 64 * d)
+def test_scores_are_those_of_mapped_rows(m, d, rank, fused) -> None:
     rng = np.random.default_rng(m + d)
     expansion = random_expansion(rng, d=d, k=2, gamma=0.5 / d)
     form = quadratic_form(expansion, rng.normal(size=d))

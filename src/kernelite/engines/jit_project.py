@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from kernelite.engines.jit_support import helper, instruction, wide_vectors
-from kernelite.engines.jit_tiles import prefetch_line
+from kernelite.engines.jit_tiles import map_and_shift, prefetch_line, shift
 from kernelite.inputs import FloatArray
 
 __all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
@@ -76,27 +76,30 @@ def _add_product(builder: Any, total: Any, a: Any, b: Any) -> None:
     builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
 
 
-@instruction
-def _shift_rows(
-    _context: Any, _source: Any, _step: Any, _shift: Any, _target: Any, _room: Any, _vectors: Any
-) -> Any:
-    """target[i] = source[i] - shift for ROWS rows, LANES entries at a time; adds squares to room.
+def _shifting(to_u: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
+    """An instruction: target[i] = u of source[i] for ROWS rows, LANES entries at a time.
 
-    Addresses; the step between source rows in bytes; target rows are SLICE entries apart.
+    Squares of u are added to `room`. Addresses; the steps between source rows and between lines of
+    `way` in bytes; target rows are SLICE entries apart. `to_u` is given what loads a line of `way`.
     """
 
     def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, step, shift, target, room, vectors = arguments
+        source, step, way, way_step, target, room, vectors = arguments
         i64 = step.type
         totals = _sums(builder, ROWS)
         for kept, total in zip(_loaded(builder, room, ROWS), totals, strict=True):
             builder.store(kept, total)
         with cgutils.for_range(builder, vectors) as loop:
             at = builder.mul(loop.index, i64(8 * LANES))
-            subtracted = builder.load(_vector(builder, builder.add(shift, at)), align=8)
+
+            def line_of_way(number: int, at: Any = at) -> Any:
+                place = builder.add(way, builder.mul(way_step, i64(number)))
+                return builder.load(_vector(builder, builder.add(place, at)), align=8)
+
+            shifted = to_u(builder, line_of_way)
             line, out = builder.add(source, at), builder.add(target, at)
             for total in totals:
-                u = builder.fsub(builder.load(_vector(builder, line), align=8), subtracted)
+                u = shifted(builder.load(_vector(builder, line), align=8))
                 builder.store(u, _vector(builder, out), align=8)
                 _add_product(builder, total, u, u)
                 line, out = builder.add(line, step), builder.add(out, i64(8 * SLICE))
@@ -105,7 +108,37 @@ def _shift_rows(
         return context.get_dummy_value()
 
     address, size = types.uintp, types.intp
-    return types.void(address, size, address, address, address, size), build
+    return types.void(address, size, address, size, address, address, size), build
+
+
+@instruction
+def _shift_rows(
+    _context: Any,
+    _source: Any,
+    _step: Any,
+    _way: Any,
+    _way_step: Any,
+    _target: Any,
+    _room: Any,
+    _vectors: Any,
+) -> Any:
+    """u = x - way[0]."""
+    return _shifting(shift)
+
+
+@instruction
+def _map_rows(
+    _context: Any,
+    _source: Any,
+    _step: Any,
+    _way: Any,
+    _way_step: Any,
+    _target: Any,
+    _room: Any,
+    _vectors: Any,
+) -> Any:
+    """u = (x - way[0]) way[1] - way[2]."""
+    return _shifting(map_and_shift)
 
 
 def _offset(builder: Any, address: Any, vectors: int) -> Any:
@@ -251,24 +284,25 @@ def project_rows(
     rows: FloatArray,
     start: int,
     count: int,
-    point: FloatArray,
+    way: FloatArray,
     columns: FloatArray,
     sizes: NDArray[np.int64],
     buffer: FloatArray,
     squares: FloatArray,
     y: FloatArray,
 ) -> None:
-    """y[i] = V'u and the sum of squares[i] = |u|^2, u = rows[start + i] - point, i < count <= ROWS.
+    """y[i] = V'u and the sum of squares[i] = |u|^2 of rows[start + i], i < count <= ROWS.
 
-    `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y` (ROWS, n_columns), all are
-    overwritten; rows from `count` on come out as if they were zero.
+    `way` is p, of shape (1, d), or shift, scale and p, of shape (3, d): u = x - p, or
+    (x - shift) scale - p. `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y`
+    (ROWS, n_columns), all are overwritten; rows from `count` on come out as if they were zero.
     """
     d = rows.shape[1]
     step, wide = 8 * d, 8 * y.shape[1]
     squares[:] = 0.0
     y[:] = 0.0
     first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
-    shift, target = np.uintp(point.ctypes.data), np.uintp(buffer.ctypes.data)
+    way_at, target = np.uintp(way.ctypes.data), np.uintp(buffer.ctypes.data)
     room, results = np.uintp(squares.ctypes.data), np.uintp(y.ctypes.data)
     if count < ROWS:
         buffer[:] = 0.0
@@ -277,11 +311,18 @@ def project_rows(
         whole = 0
         if count == ROWS:
             whole = features // LANES * LANES
-            source, moved = first + np.uintp(8 * begin), shift + np.uintp(8 * begin)
-            _shift_rows(source, step, moved, target, room, whole // LANES)
+            source, here = first + np.uintp(8 * begin), way_at + np.uintp(8 * begin)
+            if len(way) == 1:
+                _shift_rows(source, step, here, step, target, room, whole // LANES)
+            else:
+                _map_rows(source, step, here, step, target, room, whole // LANES)
         for i in range(count):
             for j in range(whole, features):
-                u = rows[start + i, begin + j] - point[begin + j]
+                x, at_j = rows[start + i, begin + j], begin + j
+                if len(way) == 1:
+                    u = x - way[0, at_j]
+                else:
+                    u = (x - way[0, at_j]) * way[1, at_j] - way[2, at_j]
                 buffer[i, j] = u
                 squares[i, 0] += u * u
         base, at = np.uintp(columns.ctypes.data), results

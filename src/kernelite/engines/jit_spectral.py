@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.affine import AffineMap
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated
 from kernelite.engines.jit_blocks import triangle_blocks
@@ -87,7 +88,10 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
 
 
 def scores(
-    form: JitSpectralForm, rows: FloatArray, certificate: JitCertificate = NO_CERTIFICATE
+    form: JitSpectralForm,
+    rows: FloatArray,
+    certificate: JitCertificate = NO_CERTIFICATE,
+    input_map: AffineMap | None = None,
 ) -> tuple[Evaluated, FloatArray | None]:
     """Scores, |u|^2 and |y|^2; and bounds if there is a certificate.
 
@@ -97,11 +101,16 @@ def scores(
     rows : ndarray of shape (m, d)
         C-contiguous float64.
     certificate : JitCertificate, optional
+    input_map : AffineMap, optional
+        Rows are mapped as they are read.
     """
     m, k = len(rows), len(form.outputs)
     values, sq_norms, kept = np.empty((m, k)), np.empty(m), np.empty(m)
     bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
-    basis = form.point, form.columns, form.sizes, form.rank
+    way = form.point[None, :]
+    if input_map is not None:
+        way = np.stack([input_map.shift, input_map.scale, form.point])
+    basis = way, form.columns, form.sizes, form.rank
     fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
 
     def part(block: slice) -> None:
@@ -132,7 +141,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
 
 @kernel(
     array_type(2),
-    array_type(1),
+    array_type(2),
     array_type(1),
     array_type(1, "int64"),
     "int64",
@@ -147,7 +156,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
 )
 def _spectral_kernel(
     rows: FloatArray,
-    point: FloatArray,
+    way: FloatArray,
     columns: FloatArray,
     sizes: NDArray[np.int64],
     rank: int,
@@ -176,6 +185,6 @@ def _spectral_kernel(
         count = min(TILE, m - start)
         for first in range(0, count, ROWS):
             some = min(ROWS, count - first)
-            project_rows(rows, start + first, some, point, columns, sizes, buffer, lanes, y)
+            project_rows(rows, start + first, some, way, columns, sizes, buffer, lanes, y)
             _sort_out(y, lanes, first, rank, tile)
         finish_tile(start, count, fixed, (tile[2], 0.0, 0.0), tile, spare, results)

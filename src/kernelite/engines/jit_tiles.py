@@ -23,7 +23,9 @@ __all__ = [
     "damp_tile",
     "load_mapped_tile",
     "load_tile",
+    "map_and_shift",
     "prefetch_line",
+    "shift",
     "square_tile",
 ]
 
@@ -95,14 +97,16 @@ def _transposing(change: Callable[[Any, Callable[[int], Any]], Callable[[Any], A
     return types.void(address, size, address, size, address, size), build
 
 
-def _shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+def shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """What makes u of an entry: u = z - way[0]."""
     point = line(0)
     return lambda z: builder.fsub(z, point)
 
 
-def _map_and_shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
-    shift, scale, point = line(0), line(1), line(2)
-    return lambda z: builder.fsub(builder.fmul(builder.fsub(z, shift), scale), point)
+def map_and_shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """Likewise: u = (z - way[0]) way[1] - way[2]."""
+    from_, scale, point = line(0), line(1), line(2)
+    return lambda z: builder.fsub(builder.fmul(builder.fsub(z, from_), scale), point)
 
 
 @instruction
@@ -110,7 +114,7 @@ def _shift_transpose(
     _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
 ) -> Any:
     """target[j, i] = source[i, j] - way[0, j]."""
-    return _transposing(_shift)
+    return _transposing(shift)
 
 
 @instruction
@@ -118,7 +122,7 @@ def _map_transpose(
     _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
 ) -> Any:
     """target[j, i] = (source[i, j] - way[0, j]) way[1, j] - way[2, j]."""
-    return _transposing(_map_and_shift)
+    return _transposing(map_and_shift)
 
 
 @helper

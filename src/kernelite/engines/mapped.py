@@ -1,7 +1,7 @@
-"""Rows behind an affine map that is applied piece by piece, just before a form reads them.
+"""Rows behind an affine map that is applied just as a form reads them.
 
-A whole mapped block would travel to memory and back; a piece stays in a core's own cache, so that
-a folded scaler costs little. The arithmetic is that of `AffineMap`, or rounds once less.
+A mapped block would travel to memory and back; so a folded scaler costs little. The arithmetic is
+that of `AffineMap`, or rounds once less.
 """
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from kernelite.affine import AffineMap
-from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated
-from kernelite.engines.forms import FormEngine, Fused
+from kernelite.engines.forms import FormEngine
 from kernelite.engines.jit_support import jit_available
-from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
 __all__ = ["MappedRows"]
-
-PIECE = 1 << 17  # entries: a megabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,37 +46,19 @@ class MappedRows:
         return self._mapped(self.rows[index])
 
     def run(self, engine: FormEngine, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        """As `FormEngine.run`; the full form maps rows as it reads them, others take pieces."""
-        m, d = self.shape
-        if engine.fused is not None and isinstance(engine.form, QuadraticForm):
-            return self._run_fused(engine.fused, bounded)
-        piece = max(64, PIECE // max(d, 1) // 64 * 64)
-        if m <= piece:
+        """As `FormEngine.run`; fused forms map rows as they read them."""
+        fused = engine.fused
+        if fused is None:
             return engine.run(self[:], bounded=bounded)
-        k = engine.form.n_outputs
-        scores, sq_norms, bounds = np.empty((m, k)), np.empty(m), np.empty((m, k))
-        kept = np.empty(m)
-        several = {"kept": True}
-
-        def part(block: slice) -> None:
-            evaluated, own = engine.run(self[block], bounded=bounded)
-            scores[block], sq_norms[block] = evaluated.scores, evaluated.sq_norms
-            if evaluated.kept is None:
-                several["kept"] = False
-            else:
-                kept[block] = evaluated.kept
-            if own is not None:
-                bounds[block] = own
-
-        for_each_chunk(part, m, piece)
-        found = Evaluated(scores, sq_norms, kept if several["kept"] else None)
-        return found, bounds if bounded else None
-
-    def _run_fused(self, fused: Fused, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        from kernelite.engines.jit import mapped_scores
         from kernelite.engines.jit_bounds import NO_CERTIFICATE
 
         certificate = fused.certificate if bounded else NO_CERTIFICATE
+        if isinstance(engine.form, SpectralForm):
+            from kernelite.engines import jit_spectral
+
+            return jit_spectral.scores(fused.form, self.rows, certificate, self.input_map)
+        from kernelite.engines.jit import mapped_scores
+
         *found, bounds = mapped_scores(fused.form, certificate, self.rows, self.input_map)
         return Evaluated(*found), bounds
 

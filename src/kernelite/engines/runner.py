@@ -112,7 +112,7 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        plain = self.input_map is None and self.front is None and self.tail is None
+        plain = self.front is None and self.tail is None
         if self.tiers is None or not plain or len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0]
