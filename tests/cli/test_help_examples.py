@@ -1,0 +1,74 @@
+"""Every example in the help of a verb runs as it stands, on files of the names that it uses."""
+
+from __future__ import annotations
+
+import bz2
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.svm import SVC
+
+from kernelite.cli import main
+from tests.cli.toys import libsvm_text
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+# In this order: some examples read what others write. `demo` and `fetch` have tests of their own.
+VERBS = ("compile", "analyse", "predict", "export", "report", "xval", "inspect", "check")
+# Long, or for a model with probabilities, which approxsvm's format cannot hold: tested elsewhere.
+ELSEWHERE = ("--engine dask", "xval train.svm\n", "--folds 10", "-b 1")
+
+
+def make_files(folder: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(120, 22))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    svc = SVC(gamma=0.01, C=5).fit(X, y)
+    text = libsvm_text(svc)
+    (folder / "svm.model").write_text(text)
+    (folder / "svm.model.bz2").write_bytes(bz2.compress(text.encode()))
+    joblib.dump(svc, folder / "svc.joblib")
+    for name in ("train", "test"):
+        dump_svmlight_file(X, y, str(folder / f"{name}.svm"), zero_based=False)
+    np.save(folder / "train.npy", X)
+    bounds = "".join(f"{i} -4 4\n" for i in range(1, 23))
+    (folder / "train.range").write_text(f"x\n-1 1\n{bounds}")
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(1, 23)])
+    frame.to_csv(folder / "rows.csv", index=False)
+    frame.assign(price=X[:, 0]).to_csv(folder / "train.csv", index=False)
+    for name in ("train.csv.gz", "test.csv.gz"):
+        frame.assign(target=y).to_csv(folder / name, index=False)
+    pd.concat([pd.Series(y, name="y"), frame], axis=1).to_csv(folder / "table", index=False)
+    frame.to_parquet(folder / "train.parquet")
+    frame.assign(customer=range(len(X))).to_parquet(folder / "rows.parquet")
+    (folder / "parts").mkdir()
+    frame[:50].to_parquet(folder / "parts" / "a.parquet")
+    frame[50:].to_parquet(folder / "parts" / "b.parquet")
+
+
+def examples(verb: str) -> list[str]:
+    text: str = import_module(f"kernelite.cli.{verb}").EXAMPLES
+    lines = text.partition("\n\n")[0].splitlines()
+    found = [line.strip() for line in lines if line.startswith("  kernelite ")]
+    assert found
+    return [line for line in found if not any(mark in f"{line}\n" for mark in ELSEWHERE)]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_examples_run(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("matplotlib")
+    make_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for verb in VERBS:
+        for line in examples(verb):
+            _, *arguments = shlex.split(line.partition(" |")[0])
+            code = main(arguments)
+            assert (code, line) == (0, line), capsys.readouterr().err
+    made = {"svm.approx", "paper.kernelite", "labels.parquet", "scored", "svm.onnx", "svm.c"}
+    assert made | {"labels.txt", "report.html"} <= {path.name for path in tmp_path.iterdir()}
