@@ -111,7 +111,10 @@ def test_blocks_do_not_show(
     whole = scorer(batch)
     monkeypatch.setattr("kernelite.scoring.columns.BLOCK_VALUES", 100)
     assert scorer(batch).column("label") == whole.column("label")
-    np.testing.assert_allclose(scorer(batch).column("score"), whole.column("score"), rtol=1e-13)
+    # The last digits depend on a row's place in its block.
+    np.testing.assert_allclose(
+        scorer(batch).column("score"), whole.column("score"), rtol=1e-13, atol=1e-13
+    )
 
 
 def test_kinds_of_numbers_are_taken(model: kl.CompiledModel) -> None:

@@ -25,6 +25,7 @@ class MappedRows:
 
     Examples
     --------
+    >>> import numpy as np
     >>> rows = MappedRows(np.array([[3.0, 5.0], [1.0, 2.0]]), AffineMap([2.0, 1.0], [1.0, 0.0]))
     >>> rows[[1]]
     array([[0., 2.]])
