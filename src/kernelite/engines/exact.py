@@ -27,7 +27,7 @@ from kernelite.inputs import FloatArray, row_blocks
 
 __all__ = ["ExactEngine"]
 
-ROWS, CENTERS = 128, 512  # a tile of kernel values: half a megabyte, in a core's own cache
+ROWS, CENTERS = 256, 512  # a tile of kernel values: a megabyte, near a core
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
@@ -102,20 +102,22 @@ class ExactEngine:
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
-        m, k = len(rows), self.expansion.n_outputs
+        m, d, k = len(rows), self.expansion.n_features, self.expansion.n_outputs
         scores, squares = np.empty((m, k)), np.empty(m)
         polynomial = self.expansion.kernel == "poly2"
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                U = rows[block] - self.point
+                lifted = np.empty((block.stop - block.start, d + 2))  # u, 1, gamma |u|^2
+                U = np.subtract(rows[block], self.point, out=lifted[:, :d])
                 squares[block] = np.einsum("ij,ij->i", U, U)
                 sums = scores[block]
                 sums[:] = 0.0
                 if polynomial:
                     self._add_powers(U, sums)
                 else:
-                    self._add_sums(U, squares[block], sums)
+                    lifted[:, d], lifted[:, d + 1] = 1.0, self.expansion.gamma * squares[block]
+                    self._add_sums(lifted, sums)
                 sums += self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
@@ -141,13 +143,11 @@ class ExactEngine:
         filled = ROWS * CENTERS // max(n, d, k, 1)
         return max(ROWS * TALL if k >= MANY_OUTPUTS else ROWS, min(filled, ROWS * CENTERS // 16))
 
-    def _add_sums(self, U: FloatArray, squares: FloatArray, sums: FloatArray) -> None:
+    def _add_sums(self, lifted: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i K_i of a few rows, centers in tiles: shape (m, k)."""
-        m, gamma = len(U), self.expansion.gamma
-        lifted = np.column_stack([U, np.ones(m), gamma * squares])
         for centers in row_blocks(len(self.centers), CENTERS):
             if self.by_differences:
-                tile = self._differences(U, centers)
+                tile = self._differences(lifted[:, :-2], centers)
             else:
                 tile = lifted @ self.factors[centers].T
             coefficients, first = self.expansion.coefficients[centers], centers.start == 0
