@@ -130,7 +130,7 @@ def _commands(
     if original := os.environ.get(ORIGINAL):
         text = folder / "model.approx"
         approxsvm.write(kl.compile(workload.source, guarantee="none", **PAPER), text)
-        command = [original, "-data", str(long), "-model", str(text), "-o", out]
+        command = [original, "-q", "-truth", "-data", str(long), "-model", str(text), "-o", out]
         commands.append(("approxsvm's approx-predict", command, long, rows))
     if shutil.which("svm-predict"):
         commands.append(("svm-predict", ["svm-predict", str(short), str(libsvm), out], short, few))

@@ -84,7 +84,7 @@ def _add_tool(
     approximate = [str(tools / "approx-svm"), "-model", str(folder / "svm.model"), "-o"]
     approximate.append(str(folder / "svm.approx"))
     spent = Timing(tuple(_seconds(approximate) for _ in range(rounds)))
-    predict = [str(tools / "approx-predict"), "-q", "-model", str(folder / "svm.approx")]
+    predict = [str(tools / "approx-predict"), "-q", "-truth", "-model", str(folder / "svm.approx")]
 
     def command(data: Path) -> list[str]:
         return [*predict, "-data", str(data), "-o", str(folder / "out.txt")]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from kernelite.cli.main import main
+from kernelite.cli.main import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -1,5 +1,5 @@
 """The command line: `kernelite VERB ...`, one file a verb, and approxsvm's four commands."""
 
-from kernelite.cli.main import main
+from kernelite.cli.main import command, main
 
-__all__ = ["main"]
+__all__ = ["command", "main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -76,8 +77,13 @@ def run(args: argparse.Namespace) -> int:
     check_engine_options(args)
     from kernelite.engines.threads import limit_threads
 
-    with limit_threads(args.threads):
-        return _predict_columns(args) if is_columnar(args) else _predict(args)
+    # Half a million objects are about to be imported; looking for garbage among them takes time.
+    gc.disable()
+    try:
+        with limit_threads(args.threads):
+            return _predict_columns(args) if is_columnar(args) else _predict(args)
+    finally:
+        gc.enable()
 
 
 def _predict_columns(args: argparse.Namespace) -> int:
@@ -113,6 +119,7 @@ def _predict(args: argparse.Namespace) -> int:
                 labelled = True
                 metric.add(part.labels, answers)
             bar.advance(len(answers))
+            gc.enable()  # everything is imported
     _report(args, answerer, metric if labelled else None)
     return 0
 
