@@ -116,3 +116,16 @@ def test_threads_do_not_change_the_answer() -> None:
             answers.append(engine.run(rows))
     for scores, _ in answers[1:]:
         assert (np.abs(scores - answers[0][0]) <= answers[0][1]).all()
+
+
+def test_bounds_within_the_tolerance_are_not_spelled_out() -> None:
+    rng = np.random.default_rng(11)
+    engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5))
+    rows = rng.normal(size=(50, 3))
+    scores, bounds = engine.run(rows)
+    same, none = engine.run_within(rows, bounds.max(axis=0) * (1 + 1e-9))
+    assert none is None
+    np.testing.assert_array_equal(same, scores)
+    again, all_of_them = engine.run_within(rows, bounds.max(axis=0) * 0.999)
+    np.testing.assert_array_equal(again, scores)
+    np.testing.assert_array_equal(all_of_them, bounds)

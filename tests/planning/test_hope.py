@@ -10,7 +10,7 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.engines.tiers import EXACT, Tiers, evaluate
-from kernelite.heads.criteria import within
+from kernelite.heads.criteria import Within
 from kernelite.planning.hope import Hope
 from tests.helpers import random_expansion
 
@@ -27,7 +27,7 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     rng = np.random.default_rng(0)
     expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
     sample = rng.normal(size=(300, 3))
-    settles = within(np.full(2, tolerance))
+    settles = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
     left = Hope(expansion, sample, settles, with_cells=False).left(form)
@@ -43,7 +43,7 @@ def test_cheap_models_and_polynomials_are_always_tried():
     for n, kernel in ((50, "rbf"), (2500, "poly2")):
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
-        hope = Hope(expansion, sample, within(np.array([1e-12])), with_cells=False)
+        hope = Hope(expansion, sample, Within(np.array([1e-12])), with_cells=False)
         assert hope.left(quadratic_form(expansion, np.zeros(2)))
 
 
@@ -60,6 +60,6 @@ def test_cells_can_keep_it_alive():
         gamma=0.05,
     )
     form = quadratic_form(expansion, rows.mean(axis=0))
-    settles = within(np.array([0.05]))
+    settles = Within(np.array([0.05]))
     assert not Hope(expansion, rows, settles, with_cells=False).left(form)
     assert Hope(expansion, rows, settles, with_cells=True).left(form)

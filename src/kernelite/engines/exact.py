@@ -102,6 +102,26 @@ class ExactEngine:
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
+        scores, squares = self._run(rows)
+        return scores, self._bound(squares)
+
+    def run_within(
+        self, rows: FloatArray, tolerance: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """As `run`; no bounds where the largest of each output is within its tolerance.
+
+        With many outputs, bounds cost as much as scores.
+        """
+        scores, squares = self._run(rows)
+        if self.expansion.kernel == "rbf" and len(rows):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                largest = self._relative(squares).max() * (SAFETY * UNIT * self.weight)
+                if (largest + self._constant <= tolerance).all():
+                    return scores, None
+        return scores, self._bound(squares)
+
+    def _run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores, and |u|^2 of shape (m,)."""
         m, d, k = len(rows), self.expansion.n_features, self.expansion.n_outputs
         scores, squares = np.empty((m, k)), np.empty(m)
         polynomial = self.expansion.kernel == "poly2"
@@ -128,7 +148,7 @@ class ExactEngine:
             far = ~(self._nearest(squares) < UNDERFLOWS)
             if far.any():
                 scores[far] = self.expansion.intercept
-        return scores, self._bound(squares)
+        return scores, squares
 
     def run_bound(self, rows: FloatArray) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""
@@ -179,27 +199,38 @@ class ExactEngine:
 
     def _bound(self, squares: FloatArray) -> FloatArray:
         """Shape (m, k). |f| <= |b| + sum_i |A_i| K_i, so that it needs no scores."""
-        expansion = self.expansion
-        n, d = self.centers.shape
-        lengths = min(n, CENTERS) + n / CENTERS + 64.0 + 8.0
-        constant = 8.0 * SAFETY * UNIT * np.abs(expansion.intercept) + self.absolute
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            if expansion.kernel == "poly2":
+            if self.expansion.kernel == "poly2":
                 # 2 (d + 2): the products, squared. 8: rows that came through a map.
-                bounds = SAFETY * UNIT * (lengths + 2 * d + 8) * self._size(squares) + constant
+                grown = (self._lengths + 2 * self.expansion.n_features + 8) * self._size(squares)
+                bounds = SAFETY * UNIT * grown + self._constant
                 bounds[np.isnan(bounds)] = np.inf  # it overflowed: nothing is known
                 return np.asarray(bounds)
-            if self.by_differences:
-                relative = np.full(len(squares), lengths + d + 8)
-            else:
-                nearest = self._nearest(squares)
-                spread = (3 * d + 16) * (self.largest + expansion.gamma * squares)
-                relative = np.exp(-nearest) * (lengths + spread)
-                relative[~(nearest < UNDERFLOWS)] = 0.0
             # One pass over what may be large: with many outputs this is a matter of memory.
-            bounds = np.multiply.outer(relative, SAFETY * UNIT * self.weight)
-            bounds += constant
+            bounds = np.multiply.outer(self._relative(squares), SAFETY * UNIT * self.weight)
+            bounds += self._constant
         return bounds
+
+    @property
+    def _lengths(self) -> float:
+        """Of the sums over centers, with what exponentials and products err by."""
+        n = len(self.centers)
+        return min(n, CENTERS) + n / CENTERS + 64.0 + 8.0
+
+    @property
+    def _constant(self) -> FloatArray:
+        return 8.0 * SAFETY * UNIT * np.abs(self.expansion.intercept) + self.absolute
+
+    def _relative(self, squares: FloatArray) -> FloatArray:
+        """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
+        d, gamma = self.expansion.n_features, self.expansion.gamma
+        if self.by_differences:
+            return np.full(len(squares), self._lengths + d + 8)
+        nearest = self._nearest(squares)
+        spread = (3 * d + 16) * (self.largest + gamma * squares)
+        relative = np.exp(-nearest) * (self._lengths + spread)
+        relative[~(nearest < UNDERFLOWS)] = 0.0
+        return np.asarray(relative)
 
     def _size(self, squares: FloatArray) -> FloatArray:
         """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""

@@ -22,7 +22,7 @@ from kernelite.engines.threads import one_thread_each
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
-from kernelite.heads.criteria import Settles, never
+from kernelite.heads.criteria import Settles, Within, never
 from kernelite.inputs import (
     FloatArray,
     Rows,
@@ -207,7 +207,10 @@ class Runner:
         started = perf_counter()
         tier = np.full(len(rows), EXACT, dtype=np.int8)
         seconds = np.zeros(3)
-        if self.local is None or settles is None or settles is never:
+        bounds: FloatArray | None
+        if isinstance(settles, Within) and self.local is None and self.tail is None:
+            scores, bounds = self.exact.run_within(rows, settles.tolerance)
+        elif self.local is None or settles is None or settles is never:
             scores, bounds = self.exact.run(rows)
         else:
             scores, bounds = self.local.run(rows)

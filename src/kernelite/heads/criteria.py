@@ -6,6 +6,7 @@ In: scores and bounds of shape (m, k). Out: which rows need no further tier.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from kernelite.inputs import FloatArray
 __all__ = [
     "PROBABILITY_TOLERANCE",
     "Settles",
+    "Within",
     "by_margin",
     "close",
     "decision_settles",
@@ -25,7 +27,6 @@ __all__ = [
     "never",
     "probability_settles",
     "transform_settles",
-    "within",
 ]
 
 ENSEMBLE_TOLERANCE = 1e-3
@@ -43,7 +44,7 @@ def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
         return close(head.predict, head.value_range, tolerance)
     if isinstance(head, DensityHead):
         return lambda scores, bounds: head.within(scores, bounds, float(tolerance[0]))
-    return within(tolerance)
+    return Within(tolerance)
 
 
 def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
@@ -59,7 +60,7 @@ def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     proven = head.pairs_decided if isinstance(head, ClassifierHead) and votes_show else head.decided
     if tolerance is None:
         return proven
-    near = within(tolerance)
+    near = Within(tolerance)
     return lambda scores, bounds: proven(scores, bounds) & near(scores, bounds)
 
 
@@ -75,7 +76,7 @@ def probability_settles(head: Head, tolerance: float) -> Settles:
     """For `predict_proba`: Platt's sigmoid has slope |A| / 4 at most; coupled ones run exactly."""
     if isinstance(head, ClassifierHead) and head.n_classes == 2 and not head.couple_two_classes:
         assert head.platt_a is not None
-        return within(4.0 * tolerance / np.maximum(np.abs(head.platt_a), 1e-300))
+        return Within(4.0 * tolerance / np.maximum(np.abs(head.platt_a), 1e-300))
     if isinstance(head, ArgmaxHead):
         return lambda scores, bounds: head.probability_errors(scores, bounds) <= tolerance
     if hasattr(head, "probability_range"):
@@ -86,9 +87,20 @@ def probability_settles(head: Head, tolerance: float) -> Settles:
     return never
 
 
-def within(tolerance: FloatArray) -> Settles:
-    """Every output's bound is at most its tolerance."""
-    return lambda scores, bounds: np.asarray((bounds <= tolerance).all(axis=1))
+@dataclass(frozen=True, eq=False)
+class Within:
+    """Every output's bound is at most its tolerance, whatever the scores.
+
+    Parameters
+    ----------
+    tolerance : ndarray of shape (k,)
+    """
+
+    tolerance: FloatArray
+
+    def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
+        """Which rows are settled."""
+        return np.asarray((bounds <= self.tolerance).all(axis=1))
 
 
 def close(
