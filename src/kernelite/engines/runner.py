@@ -36,7 +36,7 @@ from kernelite.tail import PolynomialTail
 
 __all__ = ["Finish", "Runner"]
 
-BLOCK_ELEMENTS = 1 << 20  # numbers of one block of rows: 8 MB
+BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, EXACT_ROWS = 1 << 17, 512
