@@ -241,7 +241,8 @@ def tiny_document(workload: Workload) -> dict[str, Any]:
     document: dict[str, Any] = {
         "date": "2026-01-01",
         "machine": {
-            **dict.fromkeys(("processor", "cores", "simd", "system", "python", "blas"), "x"),
+            **dict.fromkeys(("processor", "simd", "system", "python", "blas"), "x"),
+            "cores": 2,
             "memory_gb": 1,
             "versions": {"numpy": "2"},
         },
@@ -353,7 +354,7 @@ def test_commands_add_their_rows_and_ratios(
     answer = 'sed "s/ .*//" "{}" > "{}"'
     _program(folder / "svm-predict", f"{again.format('$1')}; {answer.format('$1', '$3')}")
     _program(folder / "approx-svm", 'cp "$2" "$4"')
-    _program(folder / "approx-predict", f"{once.format('$5')}; {answer.format('$5', '$7')}")
+    _program(folder / "approx-predict", f"{once.format('$6')}; {answer.format('$6', '$8')}")
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     found = speed(subject, rounds=1, seconds=0.01)
     add_commands(found, subject, folder, rounds=1, rows=100)
