@@ -22,17 +22,22 @@ NAMES = ("scikit-learn", "scikit-learn-intelex", "exact", "certified", "none")
 ROWS = 20_000
 BLOCK = 1_000_000  # rows of a call when more are streamed
 DIMENSION, VECTORS = 22, 4_000
+FORM_ROWS, FORM_ROUNDS = 400_000, 30
 Tell = Callable[[str], None]
 
 
 def scaling(settings: Settings, tell: Tell = lambda line: None) -> dict[str, Any]:
-    """All four curves; each point has microseconds a row by contestant."""
+    """All four curves; each point has microseconds a row by contestant.
+
+    "form" has the forms of all numbers of support vectors in one race, so that they compare.
+    """
     vectors = min(VECTORS, max(settings.centers))
     return {
         "support_vectors": [
             {"support_vectors": n, **point(_made(n, DIMENSION, settings), settings, tell)}
             for n in settings.centers
         ],
+        "form": _forms(settings, tell),
         "features": [
             {"features": d, **point(_made(vectors, d, settings), settings, tell)}
             for d in settings.features
@@ -41,6 +46,21 @@ def scaling(settings: Settings, tell: Tell = lambda line: None) -> dict[str, Any
         "threads": _over_threads(_made(vectors, DIMENSION, settings), settings, tell),
         "fixed": {"features": DIMENSION, "support_vectors": vectors, "gamma_over_gamma_max": 0.5},
     }
+
+
+def _forms(settings: Settings, tell: Tell) -> list[dict[str, Any]]:
+    """Microseconds a row of the form alone, taking turns on the same rows."""
+    tell("forms of all numbers of support vectors, in turns")
+    rows = generated_rows(min(FORM_ROWS, max(settings.rows)), DIMENSION, seed=500)
+    calls = {}
+    for n in settings.centers:
+        (one,), _ = contestants(_made(n, DIMENSION, settings), ("none",))
+        calls[str(n)] = _on(one.predict, rows)
+    timings = race(calls, rounds=FORM_ROUNDS, seconds=settings.seconds)
+    return [
+        {"support_vectors": n, "microseconds": 1e6 * timings[str(n)].best / len(rows)}
+        for n in settings.centers
+    ]
 
 
 def _made(n: int, d: int, settings: Settings) -> Workload:

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from kernelite.engines.threads import one_thread
 from kernelite.model import CompiledModel
 from kernelite.scoring.columns import require_pyarrow
-from kernelite.scoring.outputs import check_outputs
-from kernelite.scoring.shipping import Options, Shipment, ship
+from kernelite.scoring.shipping import ShippedScorer
 
 __all__ = ["TableScorer", "predict", "table_scorer"]
 
@@ -74,27 +73,15 @@ def table_scorer(
     >>> table_scorer(fast, keep=())(pyarrow.table({"a": [0.1], "b": [1.0]})).to_pydict()
     {'label': ['no']}
     """
-    options = Options.of(columns, outputs, keep, prefix)
-    check_outputs(model, options.outputs)
-    return TableScorer(ship(model), options)
+    return TableScorer.of(model, columns, outputs, keep, prefix)
 
 
-class TableScorer:
-    """A model as a function of pyarrow tables; see `table_scorer`.
-
-    Parameters
-    ----------
-    shipment : Shipment
-    options : Options
-    """
-
-    def __init__(self, shipment: Shipment, options: Options) -> None:
-        self.shipment = shipment
-        self.options = options
+class TableScorer(ShippedScorer):
+    """A model as a function of pyarrow tables; see `table_scorer`."""
 
     def __call__(self, table: Any) -> Any:
         """Score a table, on one thread: Ray runs a task a core."""
-        scorer = self.shipment.scorer(self.options)
+        scorer = self.scorer
         with one_thread():
             batches = [scorer(batch) for batch in table.to_batches()]
         return require_pyarrow().Table.from_batches(batches, scorer.schema(table.schema))

@@ -16,7 +16,7 @@ from kernelite.engines.threads import one_thread
 from kernelite.errors import InputError, MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.scoring.outputs import answer, check_outputs, example
-from kernelite.scoring.shipping import Options, Shipment, ship
+from kernelite.scoring.shipping import Shipment, ShippedScorer, ship
 
 __all__ = ["batch_iterator", "predict", "predict_udf"]
 
@@ -46,7 +46,7 @@ def predict(
     pyspark.sql.DataFrame
     """
     function = batch_iterator(model, columns=columns, outputs=outputs, keep=keep, prefix=prefix)
-    return frame.mapInArrow(function, output_schema(model, frame.schema, function.options))
+    return frame.mapInArrow(function, output_schema(function, frame.schema))
 
 
 def batch_iterator(
@@ -80,29 +80,17 @@ def batch_iterator(
     >>> [found.to_pydict() for found in batch_iterator(fast)([batch])]
     [{'a': [0.1], 'b': [1.0], 'label': ['no']}]
     """
-    options = Options.of(columns, outputs, keep, prefix)
-    check_outputs(model, options.outputs)
-    return BatchIterator(ship(model), options)
+    return BatchIterator.of(model, columns, outputs, keep, prefix)
 
 
-class BatchIterator:
-    """A model as a function of iterators of record batches; see `batch_iterator`.
-
-    Parameters
-    ----------
-    shipment : Shipment
-    options : Options
-    """
-
-    def __init__(self, shipment: Shipment, options: Options) -> None:
-        self.shipment = shipment
-        self.options = options
+class BatchIterator(ShippedScorer):
+    """A model as a function of iterators of record batches; see `batch_iterator`."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Score batch after batch, on one thread: Spark runs a task a core."""
         for batch in batches:
             with one_thread():
-                scored = self.shipment.scorer(self.options)(batch)
+                scored = self.scorer(batch)
             yield scored
 
 
@@ -125,12 +113,12 @@ def predict_udf(model: CompiledModel, /, *, output: str = "label") -> Any:
     return functions.pandas_udf(_of_series(ship(model), output), _type_of(example(model, output)))
 
 
-def output_schema(model: CompiledModel, schema: Any, options: Options) -> Any:
+def output_schema(function: BatchIterator, schema: Any) -> Any:
     """The Spark schema of scored batches, from that of the frame."""
     types, conversion = _spark("sql.types"), _spark("sql.pandas.types")
-    scored = ship(model).scorer(options).schema(conversion.to_arrow_schema(schema))
-    known = {field.name: field for field in schema.fields}
-    kept = set(known if options.keep == "all" else options.keep)
+    scored = function.scorer.schema(conversion.to_arrow_schema(schema))
+    known, keep = {field.name: field for field in schema.fields}, function.options.keep
+    kept = set(known if keep == "all" else keep)
     return types.StructType(
         [
             known[field.name]

@@ -18,10 +18,12 @@ which keeps gamma L u N^2 below 3e-8 for d < 10^4 and (iii) of first order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import UNIT
@@ -31,12 +33,20 @@ from kernelite.engines.jit_dense import check_canonical
 from kernelite.engines.jit_sparse_kernel import sparse_kernel
 from kernelite.engines.jit_tiles import CHUNK_WORK, TILE
 from kernelite.engines.threads import for_each_chunk
-from kernelite.inputs import FloatArray
+from kernelite.inputs import FloatArray, row_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["FOLD_LIMIT", "JitSparseForm", "SparseScores", "prepare", "scores", "slack"]
+__all__ = [
+    "FOLD_LIMIT",
+    "JitSparseForm",
+    "SparseScores",
+    "cancelled",
+    "prepare",
+    "scores",
+    "slack",
+]
 
 FOLD_LIMIT = 1e4  # of gamma N^2: at most four digits are lost to the folded shift
 
@@ -161,14 +171,7 @@ def _replace_cancelled(
     form: JitSparseForm, rows: csr_array, certificate: JitCertificate, out: SparseScores
 ) -> None:
     """Evaluate densely where the folded shift would cost digits."""
-    gamma = form.dense.gamma
-    with np.errstate(over="ignore", invalid="ignore"):
-        kept = gamma * out.reach <= FOLD_LIMIT
-        # However wrong |u|^2 is, the exponential of these is zero.
-        kept |= gamma * (out.sq_norms - slack(rows.shape[1]) * out.reach) > 750.0
-    for part in np.array_split(cancelled := np.flatnonzero(~kept), len(cancelled) // 1024 + 1):
-        if not len(part):
-            continue
+    for part in cancelled(form.dense.gamma, rows.shape[1], out.reach, out.sq_norms):
         U = rows[part].toarray()
         if out.bounds is None:
             out.scores[part], out.sq_norms[part] = jit.scores(form.dense, U)
@@ -176,6 +179,25 @@ def _replace_cancelled(
             dense = jit.bounded_scores(form.dense, certificate, U)
             out.scores[part], out.sq_norms[part], out.bounds[part] = dense
         out.reach[part] = out.sq_norms[part]
+
+
+def cancelled(
+    gamma: float, n_features: int, reach: FloatArray, sq_norms: FloatArray
+) -> Iterator[NDArray[np.intp]]:
+    """The rows, some at a time, whose folded shift costs too many digits.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in cancelled(1.0, 2, np.array([9.0, 1e9]), np.array([4.0, 4.0]))]
+    [[1]]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine = gamma * reach <= FOLD_LIMIT
+        # However wrong |u|^2 is, the exponential of these is zero.
+        fine |= gamma * (sq_norms - slack(n_features) * reach) > 750.0
+    found = np.flatnonzero(~fine)
+    for part in row_blocks(len(found), 1024):
+        yield found[part]
 
 
 def slack(n_features: int) -> float:

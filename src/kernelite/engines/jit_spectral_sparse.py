@@ -27,7 +27,7 @@ from kernelite.engines.blas import Evaluated
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.engines.jit_dense import check_canonical
 from kernelite.engines.jit_project import LANES, project_entries
-from kernelite.engines.jit_sparse import FOLD_LIMIT, slack
+from kernelite.engines.jit_sparse import cancelled, slack
 from kernelite.engines.jit_spectral_tile import finish_tile, tile_of
 from kernelite.engines.jit_support import array_type, helper, kernel
 from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned
@@ -126,15 +126,9 @@ def _replace_cancelled(
     reach: FloatArray,
 ) -> None:
     """Evaluate densely where the folded shift would cost digits."""
-    gamma, kept = form.dense.gamma, found.kept
+    kept = found.kept
     assert kept is not None
-    with np.errstate(over="ignore", invalid="ignore"):
-        fine = gamma * reach <= FOLD_LIMIT
-        # However wrong |u|^2 is, the exponential of these is zero.
-        fine |= gamma * (found.sq_norms - slack(rows.shape[1]) * reach) > 750.0
-    for part in np.array_split(cancelled := np.flatnonzero(~fine), len(cancelled) // 1024 + 1):
-        if not len(part):
-            continue
+    for part in cancelled(form.dense.gamma, rows.shape[1], reach, found.sq_norms):
         again, tighter = jit_spectral.scores(form.dense, rows[part].toarray(), certificate)
         assert again.kept is not None
         found.scores[part], found.sq_norms[part], kept[part] = again

@@ -186,13 +186,17 @@ def _files(selection: Selection) -> list[str]:
 
 def _has_second_tier(selection: Selection) -> bool:
     """Whether rows that the first bound leaves open get another try before the exact model."""
-    certified = selection.falls_back and selection.model.guarantee == "certified"
-    return certified and selection.approximation is not None and has_third(selection.approximation)
+    forms = selection.approximation
+    return _proves(selection) and forms is not None and has_third(forms)
 
 
 def _bounded(selection: Selection) -> bool:
-    certified = selection.falls_back and selection.model.guarantee == "certified"
-    return selection.decided or certified
+    return selection.decided or _proves(selection)
+
+
+def _proves(selection: Selection) -> bool:
+    """Whether a row's bound decides if the exact model is asked."""
+    return selection.falls_back and selection.model.guarantee == "certified"
 
 
 def _settled(selection: Selection) -> str:

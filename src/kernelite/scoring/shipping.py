@@ -12,13 +12,14 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.scoring.batch import BatchScorer
+from kernelite.scoring.outputs import check_outputs
 
-__all__ = ["Options", "Shipment", "Ticket", "arrivals", "drop", "ship"]
+__all__ = ["Options", "Shipment", "ShippedScorer", "Ticket", "arrivals", "drop", "ship"]
 
 MOST_MODELS = 8  # of a process, unpacked; the one used longest ago goes first
 
@@ -182,6 +183,39 @@ def ship(model: CompiledModel) -> Shipment:
         shipment = _shipments.setdefault(shipment.digest, shipment)
         _models.setdefault(shipment.digest, model)
     return shipment
+
+
+@dataclass(frozen=True)
+class ShippedScorer:
+    """A model and options as a picklable object; engines make it a function of their batches.
+
+    Parameters
+    ----------
+    shipment : Shipment
+    options : Options
+    """
+
+    shipment: Shipment
+    options: Options
+
+    @classmethod
+    def of(
+        cls,
+        model: CompiledModel,
+        columns: Sequence[str] | None,
+        outputs: Sequence[str],
+        keep: Sequence[str],
+        prefix: str,
+    ) -> Self:
+        """Pack a model with options that it can fulfil."""
+        shipment, options = ship(model), Options.of(columns, outputs, keep, prefix)
+        check_outputs(model, options.outputs)
+        return cls(shipment, options)
+
+    @property
+    def scorer(self) -> BatchScorer:
+        """The scorer of this process."""
+        return self.shipment.scorer(self.options)
 
 
 def arrivals() -> dict[str, dict[str, int]]:
