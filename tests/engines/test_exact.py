@@ -129,3 +129,17 @@ def test_bounds_within_the_tolerance_are_not_spelled_out() -> None:
     again, all_of_them = engine.run_within(rows, bounds.max(axis=0) * 0.999)
     np.testing.assert_array_equal(again, scores)
     np.testing.assert_array_equal(all_of_them, bounds)
+
+
+@pytest.mark.parametrize("constant", [(1, 3), (0, 1, 2, 3, 4)])
+def test_features_in_which_centers_agree_are_left_out(constant: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(9)
+    centers = rng.normal(size=(40, 5))
+    centers[:, constant] = 0.1  # whose mean is another number
+    model = KernelExpansion(centers, rng.normal(size=(40, 2)), [0.5, 0.0], gamma=0.3)
+    rows = rng.normal(size=(30, 5))
+    engine = ExactEngine.prepare(model)
+    assert engine.factors.shape == (40, 5 - len(constant) + 2)
+    scores, bounds = engine.run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+    assert bounds.max() < 1e-11
