@@ -37,6 +37,7 @@ np.savetxt(sys.argv[3], svc.predict(rows.toarray()), fmt="%d")
 """
 LAUNCHER = """
 import os, sys, time
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have theirs
 start = time.perf_counter()
 quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
@@ -98,7 +99,7 @@ def _long_file(workload: Workload, settings: Settings, folder: Path) -> tuple[Pa
         share = max(1, int(len(workload.rows) * target / size))
         write_data(workload.rows[:share], workload.labels[:share], once)
         return once, share
-    times = max(1, target // size)
+    times = -(-target // size)
     long = folder / "long.svm"
     text = once.read_bytes()
     with long.open("wb") as file:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kernelite
@@ -93,9 +94,10 @@ def test_no_module_needs_itself_to_be_imported() -> None:
     assert not left, f"these import each other: {sorted(left)}"
 
 
-def loaded_after(statement: str) -> set[str]:
-    """Top-level packages in memory after a statement, in a fresh interpreter."""
-    code = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+def loaded_after(statement: str, depth: int = 1) -> set[str]:
+    """Packages in memory after a statement, in a fresh interpreter."""
+    names = f"{{'.'.join(name.split('.')[:{depth}]) for name in sys.modules}}"
+    code = f"import sys\n{statement}\nprint(*{names})"
     path = [str(ROOT.parent)]
     run = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}\n{code}"],
@@ -126,6 +128,24 @@ def test_help_loads_no_numerical_library() -> None:
         "from kernelite.cli import main\nassert main(['--help']) == 0\nassert main([]) == 0"
     )
     assert not loaded & (HEAVY | {"numpy"})
+
+
+@pytest.mark.parametrize("guarantee", ["none", "certified"])
+def test_predicting_dense_rows_does_without_scipys_slow_parts(
+    tmp_path: Path, guarantee: str
+) -> None:
+    """They take longer to load than everything else that a command needs."""
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    model = kernelite.KernelExpansion(rows, np.cos(rows[:, 0]), 0.1, gamma=0.1)
+    kernelite.compile(model, rows, guarantee=guarantee).save(tmp_path / "m.kernelite")
+    data = tmp_path / "rows.svm"
+    data.write_text("1 1:0.5 2:1 3:0.25\n" * 60_000)  # enough for the compiled reader
+    paths = [str(data), str(tmp_path / "m.kernelite"), str(tmp_path / "out")]
+    loaded = loaded_after(
+        f"from kernelite.cli import main\nassert main(['predict', *{paths!r}]) == 0", depth=2
+    )
+    assert {"numba.core", "kernelite.engines"} <= loaded
+    assert not loaded & {"scipy.sparse", "scipy.linalg", "scipy.special", "sklearn.base"}
 
 
 def test_every_public_name_exists() -> None:

@@ -47,6 +47,15 @@ def test_available_here() -> None:
     assert jit_available()
 
 
+def test_others_kernels_may_still_use_linear_algebra(tmp_path: Path) -> None:
+    """SciPy's is not loaded with numba, but found by whoever needs it."""
+    code = (
+        "import numba, numpy as np\nfrom kernelite.engines.jit_support import jit_available"
+        "\nassert jit_available()\nprint(numba.njit(lambda a: np.dot(a, a))(np.ones(3)))"
+    )
+    assert run(code, cwd=tmp_path).stdout.strip() == "3.0"
+
+
 @pytest.mark.parametrize(
     ("prologue", "reason"),
     [

@@ -157,3 +157,27 @@ def test_real_data_as_scikit_learn_reads_them() -> None:
     assert ours.rows.shape == theirs.shape == (16281, 122)
     np.testing.assert_array_equal(ours.labels, labels)
     assert (ours.rows != sparse.csr_array(theirs)).nnz == 0
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("text", "dense"),
+    [
+        ("1 1:1 3:2\n-1 2:5\n", True),  # as wide as can be
+        ("1 2:7\n-1\n", False),  # less than a quarter filled
+        ("1 1:1 4:2\n-1 2:5\n", False),  # wider
+        ("1\n-1\n", False),
+    ],
+)
+def test_filled_parts_come_dense_where_they_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, dense: bool, compiled: bool
+) -> None:
+    monkeypatch.setattr("kernelite.formats.libsvm_data.jit_available", lambda: compiled)
+    path = tmp_path / "a.svm"
+    path.write_text(text)
+    (part,) = iter_data(path, dense_width=3)
+    assert isinstance(part.rows, np.ndarray) == dense
+    (rows, beyond), (expected, more) = part.fit_width(3), read_data(path).fit_width(3)
+    np.testing.assert_array_equal(rows if dense else rows.toarray(), expected.toarray())
+    np.testing.assert_array_equal(beyond, more)
+    np.testing.assert_array_equal(part.labels, [1, -1])

@@ -112,7 +112,8 @@ def _predict(args: argparse.Namespace) -> int:
     labelled = False
     with Progress("predicting rows") as bar, output(args.output) as file:
         file.write(answerer.header())
-        for part in read_ahead(iter_data(args.data, **data_options(args))):
+        width = model.n_features_in_
+        for part in read_ahead(iter_data(args.data, dense_width=width, **data_options(args))):
             answers, lines = answerer.answer(part)
             file.write(lines)
             if part.labels is not None:

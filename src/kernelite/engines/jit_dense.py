@@ -18,7 +18,7 @@ from kernelite.inputs import FloatArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["check_canonical", "dense_rows"]
+__all__ = ["check_canonical", "dense_rows", "scattered"]
 
 _CHUNK = 1 << 17  # numbers that a thread writes at a time
 
@@ -33,15 +33,28 @@ def dense_rows(rows: csr_array) -> FloatArray:
     array([[0., 2.],
            [0., 0.]])
     """
-    m, d = rows.shape
-    out = np.empty((m, d))
-    entries = rows.indices.astype(np.int32, copy=False), rows.data
+    return scattered(rows.indptr, rows.indices, rows.data, rows.shape[1])
+
+
+def scattered(
+    indptr: NDArray[np.integer], indices: NDArray[np.integer], values: FloatArray, width: int
+) -> FloatArray:
+    """The same from the arrays of a CSR matrix.
+
+    Examples
+    --------
+    >>> scattered(np.array([0, 1]), np.array([1]), np.array([5.0]), 3)
+    array([[0., 5., 0.]])
+    """
+    m = len(indptr) - 1
+    out = np.empty((m, width))
+    entries = indices.astype(np.int32, copy=False), values
 
     def part(block: slice) -> None:
-        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        check_canonical(_scatter_kernel(starts, *entries, out[block]), block.start, d)
+        starts = indptr[block.start : block.stop + 1].astype(np.int64)
+        check_canonical(_scatter_kernel(starts, *entries, out[block]), block.start, width)
 
-    for_each_chunk(part, m, max(1, _CHUNK // max(d, 1)))
+    for_each_chunk(part, m, max(1, _CHUNK // max(width, 1)))
     return out
 
 

@@ -12,6 +12,7 @@ and size. So what is kept goes by a fingerprint of all that may be compiled into
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import pickle
 import warnings
@@ -58,11 +59,32 @@ def _reason_against() -> str | None:
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed"
     try:
-        import numba
+        numba = _loaded()
     except Exception as error:  # an old numba under a new NumPy raises more than ImportError
         return f"numba does not load ({error})"
     off = getattr(numba.config, "DISABLE_JIT", False)
     return "numba is switched off by NUMBA_DISABLE_JIT" if off else None
+
+
+def _loaded() -> Any:
+    """numba, without SciPy's linear algebra, which takes longer to load than the rest.
+
+    numba looks for it once, when it first meets a kernel, to know whether `dot` could be compiled.
+    SciPy is installed (we depend on it) and our kernels have no `dot`; others' find it as ever.
+    """
+    import numba
+
+    try:
+        from numba.np import linalg
+
+        look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+        try:
+            importlib.import_module("numba.np.arraymath")
+        finally:
+            linalg.ensure_blas = look
+    except (ImportError, AttributeError):
+        pass  # a numba that is built otherwise; slower to load, no more
+    return numba
 
 
 def wide_vectors() -> bool:

@@ -101,6 +101,7 @@ def iter_data(
     delimiter: str | None = None,
     header: bool | Literal["auto"] = "auto",
     label_column: int | str | None = "auto",
+    dense_width: int | None = None,
 ) -> Iterator[DataSet]:
     """Read a data file in parts, in memory that does not grow with its length.
 
@@ -112,6 +113,9 @@ def iter_data(
         Most rows of a part; parts of long rows have fewer.
     format, n_features, labels, delimiter, header, label_column
         As in `read_data`.
+    dense_width : int, optional
+        Parts of LIBSVM text come dense, with this width, where that leaves nothing out and few
+        places are empty. By default all are sparse.
 
     Yields
     ------
@@ -138,5 +142,5 @@ def iter_data(
     """
     if chunk_rows < 1:
         raise InputError(f"`chunk_rows` must be 1 or more, got {chunk_rows}")
-    options = Reading(format, n_features, labels, delimiter, header, label_column)
+    options = Reading(format, n_features, labels, delimiter, header, label_column, dense_width)
     return scan(path, options, raise_first(path), chunk_rows)

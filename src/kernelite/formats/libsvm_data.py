@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.engines.jit_support import jit_available
 from kernelite.formats.defects import Report, report_row
 from kernelite.formats.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 
@@ -20,6 +21,8 @@ __all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_
 
 MAX_INDEX = 2**31 - 2
 """Largest accepted index: LIBSVM's tools keep `largest index + 1` in a C int."""
+
+FILLED = 0.25  # share of entries from which a table takes less time and room than CSR arrays
 
 _ROW = rf"(?:[ \t]++[0-9]++:{DECIMAL})*+[ \t]*+"
 _LABELLED = re.compile(rf"[ \t]*+{DECIMAL}{_ROW}")
@@ -60,6 +63,32 @@ class SparseBlock:
     def n_rows(self) -> int:
         """n."""
         return len(self.indptr) - 1
+
+    @property
+    def width(self) -> int:
+        """The largest index of any row, counted from 1."""
+        return int(self.indices.max(initial=-1)) + 1
+
+    def fills(self, width: int) -> bool:
+        """Whether a dense table of that width has a place for every entry and few without one."""
+        return self.width <= width and len(self.values) >= FILLED * self.n_rows * width
+
+    def dense(self, width: int) -> NDArray[np.float64]:
+        """The rows as a table; `width` is at least that of the block.
+
+        Examples
+        --------
+        >>> parse_block([(1, "+1 2:0.5"), (2, "-1")], True, print).dense(3)
+        array([[0. , 0.5, 0. ],
+               [0. , 0. , 0. ]])
+        """
+        if jit_available():
+            from kernelite.engines.jit_dense import scattered
+
+            return scattered(self.indptr, self.indices, self.values, width)
+        table = np.zeros((self.n_rows, width))
+        table[np.repeat(np.arange(self.n_rows), np.diff(self.indptr)), self.indices] = self.values
+        return table
 
 
 def cut(block: SparseBlock, most_rows: int) -> Iterator[SparseBlock]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -118,7 +120,7 @@ def check_names(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
 
 def check_types(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
     """Refuse values that are not of the types that the fields of `cls` are annotated with."""
-    hints = _hints(cls.__name__)
+    hints = _hints(cls.__name__, "scipy.sparse" in sys.modules)
     for name, value in values.items():
         if not conforms(value, hints[name]):
             got = f"an array of {value.dtype}" if hasattr(value, "dtype") else _short(value)
@@ -130,12 +132,19 @@ def _names(cls: type[Any]) -> tuple[str, ...]:
 
 
 @functools.cache
-def _hints(name: str) -> dict[str, Any]:
-    # Annotations may name what their module imports for the type checker only.
-    from scipy.sparse import csr_array
+def _hints(name: str, sparse: bool) -> dict[str, Any]:
+    """Annotations may name what their module imports for the type checker only.
 
-    known = {other: named_class(other) for other in CLASSES}
-    return field_hints(known[name], {"csr_array": csr_array} | known)
+    No more than that is imported here, and SciPy's part, the slowest, not at all: while it is not
+    loaded, nothing is an instance of its classes.
+    """
+    cls = named_class(name)
+    said = re.findall(r"\w+", " ".join(map(str, cls.__annotations__.values())))
+    names = {other: named_class(other) for other in said if other in CLASSES}
+    names["csr_array"] = (
+        sys.modules["scipy.sparse"].csr_array if sparse else type("csr_array", (), {})
+    )
+    return field_hints(cls, names)
 
 
 def _short(value: object) -> str:

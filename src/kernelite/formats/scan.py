@@ -20,6 +20,7 @@ from kernelite.formats.files import open_binary
 from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import DECIMAL, quote
 from kernelite.formats.scan_arrays import scan_arrays
+from kernelite.inputs import Rows
 
 __all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "scan"]
 
@@ -73,6 +74,7 @@ class Reading:
     delimiter: str | None = None
     header: bool | Literal["auto"] = "auto"
     label_column: int | str | None = "auto"
+    dense_width: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None:
@@ -163,11 +165,15 @@ def _scan_libsvm(lines: Lines, options: Reading, chunk_rows: int) -> Iterator[Da
         raise InputError(f'`labels` is "text", but those of `{lines.path}` (LIBSVM) are numbers')
     done = 0
     for block in _libsvm_blocks(lines, options, chunk_rows):
-        width = options.n_features or int(block.indices.max(initial=-1)) + 1
-        part = make_csr(block.values, block.indices, block.indptr, width)
+        part: Rows
+        if options.dense_width is not None and block.fills(options.dense_width):
+            part = block.dense(options.dense_width)
+        else:
+            width = options.n_features or block.width
+            part = make_csr(block.values, block.indices, block.indptr, width)
         labels = None if options.labels == "ignore" else block.labels
         yield DataSet(part, labels, lines.path, "libsvm", first_row=done)
-        done += part.shape[0]
+        done += block.n_rows
 
 
 def _libsvm_blocks(
