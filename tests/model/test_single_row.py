@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
@@ -30,6 +32,31 @@ def test_one_row_equals_its_batch(guarantee: str, d: int) -> None:
             assert one.shape == (1,)
             assert one.dtype == batch.dtype
             np.testing.assert_allclose(float(one[0]), float(batch[i]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "none", "calibrated"])
+@pytest.mark.parametrize("d", [3, 30, 90])
+def test_one_row_is_scaled_as_its_batch(guarantee: str, d: int) -> None:
+    rng = np.random.default_rng(d)
+    X = 40.0 + rng.normal(size=(600, d)) * np.geomspace(0.01, 100.0, d)
+    gamma = 0.01 / d
+    y = (X[:, 0] - 40.0) * 100.0 + rng.normal(size=600)
+    options: dict = {"guarantee": guarantee, "on_invalid": "ignore"}
+    machines: list = [SVC(gamma=gamma)] if guarantee == "calibrated" else [SVC(gamma=gamma), SVR()]
+    if guarantee == "calibrated":
+        options |= {"max_disagreement": 0.02}
+    for machine in machines:
+        target = y > 0 if isinstance(machine, SVC) else y
+        machine = machine.set_params(gamma=gamma)
+        fast = kl.compile(make_pipeline(StandardScaler(), machine).fit(X, target), X, **options)
+        assert fast.approximation is not None, "a plan by which the short path is not taken"
+        for method in ("predict", "decision_function"):
+            if method in fast.offers:
+                batch = getattr(fast, method)(X)
+                alone = np.concatenate([getattr(fast, method)(row[None]) for row in X[:40]])
+                np.testing.assert_allclose(
+                    alone.astype(float), batch[:40].astype(float), rtol=1e-9, atol=1e-12
+                )
 
 
 @pytest.mark.parametrize("fused", [True, False])

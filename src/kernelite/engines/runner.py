@@ -116,6 +116,8 @@ class Runner:
         if self.tiers is None or not plain or len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0]
+        if self.input_map is not None:
+            row = self.input_map(row)
         proven = settles is not None and engine.cell.certificate is not None
         evaluated, bounds = engine.first.run(row, bounded=proven)
         square, form = evaluated.sq_norms[0], engine.first.form
