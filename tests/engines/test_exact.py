@@ -118,17 +118,26 @@ def test_threads_do_not_change_the_answer() -> None:
         assert (np.abs(scores - answers[0][0]) <= answers[0][1]).all()
 
 
-def test_bounds_within_the_tolerance_are_not_spelled_out() -> None:
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+def test_rows_above_the_tolerance_are_counted_without_bounds(kernel: str) -> None:
     rng = np.random.default_rng(11)
-    engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5))
-    rows = rng.normal(size=(50, 3))
+    engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5, kernel=kernel))
+    rows = rng.normal(size=(50, 3)) * rng.uniform(0.1, 10.0, size=(50, 1))
     scores, bounds = engine.run(rows)
-    same, none = engine.run_within(rows, bounds.max(axis=0) * (1 + 1e-9))
-    assert none is None
-    np.testing.assert_array_equal(same, scores)
-    again, all_of_them = engine.run_within(rows, bounds.max(axis=0) * 0.999)
-    np.testing.assert_array_equal(again, scores)
-    np.testing.assert_array_equal(all_of_them, bounds)
+    for share in (0.0, 0.5, 0.9, 1.0):
+        tolerance = np.quantile(bounds, share, axis=0) * (1 + 1e-6)
+        room = np.full_like(scores, np.nan)
+        same, above = engine.run_within(rows, tolerance, room)
+        assert same is room
+        np.testing.assert_array_equal(same, scores)
+        assert above == np.count_nonzero((bounds > tolerance).any(axis=1))
+
+
+def test_an_output_without_coefficients_is_within_any_tolerance() -> None:
+    model = KernelExpansion([[0.0], [1.0]], [[1.0, 0.0], [1.0, 0.0]], [0.0, 0.0], gamma=1.0)
+    engine = ExactEngine.prepare(model)
+    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-200]))[1] == 0
+    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-310]))[1] == 1
 
 
 @pytest.mark.parametrize("constant", [(1, 3), (0, 1, 2, 3, 4)])

@@ -66,7 +66,9 @@ class CompositeRunner(Runner):
     parts: tuple[PartRunner, ...] = ()
     n_outputs: int = 0
 
-    def outcome(self, rows: Any, block: slice, settles: Settles | None) -> Outcome:
+    def outcome(
+        self, rows: Any, block: slice, settles: Settles | None, into: FloatArray | None = None
+    ) -> Outcome:
         """Scores, bounds and tiers of a block."""
         mapped = [p.runner.mapped(own, block) for p, own in zip(self.parts, rows.rows)]
         each = [p.first(own, settles is not None) for p, own in zip(self.parts, mapped)]

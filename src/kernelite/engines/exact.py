@@ -111,39 +111,54 @@ class ExactEngine:
         return scores, self._bound(squares)
 
     def run_within(
-        self, rows: FloatArray, tolerance: FloatArray
-    ) -> tuple[FloatArray, FloatArray | None]:
-        """As `run`; no bounds where the largest of each output is within its tolerance.
+        self, rows: FloatArray, tolerance: FloatArray, out: FloatArray | None = None
+    ) -> tuple[FloatArray, int]:
+        """Scores of shape (m, k), and of how many rows a bound is above an output's tolerance.
 
-        With many outputs, bounds cost as much as scores.
+        With many outputs, bounds spelled out would cost as much as scores.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+        tolerance : ndarray of shape (k,)
+        out : ndarray of shape (m, k), optional
+            Where the scores go.
         """
-        scores, squares = self._run(rows)
-        if self.expansion.kernel == "rbf" and len(rows):
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                largest = self._relative(squares).max() * (SAFETY * UNIT * self.weight)
-                if (largest + self._constant <= tolerance).all():
-                    return scores, None
-        return scores, self._bound(squares)
+        scores, squares = self._run(rows, out)
+        if self.expansion.kernel == "poly2":
+            within = (self._bound(squares) <= tolerance).all(axis=1)
+        else:
+            # relative a + c <= tolerance for each output: one number a row decides.
+            factors, room = SAFETY * UNIT * self.weight, tolerance - self._constant
+            with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+                most = np.where(factors > 0.0, room / factors, np.inf).min(initial=np.inf)
+                within = self._relative(squares) <= most * (1.0 - SURELY)
+            within &= bool((room >= 0.0).all())
+        return scores, int(np.count_nonzero(~within))
 
-    def _run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _run(
+        self, rows: FloatArray, out: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Scores, and |u|^2 of shape (m,)."""
         m, k = len(rows), self.expansion.n_outputs
-        scores, squares = np.empty((m, k)), np.empty(m)
-        polynomial = self.expansion.kernel == "poly2"
+        scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
+        polynomial, shifts = self.expansion.kernel == "poly2", self.expansion.intercept.any()
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
                 sums = scores[block]
-                sums[:] = 0.0
+                if polynomial or not len(self.centers):
+                    sums[:] = 0.0
                 if polynomial:
                     self._add_powers(U, sums)
                 elif self.by_differences:
                     self._add_sums(U, sums)
                 else:
                     self._add_sums(self._lift(U, squares[block]), sums)
-                sums += self.expansion.intercept
+                if shifts:
+                    sums += self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
         chunk = max(1, min(self._tall, -(-m // thread_count())))
@@ -280,11 +295,12 @@ def _middle(centers: FloatArray) -> tuple[FloatArray, NDArray[np.intp] | slice]:
 def add_kernel_sums(
     tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool
 ) -> None:
-    """out += exp(min(tile, 0)) @ coefficients; the fused kernel does it where there is one."""
+    """out += exp(min(tile, 0)) @ coefficients, or out = ...; fused where there is a kernel."""
     if jit_available():
         from kernelite.engines.jit_exact import add_kernel_sums as fused
 
         fused(tile, coefficients, out, first=first)
     else:
         np.minimum(tile, 0.0, out=tile)
-        out += np.exp(tile, out=tile) @ coefficients
+        sums = np.exp(tile, out=tile) @ coefficients
+        out[...] = sums if first else out + sums

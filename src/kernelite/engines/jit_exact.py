@@ -29,7 +29,7 @@ def add_kernel_sums(
     coefficients : ndarray of shape (n, k)
     out : ndarray of shape (m, k)
     first : bool
-        Whether `out` is zero, so that the product may be written there.
+        Whether these are the first sums: `out` is overwritten.
 
     Examples
     --------

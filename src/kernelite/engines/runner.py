@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
@@ -92,18 +92,22 @@ class Runner:
             Which rows need no further tier; None accepts the form's scores.
         """
         out: NDArray[Any] | None = None
-        stats = Stats()
+        stats, stop, as_they_are = Stats(), 0, False
         # Set once, not in each block: the exact engine's own threads call BLAS.
         alone = self.tiers is None and self.exact is not None
         with one_thread_each(rows.shape[0], EXACT_ROWS) if alone else nullcontext():
-            for block in self._blocks(rows):
-                outcome = self.outcome(rows, block, settles)
+            while out is None or stop < rows.shape[0]:
+                block = self._block(rows, stop, straight=as_they_are)
+                into = out[block] if out is not None and as_they_are else None
+                outcome = self.outcome(rows, block, settles, into)
                 answers = finish(outcome.scores)
                 if out is None:
                     out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-                out[block] = answers
+                    as_they_are = answers is outcome.scores  # so scores may be put there at once
+                if answers is not into:
+                    out[block] = answers
                 stats += _count(outcome, settles)
-        assert out is not None
+                stop = block.stop
         return out, stats
 
     def run_one(self, row: FloatArray, settles: Settles | None) -> tuple[FloatArray, Stats] | None:
@@ -161,13 +165,23 @@ class Runner:
             part = self.input_map(part)
         return part if self.tiers is not None else dense_block(part, slice(None))
 
-    def _blocks(self, rows: Rows) -> list[slice]:
+    def _blocks(self, rows: Rows) -> Iterator[slice]:
+        block = self._block(rows, 0)
+        yield block
+        while block.stop < rows.shape[0]:
+            block = self._block(rows, block.stop)
+            yield block
+
+    def _block(self, rows: Rows, start: int, *, straight: bool = False) -> slice:
+        """The block that starts there; `straight`: the exact engine's scores need no room."""
         # Of scores and bounds there are several copies at a time.
         width = max(rows.shape[1], 4 * self.n_outputs, 1)
-        block = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // width))
+        count = max(64, BLOCK_ELEMENTS // width)
         if self.tiers is None and self.exact is not None:
-            block = min(MOST_ROWS, max(EXACT_ROWS, EXACT_ELEMENTS // width))
-        return list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+            count = max(EXACT_ROWS, EXACT_ELEMENTS // width)
+            if straight:
+                count = BLOCK_ELEMENTS // max(rows.shape[1], 1)
+        return slice(start, min(start + min(MOST_ROWS, count), rows.shape[0]))
 
     @property
     def n_outputs(self) -> int:
@@ -176,8 +190,10 @@ class Runner:
             return self.exact.expansion.n_outputs
         return 1 if self.tiers is None else self.tiers.approximation.form.n_outputs
 
-    def outcome(self, rows: Rows, block: slice, settles: Settles | None) -> Outcome:
-        """Scores, bounds and tiers of a block."""
+    def outcome(
+        self, rows: Rows, block: slice, settles: Settles | None, into: FloatArray | None = None
+    ) -> Outcome:
+        """Scores, bounds and tiers of a block; scores may be put `into` an array."""
         if self._maps_late(rows):
             assert self.tiers is not None
             assert self.input_map is not None
@@ -187,7 +203,7 @@ class Runner:
             outcome = evaluate(self.tiers, self.exact, self.mapped(rows, block), settles)
         else:
             part = self.mapped(rows, block)
-            outcome = self.exact_outcome(dense_block(part, slice(None)), settles)
+            outcome = self.exact_outcome(dense_block(part, slice(None)), settles, into)
         if not outcome.finite:
             check_finite(dense_block(rows, block), first_row=block.start)
         if self.tail is not None:
@@ -203,15 +219,18 @@ class Runner:
         mapped = self.input_map is not None and self.front is None and not is_sparse(rows)
         return mapped and self.tiers is not None and len(self.tiers.engines) == 1
 
-    def exact_outcome(self, rows: FloatArray, settles: Settles | None = None) -> Outcome:
+    def exact_outcome(
+        self, rows: FloatArray, settles: Settles | None = None, into: FloatArray | None = None
+    ) -> Outcome:
         """Mapped rows: near centers first, where that is planned; all for the rows left open."""
         assert self.exact is not None
         started = perf_counter()
         tier = np.full(len(rows), EXACT, dtype=np.int8)
         seconds = np.zeros(3)
-        bounds: FloatArray | None
+        bounds: FloatArray | None = None
+        undecidable: int | None = None
         if isinstance(settles, Within) and self.local is None and self.tail is None:
-            scores, bounds = self.exact.run_within(rows, settles.tolerance)
+            scores, undecidable = self.exact.run_within(rows, settles.tolerance, into)
         elif self.local is None or settles is None or settles is never:
             scores, bounds = self.exact.run(rows)
         else:
@@ -223,7 +242,7 @@ class Runner:
                 scores[still], bounds[still] = self.exact.run(rows[still])
         seconds[EXACT] = perf_counter() - started - seconds[FORM]
         valid = np.ones(len(rows), dtype=np.bool_)
-        return Outcome(scores, bounds, tier, valid, finite=False, seconds=seconds)
+        return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
 
     def block_bounds(self, rows: Rows, block: slice) -> FloatArray:
         """The bound of each row of a block, shape (m, k)."""
@@ -246,7 +265,7 @@ class Runner:
 def _count(outcome: Outcome, settles: Settles | None) -> Stats:
     by_tier = np.bincount(outcome.tier, minlength=3)
     exact = outcome.tier == EXACT
-    undecidable = 0
+    undecidable = outcome.undecidable or 0
     if settles is not None and outcome.bounds is not None and exact.any():
         some = slice(None) if exact.all() else exact  # a view where that will do
         settled = settles(outcome.scores[some], outcome.bounds[some])

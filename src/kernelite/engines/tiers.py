@@ -49,6 +49,8 @@ class Outcome:
         Whether all squared norms are finite; if not, rows may hold NaN or infinity.
     seconds : ndarray of shape (3,)
         Time spent in each tier.
+    undecidable : int, optional
+        Rows that even exact scores do not settle, where they were counted without bounds.
     """
 
     scores: FloatArray
@@ -57,6 +59,7 @@ class Outcome:
     valid: NDArray[np.bool_]
     finite: bool
     seconds: FloatArray
+    undecidable: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
