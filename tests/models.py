@@ -153,6 +153,38 @@ MACHINES: dict[str, Recipe] = {
         generated,
         train=300,
     ),
+    "gpr diabetes sum": Recipe(
+        GaussianProcessRegressor(
+            ConstantKernel(0.5) + 2.0 * RBF(20.0) + 0.1 * RBF(3.0) + WhiteKernel(0.3),
+            normalize_y=True,
+            optimizer=None,
+        ),
+        diabetes,
+    ),
+    "gpr friedman sum of length scales": Recipe(
+        GaussianProcessRegressor(
+            RBF([1.0, 2.0, 1.5, 3.0, 4.0, 9.0]) + 0.5 * RBF([6.0, 5.0, 4.0, 3.0, 2.0, 1.0]),
+            alpha=0.1,
+            optimizer=None,
+        ),
+        friedman,
+        "frame",
+    ),
+    "gpr linnerud sum, three targets": Recipe(
+        GaussianProcessRegressor(RBF(3.0) + RBF(30.0), alpha=0.5, normalize_y=True, optimizer=None),
+        linnerud,
+    ),
+    "gpr generated sum": Recipe(
+        GaussianProcessRegressor(
+            2.0 * RBF(30.0) + 0.5 * RBF(9.0) + WhiteKernel(0.1), optimizer=None
+        ),
+        generated,
+        train=300,
+    ),
+    "ridge diabetes sum": Recipe(KernelRidge(kernel=2.0 * RBF(4.0) + RBF(20.0)), diabetes),
+    "gpc cancer sum": Recipe(
+        GaussianProcessClassifier(3.0 * RBF(20.0) + RBF(5.0), optimizer=None), cancer
+    ),
     "gpc cancer": Recipe(GaussianProcessClassifier(3.0 * RBF(5.0), optimizer=None), signs),
     "gpc cancer length scales": Recipe(
         GaussianProcessClassifier(

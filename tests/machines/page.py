@@ -28,7 +28,8 @@ and compared with the original's own answers: labels, values, decision values, p
 - *Labels that differ*: of all rows together. With "certified" and "exact" there are none.
 - *Fell back*: the share of the generated rows that "certified" evaluated exactly. 100% means that
   the plan is the exact engine: so few support vectors are cheaper to evaluate than a form, or the
-  proof does not reach at this gamma.
+  proof does not reach at this gamma. Where a model has several parts (sums of kernels, ensembles),
+  a part that is planned to be exact from the start does not count.
 - *Speed-up*: "certified" against the original's own `predict` (or `transform`, `score_samples`) on
   the generated rows, in one process, with 1,000 rows to train on.
 

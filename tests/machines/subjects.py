@@ -109,6 +109,13 @@ SUBJECTS: dict[str, Subject] = {
         _VALUES,
         _values,
     ),
+    "GaussianProcessRegressor (sum of RBFs)": Subject(
+        GaussianProcessRegressor(
+            2.0 * RBF(40.0) + 0.5 * RBF(12.0) + WhiteKernel(0.1), optimizer=None
+        ),
+        _VALUES,
+        _values,
+    ),
     "GaussianProcessClassifier": Subject(
         GaussianProcessClassifier(2.0 * RBF(5.0), optimizer=None), ("iris", "breast cancer")
     ),

@@ -101,16 +101,22 @@ def test_what_cannot_be_had_is_refused():
         ((RBF(2.0) + WhiteKernel(0.1)) * ConstantKernel(3.0), (3.0, 0.25, 0.0, 0.1 * 3.0)),
         ((1.0 + RBF(2.0)) * (2.0 + WhiteKernel(0.5)), (2.0, 0.25, 2.0, 1.0)),
         (Matern(2.0, nu=np.inf), (1.0, 0.25, 0.0, 0.0)),
+        (RBF(2.0) + 3.0 * RBF(1.0) + RBF(2.0), ([2.0, 3.0], [0.25, 1.0], 0.0, 0.0)),
+        ((RBF(1.0) + 2.0) * (RBF(2.0) + 0.0), ([1.0, 2.0], [1.25, 0.25], 0.0, 0.0)),
+        ((RBF(1.0) + 1.0) ** 2, ([1.0, 2.0], [2.0, 1.0], 1.0, 0.0)),
+        ((RBF(1.0) + WhiteKernel(0.5)) ** 2, (1.0, 2.0, 0.0, 1.25)),
+        (WhiteKernel(0.5) ** 2 + RBF(1.0), (1.0, 1.0, 0.0, 0.25)),
+        (0.0 * RBF(1.0) + RBF(2.0), (1.0, 0.25, 0.0, 0.0)),
     ],
 )
 def test_kernels_are_reduced(kernel, parts):
     found = covariance(kernel, 3, "model")
-    amplitude, precision, constant, noise = parts
-    np.testing.assert_allclose(found.precision, precision)
-    assert (found.amplitude, found.constant) == pytest.approx((amplitude, constant))
-    assert found.noise == pytest.approx(noise)
+    amplitudes, precisions, constant, noise = parts
+    np.testing.assert_allclose(found.amplitudes, np.ravel(amplitudes))
+    np.testing.assert_allclose(found.precisions.T, np.tile(precisions, (3, 1)))
+    assert (found.constant, found.noise) == pytest.approx((constant, noise))
     assert found.diagonal == pytest.approx(kernel.diag(X)[0])
-    values = found.amplitude * np.exp(-0.5 * ((X[0] - Z[0]) ** 2 * found.precision).sum())
+    values = found.amplitudes @ np.exp(-0.5 * (found.precisions @ (X[0] - Z[0]) ** 2))
     assert values + found.constant == pytest.approx(kernel(X[:1], Z[:1])[0, 0])
 
 
@@ -122,8 +128,11 @@ def test_kernels_are_reduced(kernel, parts):
         (DotProduct() + RBF(1.0), "DotProduct is not exp"),
         (ExpSineSquared(), "ExpSineSquared is not exp"),
         (PairwiseKernel(metric="laplacian"), "PairwiseKernel is not exp"),
-        (RBF(1.0) + RBF(2.0), "sum of RBF kernels with different length scales"),
-        ((RBF(1.0) + 1.0) ** 2, "power of a sum"),
+        (Matern(1.0, nu=1.5) + RBF(1.0) + RBF(2.0), "Matern is not exp"),
+        (RationalQuadratic() * RBF(1.0), "RationalQuadratic is not exp"),
+        (RBF(1.0) + ExpSineSquared() * RBF(2.0), "ExpSineSquared is not exp"),
+        ((RBF(1.0) + 1.0) ** 0.5, "power 0.5 is none"),
+        ((RBF(1.0) + RBF(2.0)) ** 5, "power 5 is none"),
         (ConstantKernel(2.0) + WhiteKernel(0.1), "no RBF in it"),
     ],
 )

@@ -50,7 +50,7 @@ def compile_composite(
     compile_part : callable
         Compiles one part: (its source, X, tolerance=...).
     fields
-        Of the CompiledModel: guarantee, origin, on_invalid.
+        Of the CompiledModel: guarantee, origin, on_invalid, posterior.
 
     Returns
     -------

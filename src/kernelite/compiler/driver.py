@@ -111,6 +111,8 @@ def compile(
     if input_range is not None:
         source = with_range(source, input_range)
     _check_served(source, guarantee)
+    # The variance is computed from the support vectors, which "none" does not keep.
+    posterior = None if guarantee == "none" else source.posterior
     if isinstance(source.expansion, CompositeExpansion):
         compile_part = partial(
             compile,
@@ -125,6 +127,7 @@ def compile(
             on_invalid="ignore",
         )
         kept = {"guarantee": guarantee, "origin": _origin(source), "on_invalid": on_invalid}
+        kept["posterior"] = posterior
         composite = compile_composite(source, X, tolerance, compile_part, **kept)
         return _contained_as(model, composite)
     given = None if X is None else sample_rows(source, X)
@@ -144,8 +147,7 @@ def compile(
         origin=_origin(source),
         on_invalid=on_invalid,
         input_map=source.input_map,
-        # The variance is computed from the support vectors, which "none" does not keep.
-        posterior=None if guarantee == "none" else source.posterior,
+        posterior=posterior,
         front=source.front,
         tail=source.tail,
         **decided,

@@ -84,6 +84,10 @@ class CompositeRunner(Runner):
             self._finish_exactly(mapped, each, outcome, settles)
         return outcome
 
+    def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+        each = zip(self.parts, rows.rows)
+        return tuple(seen for part, own in each for seen in part.runner._seen(own, block))
+
     def block_bounds(self, rows: Any, block: slice) -> FloatArray:
         """The bound of each row and output, exact parts included."""
         each: list[tuple[FloatArray, FloatArray | None]] = []

@@ -138,13 +138,16 @@ class Runner:
         settled = settles(scores, tighter)[0] and (tighter <= bounds).all()
         return (scores, BY_SECOND) if settled else None
 
-    def each(
-        self, rows: Rows, answer: Callable[[FloatArray], NDArray[Any]], block: int
-    ) -> NDArray[Any]:
-        """Answers of a function of mapped rows, taken so many at a time."""
-        parts = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        blocks = (dense_block(self.mapped(rows, part), slice(None)) for part in parts)
-        return np.concatenate([answer(block) for block in blocks])
+    def each(self, rows: Rows, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
+        """Answers of a function of mapped rows, taken so many at a time.
+
+        Where there are several parts, it is called with the rows of each.
+        """
+        blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+        return np.concatenate([answer(*self._seen(rows, block)) for block in blocks])
+
+    def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+        return (dense_block(self.mapped(rows, block), slice(None)),)
 
     def bounds(self, rows: Rows) -> FloatArray:
         """The O(1) bound of each row and output, shape (m, k)."""

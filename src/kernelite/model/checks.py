@@ -79,6 +79,8 @@ def _check_parts(model: ModelFields) -> None:
     reached = {int(output) for part in model.parts for output in part.outputs}
     if reached != set(range(model.head.n_scores)):
         raise InputError("the parts do not reach each score that the head wants.")
+    if model.posterior is not None:
+        model.posterior.check_belongs(*(part.model.expansion for part in model.parts))
     if any(part.model.guarantee != model.guarantee for part in model.parts):
         raise InputError("the parts of a model must have its guarantee.")
     if model.guarantee == "calibrated":

@@ -15,6 +15,7 @@ from kernelite.engines.runner import Runner
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import never
+from kernelite.heads.latent_classes import LatentClassesHead
 from kernelite.inputs import FloatArray, Rows
 from kernelite.model.serving import answer, part_rows, placed
 from kernelite.posterior import Posterior
@@ -27,12 +28,12 @@ __all__ = ["latent_labels", "latent_probabilities", "spread"]
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
-    posterior, expansion = _posterior(model)
+    posterior, expansions = _posterior(model)
     rows, runner = placed(model, X)
     if not joint:
-        return posterior.deviations(_variances(posterior, expansion, rows, runner))
+        return posterior.deviations(_variances(posterior, expansions, rows, runner))
     latent = runner.each(
-        rows, lambda part: posterior.covariance(expansion, part), max(rows.shape[0], 1)
+        rows, lambda *seen: posterior.covariance(expansions, seen), max(rows.shape[0], 1)
     )
     return posterior.scaled(latent)
 
@@ -45,17 +46,16 @@ def latent_labels(model: ModelFields, X: Any) -> NDArray[Any]:
 def latent_probabilities(model: ModelFields, X: Any) -> FloatArray:
     """Class probabilities of shape (m, K)."""
     moments = _moments(model, X)
-    if model.parts:
-        return model.head.inner.probabilities(moments)  # type: ignore[attr-defined]
+    if isinstance(model.head, LatentClassesHead):
+        return model.head.inner.probabilities(moments)  # type: ignore[union-attr]
     return model.head.class_probabilities(moments[:, :1], moments[:, 1])  # type: ignore[attr-defined]
 
 
 def _moments(model: ModelFields, X: Any) -> FloatArray:
     """Exact latent means of all machines, then their variances: shape (m, 2 machines)."""
     means = answer(model, X, lambda scores: scores, never, None, None)[0]
-    if not model.parts:
-        posterior, expansion = _posterior(model)
-        return np.column_stack([means, _variances(posterior, expansion, *placed(model, X))])
+    if not isinstance(model.head, LatentClassesHead):
+        return np.column_stack([means, _variances(*_posterior(model), *placed(model, X))])
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(*_posterior(part.model), rows, part.model._runner)
@@ -65,15 +65,18 @@ def _moments(model: ModelFields, X: Any) -> FloatArray:
 
 
 def _variances(
-    posterior: Posterior, expansion: KernelExpansion, rows: Rows, runner: Runner
+    posterior: Posterior, expansions: tuple[KernelExpansion, ...], rows: Rows, runner: Runner
 ) -> FloatArray:
-    return runner.each(rows, lambda part: posterior.variance(expansion, part), posterior.block())
+    return runner.each(rows, lambda *seen: posterior.variance(expansions, seen), posterior.block())
 
 
-def _posterior(model: ModelFields) -> tuple[Posterior, KernelExpansion]:
-    if model.posterior is None or model.expansion is None:
+def _posterior(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:
+    """With the expansions whose kernels are added up: one, or that of each part."""
+    machines: list[ModelFields] = [part.model for part in model.parts] or [model]
+    expansions = tuple(one.expansion for one in machines if one.expansion is not None)
+    if model.posterior is None or len(expansions) < len(machines):
         raise InputError(
             "this model has no variance: it is not a Gaussian process, or its support vectors "
             "were not kept (guarantee='none')."
         )
-    return model.posterior, model.expansion
+    return model.posterior, expansions

@@ -1,7 +1,8 @@
 """scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier with RBF kernels.
 
 The posterior mean is sum_i alpha_i k(x_i, z), an expansion; `normalize_y` is folded into
-coefficients and intercept, length scales per feature into a map of the inputs.
+coefficients and intercept, length scales per feature into a map of the inputs. A sum of RBF
+kernels is a sum of expansions.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
-from kernelite.head import Head, LatentClassesHead, LatentHead, RegressorHead
+from kernelite.errors import UnsupportedModelError
+from kernelite.head import LatentClassesHead, LatentHead, RegressorHead
 from kernelite.heads.latent_classes import MomentsHead
 from kernelite.heads.members import Member
 from kernelite.heads.one_vs_rest import OneVsRestHead
@@ -19,9 +20,10 @@ from kernelite.heads.pairwise import PairwiseHead
 from kernelite.inputs import FloatArray
 from kernelite.posterior import Posterior
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
+from kernelite.sources.kernel_sums import kernel_source
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.parts import CompositeExpansion, Part
-from kernelite.sources.sklearn_common import feature_names, require_fitted, sklearn_source
+from kernelite.sources.sklearn_common import feature_names, require_fitted
 from kernelite.sources.source import Source
 
 __all__ = ["read_binary_classifier", "read_classifier", "read_regressor"]
@@ -56,15 +58,15 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     k = alphas.shape[1]
     scales = np.broadcast_to(np.ravel(model._y_train_std), (k,)).astype(np.float64)
     means = np.broadcast_to(np.ravel(model._y_train_mean), (k,)).astype(np.float64)
-    return _source(
+    return kernel_source(
         model,
         type_name,
         kernel,
-        coefficients=kernel.amplitude * alphas * scales,
-        intercept=kernel.constant * alphas.sum(axis=0) * scales + means,
-        head=RegressorHead(k),
-        weights=np.ones(len(alphas)),
-        scales=scales,
+        RegressorHead(k),
+        rows=model.X_train_,
+        alphas=alphas * scales,
+        intercept=means,
+        posterior=_posterior(model, kernel, np.ones(len(alphas)), scales),
     )
 
 
@@ -95,6 +97,12 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
         return read_binary_classifier(model.base_estimator_, type_name, names=names)
     ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
     machines = [read_binary_classifier(one, type_name) for one in ensemble.estimators_]
+    if any(isinstance(machine.expansion, CompositeExpansion) for machine in machines):
+        raise UnsupportedModelError(
+            f"this {type_name} has {len(model.classes_)} classes and a kernel that is a sum of RBF "
+            "kernels with different length scales, which is served for two classes; fit one RBF, "
+            "with a length scale per feature if need be."
+        )
     parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
     count, width = len(machines), int(model.n_features_in_)
     members = tuple(
@@ -134,16 +142,17 @@ def read_binary_classifier(
     require_fitted(model, "X_train_", type_name)
     kernel = covariance(model.kernel_, _width(model), type_name)
     gradient = np.asarray(model.y_train_ - model.pi_, dtype=np.float64)
-    return _source(
+    weights = np.array(model.W_sr_, dtype=np.float64)
+    return kernel_source(
         model,
         type_name,
         kernel,
-        coefficients=kernel.amplitude * gradient[:, None],
-        intercept=np.array([kernel.constant * gradient.sum()]),
-        head=LatentHead(np.array(model.classes_)),
-        weights=np.array(model.W_sr_, dtype=np.float64),
-        scales=np.ones(1),
-        names=names,
+        LatentHead(np.array(model.classes_)),
+        rows=model.X_train_,
+        alphas=gradient[:, None],
+        intercept=np.zeros(1),
+        posterior=_posterior(model, kernel, weights, np.ones(1)),
+        **({} if names is None else {"feature_names": names}),
     )
 
 
@@ -152,31 +161,15 @@ def _width(model: Any) -> int:
     return int(np.shape(model.X_train_)[1]) if np.ndim(model.X_train_) == 2 else 1
 
 
-def _source(
-    model: Any,
-    type_name: str,
-    kernel: Covariance,
-    *,
-    coefficients: FloatArray,
-    intercept: FloatArray,
-    head: Head,
-    weights: FloatArray,
-    scales: FloatArray,
-    names: tuple[str, ...] | None = None,
-) -> Source:
-    input_map, gamma = kernel.scaling()
-    rows = np.asarray(model.X_train_, dtype=np.float64)
-    centers = rows if input_map is None else input_map(rows)
-    expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)
-    posterior = Posterior(
+def _posterior(
+    model: Any, kernel: Covariance, weights: FloatArray, scales: FloatArray
+) -> Posterior:
+    several = len(kernel.amplitudes) > 1
+    return Posterior(
         np.array(model.L_, dtype=np.float64),
         weights,
-        kernel.amplitude,
+        kernel.amplitudes if several else float(kernel.amplitudes[0]),
         kernel.constant,
         kernel.diagonal,
         scales,
-    )
-    more = {} if names is None else {"feature_names": names}
-    return sklearn_source(
-        model, type_name, expansion, head, input_map=input_map, posterior=posterior, **more
     )

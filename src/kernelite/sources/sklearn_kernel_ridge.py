@@ -8,6 +8,8 @@ import numpy as np
 
 from kernelite.expansion import KernelExpansion
 from kernelite.head import RegressorHead
+from kernelite.sources.gaussian_process_kernels import covariance, is_kernel
+from kernelite.sources.kernel_sums import kernel_source
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 
@@ -20,6 +22,7 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
     Parameters
     ----------
     model : estimator
+        Its kernel may be one of `sklearn.gaussian_process.kernels` too.
     type_name : str
         What messages call it.
 
@@ -35,10 +38,15 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
     'scikit-learn KernelRidge, 2 support vectors, gamma 0.5'
     """
     require_fitted(model, "dual_coef_", type_name)
-    kernel = named_kernel(model, type_name, int(model.n_features_in_))
     duals = np.asarray(model.dual_coef_, dtype=np.float64)
     targets = duals.shape[1:]  # () for a list of values, (k,) for a table
     coefficients = duals.reshape(len(duals), -1)
-    k = coefficients.shape[1]
+    k, d = coefficients.shape[1], int(model.n_features_in_)
+    head = RegressorHead(k, value_shape=targets)
+    if is_kernel(model.kernel):
+        summed = covariance(model.kernel, d, type_name)
+        given = {"rows": model.X_fit_, "alphas": coefficients, "intercept": np.zeros(k)}
+        return kernel_source(model, type_name, summed, head, **given)
+    kernel = named_kernel(model, type_name, d)
     expansion = KernelExpansion(model.X_fit_, coefficients, np.zeros(k), **kernel.fields())
-    return sklearn_source(model, type_name, expansion, RegressorHead(k, value_shape=targets))
+    return sklearn_source(model, type_name, expansion, head)
