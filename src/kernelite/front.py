@@ -55,8 +55,11 @@ class Selection:
                 f"`X` has {rows.shape[1]} features, but this model was compiled for "
                 f"{self.n_features}."
             )
-        # `take` keeps rows contiguous, which indexing need not.
-        return rows[:, self.columns] if is_sparse(rows) else np.take(rows, self.columns, axis=1)
+        if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
+            return np.take(rows, self.columns, axis=1)
+        chosen = rows.tocsr()[:, self.columns]
+        chosen.sort_indices()  # the columns may come in any order
+        return chosen
 
 
 @dataclass(frozen=True, eq=False)

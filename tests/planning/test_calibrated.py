@@ -124,8 +124,8 @@ def test_too_few_rows_are_refused_with_the_number() -> None:
 
 
 @pytest.mark.parametrize("name", ["max_disagreement", "confidence"])
-@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, float("nan")])
-def test_rates_outside_their_range_are_refused(name: str, value: float) -> None:
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, float("nan"), "few", None])
+def test_rates_outside_their_range_are_refused(name: str, value: Any) -> None:
     source, rows = machine()
     with pytest.raises(InputError, match=name):
         kl.compile(source, rows, **{**OPTIONS, name: value})

@@ -12,6 +12,7 @@ import kernelite as kl
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.exact import ExactEngine
+from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, RegressorHead
 from kernelite.heads.criteria import label_settles
@@ -19,6 +20,7 @@ from kernelite.planning.costs import cells_cost, exact_cost, second_cost, tiers_
 from kernelite.planning.plan import Candidate, Plan
 from kernelite.planning.planner import plan_certified, truncated_form
 from kernelite.planning.search import Search
+from kernelite.planning.tolerances import default_tolerance
 from kernelite.sizes import array_bytes
 from kernelite.sources import Source
 
@@ -203,3 +205,39 @@ def test_costs_add_up() -> None:
 def test_a_plan_prints_unknown_costs() -> None:
     chosen = Candidate("quadratic form", 5.0, 0.0, 100)
     assert "faster" not in str(Plan("none", chosen, (), float("nan")))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"cells": 1.5}, {"cells": "2"}, {"cells": 0}, {"max_bytes": None}, {"max_bytes": "1 MB"}],
+)
+def test_options_that_are_no_numbers_are_named(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"`{next(iter(option))}` must be"):
+        kl.compile(model()[0], **option)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    source, rows = model()
+    options: dict[str, Any] = {"guarantee": "none", "on_invalid": "ignore"}
+    assert kl.compile(source, rows, rank=np.int64(2), **options).form.rank == 2
+    assert kl.compile(source, rows, cells=np.int64(1), max_bytes=np.int64(10**6)) is not None
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
+def test_a_model_without_features_is_its_constant(guarantee: str) -> None:
+    # LIBSVM writes no width: that of a regressor without support vectors is zero.
+    nothing = KernelExpansion(np.zeros((2, 0)), [1.0, 0.5], 0.25, gamma=1.0)
+    fast = kl.compile(nothing, guarantee=guarantee)
+    np.testing.assert_allclose(fast.predict(np.zeros((3, 0))), 1.75, rtol=1e-2)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200, 1e300])
+def test_the_default_tolerance_scales_with_the_values(size: float) -> None:
+    values = np.array([[1.0], [3.0]]) * size
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values), 1e-3 * size)
+
+
+def test_rows_that_overflow_do_not_enter_the_default_tolerance() -> None:
+    values = np.array([[1.0], [3.0], [np.inf], [np.nan]])
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values), 1e-3)
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values[2:]), 1e-3)

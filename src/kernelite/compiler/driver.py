@@ -6,6 +6,7 @@ source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 from kernelite.compiler.composite import compile_composite
@@ -105,7 +106,7 @@ def compile(
     >>> bool((fast.predict(X) == svc.predict(X)).all())
     True
     """
-    _check_options(guarantee, plan, cells)
+    _check_options(guarantee, plan, cells, max_bytes)
     check_on_invalid(on_invalid)
     source = read(model)
     if input_range is not None:
@@ -166,13 +167,15 @@ def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
     return compiled
 
 
-def _check_options(guarantee: str, plan: str, cells: int | None) -> None:
+def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int) -> None:
     if guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
     if plan not in ("estimate", "measure"):
         raise InputError(f"`plan` must be 'estimate' or 'measure', got {plan!r}.")
-    if cells is not None and cells < 1:
-        raise InputError(f"`cells` must be at least 1, got {cells}.")
+    if cells is not None and not (isinstance(cells, Integral) and cells >= 1):
+        raise InputError(f"`cells` must be a whole number, at least 1, got {cells!r}.")
+    if not (isinstance(max_bytes, Real) and max_bytes >= 0):
+        raise InputError(f"`max_bytes` must be a number of bytes, got {max_bytes!r}.")
 
 
 def _check_served(source: Source, guarantee: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from kernelite.approximation.cells import Approximation, Cell
@@ -127,10 +128,10 @@ def calibrated_fields(task: Task, max_disagreement: float, confidence: float) ->
 
 
 def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | SpectralForm:
-    if isinstance(rank, int):
+    if isinstance(rank, Integral):
         if not 1 <= rank <= form.n_features:
             raise InputError(f"`rank` must lie between 1 and {form.n_features}, got {rank}.")
-        return truncate(spectrum(form), rank)
+        return truncate(spectrum(form), int(rank))
     if rank not in ("auto", "full"):
         raise InputError(f"`rank` must be a number, 'auto' or 'full', got {rank!r}.")
     sample = task.sample()

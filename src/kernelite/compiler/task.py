@@ -55,7 +55,7 @@ class Task:
         They are dense, so of wide rows there are fewer.
         """
         rows = self.expansion.centers if self.given is None else self.given
-        most = min(SAMPLE_ROWS, SAMPLE_NUMBERS // rows.shape[1])
+        most = min(SAMPLE_ROWS, SAMPLE_NUMBERS // max(rows.shape[1], 1))
         if not most:
             raise InputError(
                 f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "

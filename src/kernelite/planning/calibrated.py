@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,7 @@ def calibrated_plan(
     if head.kind not in ("classifier", "outlier"):
         raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
     for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
-        if not 0.0 < value < 1.0:
+        if not (isinstance(value, Real) and 0.0 < value < 1.0):
             raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
     choosing, testing = _split(rows, random_state)
     require_rows(testing.shape[0], max_disagreement, confidence)

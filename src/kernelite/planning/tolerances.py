@@ -83,7 +83,10 @@ def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
         return np.full(n_values(head), DEFAULT_TOLERANCE)
     values = np.asarray(head.predict(scores) if hasattr(head, "n_values") else scores)
     values = values.reshape(len(scores), -1)
+    values = values[np.isfinite(values).all(axis=1)]  # rows at which a polynomial overflows
+    if not len(values):
+        return np.full(n_values(head), DEFAULT_TOLERANCE)
     # A constant output has no scale of its own; take the size of its value.
-    spread = values.std(axis=0)
-    fallback = np.maximum(np.abs(values).max(axis=0), 1e-300)
-    return DEFAULT_TOLERANCE * np.where(spread > 1e-12 * fallback, spread, fallback)
+    size = np.maximum(np.abs(values).max(axis=0), 1e-300)
+    spread = (values / size).std(axis=0)  # squares of the values themselves might overflow
+    return np.asarray(DEFAULT_TOLERANCE * np.where(spread > 1e-12, spread * size, size))
