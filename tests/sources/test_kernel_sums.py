@@ -225,3 +225,23 @@ def test_ridges_take_these_kernels_too():
 def test_what_sums_cannot_have_is_refused_at_compile_time():
     with pytest.raises(InputError, match="guarantee='calibrated' serves one machine"):
         kernelite.compile(process(), X, guarantee="calibrated")
+
+
+@pytest.mark.parametrize("long_scale", [10.0, 0.2])
+def test_a_narrow_kernel_is_summed_over_near_centers(long_scale):
+    rng = np.random.default_rng(2)
+    rows, new = rng.normal(size=(700, 2)), 2.0 * rng.normal(size=(500, 2))
+    y = np.sin(5.0 * rows).sum(axis=1)
+    model = process(RBF(long_scale) + 0.1 * RBF(0.05), rows, y)
+    theirs = model.predict(new)
+    compiled = kernelite.compile(model, new)
+    assert compiled.parts[1].model.local is not None
+    ours, stats = compiled.predict(new, return_stats=True)
+    assert (gap(ours, theirs) <= compiled.tolerance + EXACT).all()
+    assert (gap(ours, theirs) <= compiled.error_bound(new) + EXACT).all()
+    assert stats.open_share < 0.5
+    # What near centers leave open for the whole is evaluated exactly, here nearly all rows.
+    strict = replace(compiled, tolerance=1e-9 * compiled.tolerance)
+    ours, stats = strict.predict(new, return_stats=True)
+    assert gap(ours, theirs).max() < 1e-12 * np.abs(model.alpha_).sum()
+    assert stats.exact > 400

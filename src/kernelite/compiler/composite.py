@@ -130,7 +130,7 @@ def _planned(model: CompiledModel, X: Any) -> CompiledModel:
     cost = forms + left * exact
     chosen = Candidate(_name(plans), cost, left, model.nbytes, "cheapest")
     notes = tuple(f"Part {i + 1}: {plan.chosen.name}." for i, plan in enumerate(plans))
-    if all(part.model.approximation is None for part in model.parts):
+    if not any(part.model.approximation or part.model.local for part in model.parts):
         alone = replace(chosen, name=_name(plans), nanoseconds=exact, open_share=1.0)
         reason = replace(alone, verdict="no form is cheaper")
         return replace(model, plan=Plan(model.guarantee, reason, (), exact, notes))
@@ -139,7 +139,8 @@ def _planned(model: CompiledModel, X: Any) -> CompiledModel:
         return replace(model, plan=Plan(model.guarantee, chosen, (line,), exact, notes))
     lost = replace(chosen, verdict=f"{100 * left:.0f}% of rows stay open")
     parts = tuple(
-        replace(part, model=replace(part.model, approximation=None)) for part in model.parts
+        replace(part, model=replace(part.model, approximation=None, local=None))
+        for part in model.parts
     )
     plan = Plan(model.guarantee, replace(line, verdict="no form is cheaper"), (lost,), exact, notes)
     return replace(model, parts=parts, plan=plan)

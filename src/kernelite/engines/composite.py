@@ -51,9 +51,13 @@ class PartRunner:
     settles: Settles | None
 
     def first(self, rows: Rows, prove: bool) -> Outcome:
-        """Scores of a block without the exact tier; exact where that is the part's plan."""
+        """Scores of a block without the exact tier; exact where that is the part's plan.
+
+        Sums over near centers, if they are planned, serve the rows that they settle for the part.
+        """
         if self.runner.tiers is None:
-            return self.runner.exact_outcome(dense_block(rows, slice(None)))
+            settles = self.settles if prove and self.runner.local is not None else None
+            return self.runner.exact_outcome(dense_block(rows, slice(None)), settles)
         return evaluate(self.runner.tiers, None, rows, self.settles if prove else None)
 
 
@@ -76,7 +80,7 @@ class CompositeRunner(Runner):
             if not part.finite:
                 check_finite(dense_block(own, block), first_row=block.start)
         total = self._total([(part.scores, part.bounds) for part in each])
-        tier = _tier(each, self.parts)
+        tier = _tier(each)
         valid = np.all([part.valid for part in each], axis=0)
         seconds = np.sum([part.seconds for part in each], axis=0)
         outcome = Outcome(*total, tier, valid, True, seconds)
@@ -111,7 +115,7 @@ class CompositeRunner(Runner):
         for part, own, first in zip(self.parts, mapped, each):
             if not len(still):
                 break
-            if part.runner.tiers is None:
+            if part.runner.tiers is None and part.runner.local is None:
                 continue
             assert part.runner.exact is not None
             assert first.bounds is not None
@@ -142,12 +146,11 @@ class CompositeRunner(Runner):
         return scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size
 
 
-def _tier(each: list[Outcome], parts: tuple[PartRunner, ...]) -> NDArray[np.int8]:
+def _tier(each: list[Outcome]) -> NDArray[np.int8]:
     """FORM, or CUBIC where a part's second tier served; EXACT if all parts are."""
-    if all(part.runner.tiers is None for part in parts):
-        return np.full(len(each[0].tier), EXACT, dtype=np.int8)
     second = np.any([part.tier == CUBIC for part in each], axis=0)
-    return np.where(second, CUBIC, FORM).astype(np.int8)
+    exact = np.all([part.tier == EXACT for part in each], axis=0)
+    return np.where(exact, EXACT, np.where(second, CUBIC, FORM)).astype(np.int8)
 
 
 def _rows_of(bounds: FloatArray | None, rows: NDArray[np.intp]) -> FloatArray | None:
