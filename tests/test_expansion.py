@@ -79,6 +79,14 @@ def test_far_from_the_origin_distances_keep_their_digits():
     )
 
 
+@pytest.mark.parametrize("gamma", [1e2, 1e5, 5e9, 1e15])
+def test_narrow_kernels_keep_the_digits_of_small_distances(gamma):
+    rng = np.random.default_rng(6)
+    model = random_expansion(rng, n=30, gamma=gamma)
+    X = np.concatenate([model.centers, model.centers + gamma**-0.5 * rng.normal(size=(30, 5))])
+    np.testing.assert_allclose(model.scores(X), slow_scores(model, X), rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
 def test_rows_whose_squares_overflow_are_infinitely_far(form):
     model = random_expansion(np.random.default_rng(8), k=2)

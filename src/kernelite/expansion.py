@@ -20,6 +20,7 @@ from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_spars
 __all__ = ["KernelExpansion", "kernel_values", "squared_distances"]
 
 TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
+CANCELS = 1e4  # gamma |x|^2 from which a kernel value would err by 1e-11 or more
 MOST_UNPACKED = 64  # numbers of a dense array for each one in a file
 
 
@@ -168,7 +169,8 @@ class _Kernel:
 
     Squared distances are |x|^2 + |z|^2 - 2 x.z, which cancels when the data sit far from the
     origin; so dense centers and rows are shifted to the centers' mean first. A distance does not
-    change by that, and the norms become small.
+    change by that, and the norms become small. Where they stay large against the kernel's width,
+    differences are taken: such are kernels narrower than doubles near the data can tell.
     """
 
     def __init__(self, expansion: KernelExpansion) -> None:
@@ -180,6 +182,7 @@ class _Kernel:
                 self.point = self.centers.mean(axis=0)
                 self.shifted = self.centers - self.point
                 self.shifted_norms = _squared_norms(self.shifted)
+                self.cancels = expansion.gamma * float(self.shifted_norms.max()) > CANCELS
             with np.errstate(over="ignore"):
                 self.norms = _squared_norms(self.centers)
 
@@ -198,6 +201,10 @@ class _Kernel:
         """|x_i - z|^2 of shape (m, n)."""
         if self.point is None or is_sparse(rows):
             centers, norms = self.centers, self.norms
+        elif self.cancels:
+            from scipy.spatial.distance import cdist
+
+            return np.asarray(cdist(rows, self.centers, "sqeuclidean"))
         else:
             rows, centers, norms = rows - self.point, self.shifted, self.shifted_norms
         with np.errstate(over="ignore", invalid="ignore"):

@@ -69,6 +69,17 @@ def test_deviations_come_in_blocks(monkeypatch):
     assert compiled.predict(X[:0], return_std=True)[1].shape == (0,)
 
 
+@pytest.mark.parametrize("kernel", [RBF([1e-5, 1e-5, 9.0]), RBF(1e-5) + RBF(2.0)])
+def test_deviations_at_the_shortest_length_scales(kernel):
+    # Where optimisers end up; squared distances from norms would lose all digits there.
+    model = process(kernel)
+    compiled = kernelite.compile(model, guarantee="exact")
+    for ours, theirs in zip(
+        compiled.predict(X, return_std=True), model.predict(X, return_std=True)
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+
+
 def test_variances_that_round_below_zero_become_zero():
     posterior = kernelite.compile(process(RBF(2.0)), guarantee="exact").posterior
     with pytest.warns(UserWarning, match="variances smaller than 0"):
