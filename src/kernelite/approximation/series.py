@@ -89,4 +89,4 @@ class SeriesForm:
         if self.kernel == "poly2":
             return np.ones(len(sq_norms), dtype=np.bool_)
         with np.errstate(over="ignore", invalid="ignore"):
-            return sq_norms * (self.max_sq_norm * self.gamma**2) < 1.0 / 16.0
+            return sq_norms * (self.max_sq_norm * self.gamma * self.gamma) < 1.0 / 16.0

@@ -126,7 +126,7 @@ class Runner:
         evaluated, bounds = engine.first.run(row, bounded=proven)
         square, form = evaluated.sq_norms[0], engine.first.form
         if settles is None:
-            inside = square * (form.max_sq_norm * form.gamma**2) < 1.0 / 16.0
+            inside = square * (form.max_sq_norm * form.gamma * form.gamma) < 1.0 / 16.0
             return (evaluated.scores, BY_FORM) if inside else None
         if not square < np.inf:
             return None

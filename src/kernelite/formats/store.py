@@ -23,6 +23,7 @@ from kernelite.errors import FileFormatError, InputError, KerneliteError, Unsupp
 from kernelite.formats.files import atomic_write, open_binary
 from kernelite.formats.model_kind import model_kind
 from kernelite.formats.packing import Tensors, Tree, pack, unpack
+from kernelite.heads.criteria import decision_settles, label_settles
 from kernelite.model import CompiledModel
 
 __all__ = ["VERSION", "dumps", "load", "loads", "save"]
@@ -181,7 +182,30 @@ def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> Compiled
         refuse("its metadata are nested too deeply")
     if not isinstance(model, CompiledModel):
         refuse("it holds something other than a compiled model")
+    try:
+        _try_out(model)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        refuse(f"its parts do not fit together ({error})")
     return model
+
+
+def _try_out(model: CompiledModel) -> None:
+    """One row of scores through the head: numbers of classes, machines and outputs must agree."""
+    head: Any = model.head
+    scores = np.zeros((1, head.n_scores))
+    methods = {
+        "predict": ("predict", label_settles(head, model.tolerance)),
+        "decision_function": ("decision", decision_settles(head, model.tolerance)),
+        "predict_proba": ("probabilities", None),
+    }
+    with np.errstate(all="ignore"):
+        for offer, (name, settles) in methods.items():
+            if offer in model.offers and offer not in getattr(head, "needs_posterior", ()):
+                getattr(head, name)(scores)
+                if settles is not None:
+                    settles(scores, np.ones_like(scores))
+    for part in model.parts:
+        _try_out(part.model)
 
 
 def _container(data: bytes) -> tuple[Tensors, dict[str, Any]]:

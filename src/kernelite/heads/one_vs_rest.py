@@ -57,7 +57,8 @@ class OneVsRestHead:
 
     def __post_init__(self) -> None:
         K = len(self.classes)
-        if len(self.members) != (1 if K == 2 and not self.multilabel else K):
+        suits = K >= 1 if self.multilabel else K >= 2
+        if not suits or len(self.members) != (1 if K == 2 and not self.multilabel else K):
             raise InputError(f"{len(self.members)} machines do not suit {K} classes.")
         n_columns(self.members)
 

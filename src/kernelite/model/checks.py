@@ -21,6 +21,7 @@ def check_model(model: ModelFields) -> None:
     """Refuse a model whose fields contradict each other, or its guarantee."""
     if model.parts:
         _check_parts(model)
+        _check_tolerance(model)
         return
     if model.approximation is None and model.expansion is None:
         raise InputError("a compiled model needs a form or the exact expansion; both are None.")
@@ -52,9 +53,13 @@ def _check_shapes(model: ModelFields) -> None:
         raise InputError("the polynomial has other features or outputs than the model.")
     if model.posterior is not None:
         model.posterior.check_belongs(model.expansion)
-    count = n_values(model.head)
-    if model.tolerance is not None and model.tolerance.shape != (count,):
-        raise InputError(f"`tolerance` must hold {count} numbers, one an output.")
+    _check_tolerance(model)
+
+
+def _check_tolerance(model: ModelFields) -> None:
+    count, tolerance = n_values(model.head), model.tolerance
+    if tolerance is not None and not (tolerance.shape == (count,) and (tolerance > 0).all()):
+        raise InputError(f"`tolerance` must hold {count} positive numbers, one an output.")
 
 
 def _check_inputs(model: ModelFields) -> None:
