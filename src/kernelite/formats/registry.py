@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Mapping
@@ -139,7 +140,8 @@ def _hints(name: str, sparse: bool) -> dict[str, Any]:
     loaded, nothing is an instance of its classes.
     """
     cls = named_class(name)
-    said = re.findall(r"\w+", " ".join(map(str, cls.__annotations__.values())))
+    own = (value for base in cls.__mro__ for value in inspect.get_annotations(base).values())
+    said = re.findall(r"\w+", " ".join(map(str, own)))
     names = {other: named_class(other) for other in said if other in CLASSES}
     names["csr_array"] = (
         sys.modules["scipy.sparse"].csr_array if sparse else type("csr_array", (), {})
