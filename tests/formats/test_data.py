@@ -164,7 +164,7 @@ def test_real_data_as_scikit_learn_reads_them() -> None:
     ("text", "dense"),
     [
         ("1 1:1 3:2\n-1 2:5\n", True),  # as wide as can be
-        ("1 2:7\n-1\n", False),  # less than a quarter filled
+        ("1 2:7\n-1\n", False),  # less than a third filled
         ("1 1:1 4:2\n-1 2:5\n", False),  # wider
         ("1\n-1\n", False),
     ],
