@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["KernelExpansion", "kernel_values", "squared_distances"]
 
@@ -130,6 +134,15 @@ class KernelExpansion:
         own = centers.data.nbytes + centers.indices.nbytes if is_sparse(centers) else centers.nbytes
         return int(own + self.coefficients.nbytes + self.intercept.nbytes)
 
+    @property
+    def meeting_entries(self) -> float:
+        """Products of entries other than zero that a row like the centers needs for all x_i.z."""
+        centers = self.centers
+        if not is_sparse(centers) or not self.n_centers:
+            return float(self.n_centers * self.n_features)
+        _, holders = np.unique(centers.indices, return_counts=True)  # columns may be 2^31
+        return float(np.square(holders, dtype=np.float64).sum()) / self.n_centers
+
     def dense_centers(self) -> FloatArray:
         """The centers as a dense array of shape (n, d)."""
         return dense_block(self.centers, slice(None))
@@ -235,17 +248,26 @@ def _squared_norms(rows: Rows) -> FloatArray:
 
 def _common_columns(rows: Any, centers: Any) -> tuple[Any, Any]:
     """Both CSR matrices cut down to the columns in which some center is not zero."""
+    columns = np.unique(centers.indices)
+    return only_columns(rows, columns), only_columns(centers, columns)
+
+
+def only_columns(rows: csr_array, columns: NDArray[np.integer]) -> csr_array:
+    """A CSR matrix cut down to some columns, given in rising order.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> only_columns(csr_array([[1.0, 2.0, 0.0, 3.0]]), np.array([0, 2, 3])).toarray()
+    array([[1., 0., 3.]])
+    """
     from scipy.sparse import csr_array
 
-    columns, places = np.unique(centers.indices, return_inverse=True)
-    nearest = np.searchsorted(columns, rows.indices)
-    kept = np.append(columns, -1)[nearest] == rows.indices
+    places = np.searchsorted(columns, rows.indices)
+    kept = np.append(columns, -1)[places] == rows.indices
     starts = np.append(0, np.cumsum(kept))[rows.indptr]
-    width = len(columns)
-    return (
-        csr_array((rows.data[kept], nearest[kept], starts), shape=(rows.shape[0], width)),
-        csr_array((centers.data, places, centers.indptr), shape=(centers.shape[0], width)),
-    )
+    shape = rows.shape[0], len(columns)
+    return csr_array((rows.data[kept], places[kept], starts), shape=shape)
 
 
 def _column_per_output(coefficients: Any, n_centers: int) -> FloatArray:

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernelite.engines import exact as module
+from kernelite.engines import exact_rounding as module
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.threads import limit_threads
 from kernelite.expansion import KernelExpansion
@@ -50,8 +50,8 @@ def test_the_bound_alone_is_no_smaller() -> None:
 def test_differences_are_taken_where_products_cancel() -> None:
     near = KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, gamma=1.0)
     far = KernelExpansion([[0.0], [1e9]], [1.0, 1.0], 0.0, gamma=1.0)
-    assert not ExactEngine.prepare(near).by_differences
-    assert ExactEngine.prepare(far).by_differences
+    assert not ExactEngine.prepare(near).dense.rounding.by_differences
+    assert ExactEngine.prepare(far).dense.rounding.by_differences
 
 
 def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     products = ExactEngine.prepare(model).run(rows)
     monkeypatch.setattr(module, "CANCELLATION", -1.0)
     engine = ExactEngine.prepare(model)
-    assert engine.by_differences
+    assert engine.dense.rounding.by_differences
     differences = engine.run(rows)
     assert (np.abs(products[0] - differences[0]) <= products[1] + differences[1]).all()
 
@@ -148,7 +148,7 @@ def test_features_in_which_centers_agree_are_left_out(constant: tuple[int, ...])
     model = KernelExpansion(centers, rng.normal(size=(40, 2)), [0.5, 0.0], gamma=0.3)
     rows = rng.normal(size=(30, 5))
     engine = ExactEngine.prepare(model)
-    assert engine.factors.shape == (40, 5 - len(constant) + 2)
+    assert engine.dense.factors.shape == (40, 5 - len(constant) + 2)
     scores, bounds = engine.run(rows)
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
     assert bounds.max() < 1e-11

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
@@ -274,7 +276,11 @@ def test_too_many_features_to_plan_with(write, monkeypatch):
         pytest.warns(UserWarning, match="only 4"),
     ):
         kl.compile(path, guarantee="none")
-    assert kl.compile(path, guarantee="exact").n_features_in_ == 2147483647
+    exact = kl.compile(path, guarantee="exact")
+    assert exact.n_features_in_ == 2147483647
+    rows = csr_array(([1.0, 2.0], [0, 2147483646], [0, 1, 2]), shape=(2, 2147483647))
+    expected = read_libsvm(path).expansion.scores(rows)
+    np.testing.assert_allclose(exact.decision_function(rows), expected, rtol=1e-12)
     monkeypatch.setattr("kernelite.compiler.task.SAMPLE_NUMBERS", 8)
     assert "measured on 2 support vectors" in str(kl.compile(write(GOOD)).plan)
 

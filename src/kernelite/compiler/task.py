@@ -15,7 +15,8 @@ from kernelite.sources import Source
 __all__ = ["Task", "sample_rows"]
 
 SAMPLE_ROWS = 4000  # rows that the plan is costed on
-SAMPLE_NUMBERS = 2**25  # in all of them, 256 MB
+SAMPLE_NUMBERS = 2**23  # in all of them, 64 MB
+WIDEST = 2**25  # features of a row of the sample, 256 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,8 @@ class Task:
         They are dense, so of wide rows there are fewer.
         """
         rows = self.expansion.centers if self.given is None else self.given
-        most = min(SAMPLE_ROWS, SAMPLE_NUMBERS // max(rows.shape[1], 1))
-        if not most:
+        most = min(SAMPLE_ROWS, -(-SAMPLE_NUMBERS // max(rows.shape[1], 1)))
+        if rows.shape[1] > WIDEST:
             raise InputError(
                 f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "
                 f"takes {8 * rows.shape[1] / 2**20:,.0f} MB; use guarantee='exact'."

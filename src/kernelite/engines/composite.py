@@ -16,7 +16,7 @@ from kernelite.approximation.rounding import UNIT
 from kernelite.engines.runner import Runner
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, evaluate
 from kernelite.heads.criteria import Settles
-from kernelite.inputs import FloatArray, Rows, check_finite, dense_block
+from kernelite.inputs import FloatArray, Rows, check_finite, row_part
 
 __all__ = ["CompositeRunner", "PartRows", "PartRunner"]
 
@@ -57,7 +57,7 @@ class PartRunner:
         """
         if self.runner.tiers is None:
             settles = self.settles if prove and self.runner.local is not None else None
-            return self.runner.exact_outcome(dense_block(rows, slice(None)), settles)
+            return self.runner.exact_outcome(rows, settles)
         return evaluate(self.runner.tiers, None, rows, self.settles if prove else None)
 
 
@@ -78,7 +78,7 @@ class CompositeRunner(Runner):
         each = [p.first(own, settles is not None) for p, own in zip(self.parts, mapped)]
         for own, part in zip(rows.rows, each):
             if not part.finite:
-                check_finite(dense_block(own, block), first_row=block.start)
+                check_finite(row_part(own, block), first_row=block.start)
         total = self._total([(part.scores, part.bounds) for part in each])
         tier = _tier(each)
         valid = np.all([part.valid for part in each], axis=0)
@@ -119,9 +119,7 @@ class CompositeRunner(Runner):
                 continue
             assert part.runner.exact is not None
             assert first.bounds is not None
-            first.scores[still], first.bounds[still] = part.runner.exact.run(
-                dense_block(own, still)
-            )
+            first.scores[still], first.bounds[still] = part.runner.exact.run(own[still])
             now = [(o.scores[still], _rows_of(o.bounds, still)) for o in each]
             outcome.scores[still], bounds = self._total(now)
             assert bounds is not None

@@ -160,13 +160,19 @@ class Runner:
         )
 
     def mapped(self, rows: Rows, block: slice) -> Rows:
-        """A block as the engines take it: behind front and map, sparse if the first tier may be."""
+        """A block as the engines take it: behind front and map, sparse if the first one may be."""
         part = row_part(rows, block)
         if self.front is not None:
             part = self.front.apply(part)
         if self.input_map is not None:
             part = self.input_map(part)
-        return part if self.tiers is not None else dense_block(part, slice(None))
+        if self.tiers is not None or (self.local is None and self._exact_takes_sparse):
+            return part
+        return dense_block(part, slice(None))
+
+    @property
+    def _exact_takes_sparse(self) -> bool:
+        return self.exact is not None and self.exact.sparse is not None
 
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         block = self._block(rows, 0)
@@ -206,9 +212,9 @@ class Runner:
             outcome = evaluate(self.tiers, self.exact, self.mapped(rows, block), settles)
         else:
             part = self.mapped(rows, block)
-            outcome = self.exact_outcome(dense_block(part, slice(None)), settles, into)
+            outcome = self.exact_outcome(part, settles, into)
         if not outcome.finite:
-            check_finite(dense_block(rows, block), first_row=block.start)
+            check_finite(row_part(rows, block), first_row=block.start)
         if self.tail is not None:
             # Values are settled by their bounds alone, so the tail may come after.
             values, rounding = self.tail.values(dense_block(rows, block))
@@ -223,12 +229,12 @@ class Runner:
         return mapped and self.tiers is not None and len(self.tiers.engines) == 1
 
     def exact_outcome(
-        self, rows: FloatArray, settles: Settles | None = None, into: FloatArray | None = None
+        self, rows: Rows, settles: Settles | None = None, into: FloatArray | None = None
     ) -> Outcome:
         """Mapped rows: near centers first, where that is planned; all for the rows left open."""
         assert self.exact is not None
         started = perf_counter()
-        tier = np.full(len(rows), EXACT, dtype=np.int8)
+        tier = np.full(rows.shape[0], EXACT, dtype=np.int8)
         seconds = np.zeros(3)
         bounds: FloatArray | None = None
         undecidable: int | None = None
@@ -244,7 +250,7 @@ class Runner:
             if len(still):
                 scores[still], bounds[still] = self.exact.run(rows[still])
         seconds[EXACT] = perf_counter() - started - seconds[FORM]
-        valid = np.ones(len(rows), dtype=np.bool_)
+        valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
 
     def block_bounds(self, rows: Rows, block: slice) -> FloatArray:
@@ -255,9 +261,9 @@ class Runner:
         if self.local is not None:
             bounds = self.local.run(dense_block(self.mapped(rows, block), slice(None)))[1]
         if self.exact is not None:
-            check_finite(dense_block(rows, block), first_row=block.start)
+            check_finite(row_part(rows, block), first_row=block.start)
             # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-            exact = self.exact.run_bound(dense_block(self.mapped(rows, block), slice(None)))
+            exact = self.exact.run_bound(self.mapped(rows, block))
             bounds = exact if bounds is None else np.maximum(bounds, exact)
         assert bounds is not None
         if self.tail is not None:  # it is added to whatever served the row

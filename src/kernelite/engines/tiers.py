@@ -18,7 +18,7 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.blas import Evaluated, cubic_values
-from kernelite.engines.exact import ExactEngine
+from kernelite.engines.exact import ExactEngine, as_dense
 from kernelite.engines.forms import FormEngine, form_bounds
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.mapped import MappedRows
@@ -165,7 +165,7 @@ def evaluate(
     """
     started = perf_counter()
     if is_sparse(rows) and not tiers.takes_sparse(rows):
-        rows = _dense(rows)
+        rows = as_dense(rows)
     if len(tiers.engines) == 1 or isinstance(rows, MappedRows):
         outcome = _evaluate_cell(tiers.engines[0], rows, settled)
     else:
@@ -175,19 +175,11 @@ def evaluate(
         started = perf_counter()
         still = np.flatnonzero(outcome.tier == EXACT)
         if len(still):
-            outcome.scores[still], bounds = exact.run(dense_block(rows, still))
+            outcome.scores[still], bounds = exact.run(rows[still])
             if outcome.bounds is not None:
                 outcome.bounds[still] = bounds
         outcome.seconds[EXACT] = perf_counter() - started
     return outcome
-
-
-def _dense(rows: csr_array) -> FloatArray:
-    if not jit_available():
-        return rows.toarray()
-    from kernelite.engines.jit_dense import dense_rows
-
-    return dense_rows(rows)
 
 
 def _evaluate_cells(tiers: Tiers, rows: FloatArray, settled: Criterion | None) -> Outcome:

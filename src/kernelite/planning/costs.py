@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 PRODUCT = 1 / 45  # a multiply-add inside a matrix product
+ENTRY = 0.55  # a multiply-add of two entries of sparse vectors
 LOOP = 1 / 30  # a multiply-add inside a fused kernel
 LOAD = 1 / 10  # an entry of a row: read, shifted, transposed, squared
 EXPONENTIAL = 0.5  # one kernel value: exponential and weighted sum
@@ -37,7 +38,8 @@ GATHER = 60.0  # picking an open row out and putting its result back
 def exact_cost(expansion: KernelExpansion) -> float:
     """A row on the exact engine."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    return n * ((d + k) * PRODUCT + EXPONENTIAL) + ROW
+    exponents = min(n * d * PRODUCT, expansion.meeting_entries * ENTRY)
+    return exponents + n * (k * PRODUCT + EXPONENTIAL) + ROW
 
 
 def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> float:
