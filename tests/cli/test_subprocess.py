@@ -117,7 +117,11 @@ def test_a_full_disk(toys, compiled) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_an_interrupt_leaves_nothing_behind(toys, compiled, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [("SIGINT", 130, b"kernelite: interrupted\n"), ("SIGTERM", 143, b""), ("SIGHUP", 129, b"")],
+)
+def test_an_interrupt_leaves_nothing_behind(name, code, says, toys, compiled, tmp_path) -> None:
     fifo, out = tmp_path / "fifo", tmp_path / "out"
     os.mkfifo(fifo)
     out.write_text("old\n")
@@ -126,15 +130,15 @@ def test_an_interrupt_leaves_nothing_behind(toys, compiled, tmp_path) -> None:
         stderr=subprocess.PIPE,
         env=ENVIRONMENT,
         # Shells start background jobs with interrupts ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),
     )
     assert process.stderr is not None
     with open(fifo, "w") as pipe:  # opens when the process reads, which is after it started work
         pipe.write(toys.text("test.svm"))
         pipe.flush()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=120) == 130
-    assert process.stderr.read() == b"kernelite: interrupted\n"
+        process.send_signal(getattr(signal, name))
+        assert process.wait(timeout=120) == code
+    assert process.stderr.read() == says
     process.stderr.close()
     assert {path.name for path in tmp_path.iterdir()} == {"fifo", "out"}
     assert out.read_text() == "old\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -34,8 +35,8 @@ def guarded(program: str, command: Callable[[], int]) -> int:
     Returns
     -------
     int
-        Of the command; 1 for bad input, 2 for wrong usage, 130 after Ctrl-C, 141 when the reader
-        of stdout went away.
+        Of the command; 1 for bad input, 2 for wrong usage, 130 after Ctrl-C, 143 or 129 after
+        SIGTERM or SIGHUP, 141 when the reader of stdout went away.
     """
     _open_missing_streams()
     # A file name or a label may hold what the terminal cannot show.
@@ -51,12 +52,14 @@ def guarded(program: str, command: Callable[[], int]) -> int:
 
 def _code_of(program: str, command: Callable[[], int]) -> int:
     try:
-        with _warnings_as_lines(program), _interrupts_kept():
+        with _warnings_as_lines(program), _interrupts_kept(), _stops_clean_up():
             code = command()
         sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse: --help, --version, wrong usage
         return stop.code if isinstance(stop.code, int) else 0
+    except _Stopped as stop:
+        return 128 + int(stop.args[0])
     except KeyboardInterrupt:
         _say(program, "interrupted")
         return INTERRUPTED
@@ -100,6 +103,33 @@ def _settle(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal, its number the argument, that asks the program to end."""
+
+
+@contextmanager
+def _stops_clean_up() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the command as Ctrl-C does: nothing half-written stays behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def stop(number: int, _: object) -> None:
+        raise _Stopped(number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+    # nohup's and a caller's own handlers stay.
+    ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
