@@ -71,6 +71,12 @@ def speed_section(folder: Path = results.FOLDER) -> str:
         ]
     if single is not None:
         parts += ["One row a call (`decision_function` on an array), median:", _single(single)]
+    if others := results.load("machines", folder):
+        parts += [
+            "Other machines, certified: times faster than scikit-learn's own, over so many cases "
+            "(benchmarks/results/machines.json has each):",
+            _machines(others["content"]),
+        ]
     if files is not None:
         parts += ["From file to file, whole commands:", _files(files)]
     parts.append(_how(batch))
@@ -131,6 +137,25 @@ def _single(document: dict[str, Any]) -> str:
         found = {one["name"]: one["microseconds"] for one in workload["contestants"]}
         rows.append([workload["name"], *(f"{micros(found.get(name))} us" for name in names)])
     return markdown(["model", *names], rows)
+
+
+MACHINES = {
+    "gpr": "GaussianProcessRegressor, mean",
+    "kde": "KernelDensity, rtol 1e-3",
+    "pca": "KernelPCA",
+    "nystroem": "Nystroem, alone and with Ridge",
+    "text": "SVC of sparse text",
+    "pipeline": "StandardScaler + SVC on a data frame",
+}
+
+
+def _machines(entries: list[dict[str, Any]]) -> str:
+    rows = []
+    for section, title in MACHINES.items():
+        ratios = sorted(one["ratio"] for one in entries if one.get("section") == section)
+        if ratios:
+            rows.append([title, str(len(ratios)), times(ratios[0]), times(ratios[-1])])
+    return markdown(["machine", "cases", "least", "most"], rows)
 
 
 def _files(document: dict[str, Any]) -> str:
