@@ -22,9 +22,9 @@ from kernelite.approximation.certificate import certify
 from kernelite.approximation.cubic import cubic_form, cubic_tensor
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.engines import blas, jit, jit_sparse
+from kernelite.engines.cell import CellEngine
 from kernelite.engines.jit_dense import dense_rows
 from kernelite.engines.threads import limit_threads, thread_count
-from kernelite.engines.tiers import CellEngine
 from kernelite.expansion import KernelExpansion
 from kernelite.formats import fast_libsvm, libsvm_data
 from kernelite.inputs import row_blocks

@@ -12,9 +12,9 @@ from kernelite.approximation.certificate import certify
 from kernelite.approximation.cubic import cubic_form, cubic_tensor
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.engines import jit_third
+from kernelite.engines.cell import CellEngine
 from kernelite.engines.jit_cubic import prepare_cubic
 from kernelite.engines.threads import limit_threads
-from kernelite.engines.tiers import CellEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from tests.helpers import random_expansion
@@ -41,7 +41,7 @@ def run(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.nd
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 26),
     left_out=st.integers(0, 5),
-    k=st.integers(1, 3),
+    k=st.integers(1, 6),
     m=st.sampled_from([0, 1, 7, 64, 150]),
     gamma=st.sampled_from([1e-3, 0.05, 0.7]),
 )
@@ -64,6 +64,53 @@ def test_scores_and_bounds_equal_the_twin(
     # Nothing is loosened: not below the twin's (but for its own rounding), and hardly above.
     assert (got_bounds >= want_bounds * (1.0 - 1e-9)).all()
     assert (got_bounds <= want_bounds * (1.0 + 1e-4) + 1e-280).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 9),
+    left_out=st.integers(0, 3),
+    k=st.integers(1, 6),
+    m=st.sampled_from([0, 1, 9, 64, 150]),
+    share=st.sampled_from([0.0, 0.3, 0.9, 1.0]),
+)
+def test_both_tiers_in_one_pass_equal_one_after_the_other(
+    seed: int, d: int, left_out: int, k: int, m: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    expansion = random_expansion(rng, n=12, d=d, k=k, gamma=0.05)
+    cell = make_cell(expansion, rng.normal(size=d), max(1, d - left_out))
+    rows = rng.normal(size=(m, d)) * rng.uniform(0.1, 2.0, size=(m, 1))
+    if m > 10:
+        rows[4], rows[5], rows[6] = 1e200, np.nan, cell.form.point
+    engine = CellEngine.prepare(cell, fused=True)
+    assert engine.third is not None
+    first, bounds = engine.first.run(rows, bounded=True)
+    second, tighter = engine.second(rows)
+    usual = bounds[np.isfinite(bounds).all(axis=1)]
+    tolerance = np.quantile(usual, share, axis=0) if len(usual) else np.ones(k)
+    tolerance = tolerance * (1.0 + 1e-9)  # no bound is so near that its rounding decides
+    at_first = (bounds <= tolerance).all(axis=1)
+    at_second = (tighter <= tolerance).all(axis=1) & (tighter <= bounds).all(axis=1)
+    found = jit_third.two_tiers(engine.third, rows, tolerance)
+    np.testing.assert_array_equal(found.tier, np.where(at_first, 0, np.where(at_second, 1, 2)))
+    served = (found.tier == 1)[:, None]
+    alike = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(found.scores, np.where(served, second, first.scores), **alike)
+    np.testing.assert_allclose(found.bounds, np.where(served, tighter, bounds), rtol=1e-6)
+    np.testing.assert_allclose(found.sq_norms, first.sq_norms, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("d", "k"), [(100, 1), (97, 2)])
+def test_many_features_go_in_smaller_tiles(d: int, k: int) -> None:
+    rng = np.random.default_rng(d)
+    expansion = random_expansion(rng, n=6, d=d, k=k, gamma=1e-3)
+    cell, rows = make_cell(expansion, np.zeros(d), d), rng.normal(size=(37, d))
+    got, got_bounds = run(cell, rows, fused=True)
+    want, want_bounds = run(cell, rows, fused=False)
+    assert (np.abs(got - want) <= got_bounds).all()
+    np.testing.assert_allclose(got_bounds, want_bounds, rtol=1e-4)
 
 
 @pytest.mark.parametrize("rank", [2, 4])

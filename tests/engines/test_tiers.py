@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.certificate import certify
 from kernelite.approximation.cubic import cubic_form, cubic_tensor
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
+from kernelite.engines import jit_third
 from kernelite.engines.exact import ExactEngine
+from kernelite.engines.mapped import MappedRows
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import Within
 from tests.helpers import random_expansion
 from tests.oracle import error_ratios, true_scores
 
@@ -101,3 +105,35 @@ def test_huge_rows_are_seen() -> None:
     ready = Tiers.prepare(Approximation((cell,)))
     assert evaluate(ready, None, np.zeros((2, 2)), None).finite
     assert not evaluate(ready, None, np.array([[1e200, 0.0]]), None).finite
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("loose", [0.05, 0.3, 0.9])
+def test_both_tiers_run_at_once_where_the_first_leaves_nearly_all_open(
+    loose: float, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    model = random_expansion(rng, n=60, d=4, k=3, gamma=0.03)
+    point = model.dense_centers().mean(axis=0)
+    tensors = [cubic_tensor(model, point, output) for output in range(3)]
+    cell = Cell(quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 4))
+    rows = rng.normal(size=(1000, 4))
+    plain = rows
+    if mapped:
+        way = AffineMap(np.full(4, 0.5), np.full(4, 2.0))
+        rows, plain = MappedRows(rows, way), way(rows)
+    tiers, exact = Tiers.prepare(Approximation((cell,))), ExactEngine.prepare(model)
+    bounds = tiers.engines[0].first.run(plain, bounded=True)[1]
+    limit = Within(np.quantile(bounds, loose, axis=0))
+    taken = []
+    both = jit_third.two_tiers
+    monkeypatch.setattr(jit_third, "two_tiers", lambda *given: taken.append(given) or both(*given))
+    out = evaluate(tiers, exact, rows, limit)
+    twin = evaluate(Tiers.prepare(Approximation((cell,)), fused=False), exact, plain, limit)
+    assert bool(taken) == (loose < 0.5)
+    np.testing.assert_array_equal(out.tier, twin.tier)
+    np.testing.assert_array_equal(out.valid, twin.valid)
+    np.testing.assert_allclose(out.scores, twin.scores, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(out.bounds, twin.bounds, rtol=1e-5)
+    assert out.finite
+    assert len(np.unique(out.tier)) > 1

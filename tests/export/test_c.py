@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelite.engines.tiers import CellEngine
+from kernelite.engines.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
 from kernelite.export.c_arrays import constant_bytes

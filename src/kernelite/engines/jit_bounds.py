@@ -21,10 +21,12 @@ from kernelite.inputs import FloatArray
 __all__ = [
     "NO_CERTIFICATE",
     "JitCertificate",
-    "bound_cubic_tile",
+    "bound_output_tile",
     "bound_tile",
     "prepare_certificate",
-    "prepare_cubic_certificate",
+    "prepare_shared_certificate",
+    "second_roots_tile",
+    "third_roots_tile",
 ]
 
 _MARGIN = 1.0 + 1e-7
@@ -66,9 +68,12 @@ def prepare_certificate(certificate: Certificate) -> JitCertificate:
     return JitCertificate(_numbers(certificate, 2))
 
 
-def prepare_cubic_certificate(certificate: Certificate) -> JitCertificate:
-    """Pack what bounds the third-order form: as above, with rho_4 and a_3 after a_2."""
-    return JitCertificate(_numbers(certificate, 3))
+def prepare_shared_certificate(certificate: Certificate, degree: int) -> JitCertificate:
+    """Pack what `bound_output_tile` takes for the form of that degree: a_3 after a_2, or 0."""
+    numbers = _numbers(certificate, degree)
+    if degree == 2:
+        numbers = np.insert(numbers, 4, 0.0, axis=1)
+    return JitCertificate(np.ascontiguousarray(numbers))
 
 
 def _numbers(certificate: Certificate, degree: int) -> FloatArray:
@@ -133,33 +138,56 @@ def bound_tile(
 
 
 @helper
-def bound_cubic_tile(
-    sq_norms: FloatArray,
-    exponentials: FloatArray,
-    scores: FloatArray,
-    gamma: float,
-    numbers: FloatArray,
-    width: int,
-    bounds: FloatArray,
+def second_roots_tile(
+    sq_norms: FloatArray, exponentials: FloatArray, gamma: float, width: int, roots: FloatArray
 ) -> None:
-    """As `bound_tile`, of the third-order form: rho_4 sqrt(P(4, 2 gamma |u|^2)) + rounding."""
-    rho, a0, a1, a2, a3 = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
-    at_zero, growth, relative, absolute = numbers[5], numbers[6], numbers[7], numbers[8]
+    """roots[r] = sqrt(P(3, 2 gamma |u|^2)), which rho of each output is multiplied with."""
     for r in range(width):
-        square, E = sq_norms[r], exponentials[r]
-        exponent = gamma * square
-        t, E2 = 2.0 * exponent, E * E
+        E = exponentials[r]
+        t, E2 = 2.0 * gamma * sq_norms[r], E * E
+        series = _S7 + t * (_S8 + t * _S9)
+        series = _S4 + t * (_S5 + t * (_S6 + t * series))
+        series = _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
+        near = t < 1.0
+        root = np.sqrt(t * series * E2 if near else 1.0 - E2 * (1.0 + t * (1.0 + 0.5 * t)))
+        roots[r] = 1.0 if E == 0.0 else (t * root if near else root)
+
+
+@helper
+def third_roots_tile(
+    sq_norms: FloatArray, exponentials: FloatArray, gamma: float, width: int, roots: FloatArray
+) -> None:
+    """roots[r] = sqrt(P(4, 2 gamma |u|^2)), which rho_4 of each output is multiplied with."""
+    for r in range(width):
+        E = exponentials[r]
+        t, E2 = 2.0 * gamma * sq_norms[r], E * E
         series = _S7 + t * (_S8 + t * (_S9 + t * _S10))
         series = _S4 + t * (_S5 + t * (_S6 + t * series))
         series = _S1 + t * (_S2 + t * (_S3 + t * series))
         near = t < 1.0
         head = 1.0 + t * (1.0 + t * (0.5 + t * _S0))
         root = np.sqrt(series * E2 if near else 1.0 - E2 * head)
-        remainder = rho * (t * t * root if near else root)
-        norm = np.sqrt(square)
+        roots[r] = 1.0 if E == 0.0 else (t * t * root if near else root)
+
+
+@helper
+def bound_output_tile(
+    sq_norms: FloatArray,
+    norms: FloatArray,
+    exponentials: FloatArray,
+    roots: FloatArray,
+    scores: FloatArray,
+    gamma: float,
+    numbers: FloatArray,
+    width: int,
+    bounds: FloatArray,
+) -> None:
+    """As `bound_tile`, where several outputs share the roots; `numbers` have a_3 after a_2."""
+    rho, a0, a1, a2, a3 = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    at_zero, growth, relative, absolute = numbers[5], numbers[6], numbers[7], numbers[8]
+    for r in range(width):
+        square, norm, E = sq_norms[r], norms[r], exponentials[r]
         amplitude = E * (a0 + a1 * norm + square * (a2 + a3 * norm))
-        grown = (at_zero + growth * exponent) * amplitude
-        far = E == 0.0
-        remainder = rho if far else remainder
-        grown = 0.0 if far else grown
-        bounds[r] = _MARGIN * (remainder + grown + relative * abs(scores[r]) + absolute)
+        grown = (at_zero + growth * (gamma * square)) * amplitude
+        grown = 0.0 if E == 0.0 else grown
+        bounds[r] = _MARGIN * (rho * roots[r] + grown + relative * abs(scores[r]) + absolute)

@@ -8,21 +8,29 @@ In: rows (m, d), C-contiguous. Out: y of each row, and |x - p|^2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numpy.typing import NDArray
 
-from kernelite.engines.jit_support import helper, instruction, wide_vectors
+from kernelite.engines.jit_support import helper, instruction
 from kernelite.engines.jit_tiles import map_and_shift, prefetch_line, shift
+from kernelite.engines.jit_vectors import (
+    LANES,
+    add_product,
+    loaded,
+    offset,
+    spread,
+    sums,
+    vector,
+)
 from kernelite.inputs import FloatArray
 
-__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
+__all__ = ["ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
 
-# With 512-bit vectors a core has 32 registers, else 16: room for GROUP * ROWS sums and operands.
-LANES = 8 if wide_vectors() else 4
+# As many registers as a core has: room for GROUP * ROWS sums and operands.
 ROWS = LANES  # taken at once
 GROUP = 3  # vectors of columns whose sums are in registers at once
 SLICE = 256  # features at a time, so that the shifted rows stay in the first cache
@@ -61,21 +69,6 @@ def lay_out(matrix: FloatArray) -> FloatArray:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def _vector(builder: Any, address: Any) -> Any:
-    return builder.inttoptr(address, ir.VectorType(ir.DoubleType(), LANES).as_pointer())
-
-
-def _sums(builder: Any, count: int) -> list[Any]:
-    """Variables for vectors of sums; the compiler keeps them in registers."""
-    vector, variable = ir.VectorType(ir.DoubleType(), LANES), cast(Any, cgutils.alloca_once)
-    return [variable(builder, vector) for _ in range(count)]
-
-
-def _add_product(builder: Any, total: Any, a: Any, b: Any) -> None:
-    product = builder.fmul(a, b, flags=("contract",))
-    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
-
-
 def _shifting(to_u: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
     """An instruction: target[i] = u of source[i] for ROWS rows, LANES entries at a time.
 
@@ -86,25 +79,25 @@ def _shifting(to_u: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]])
     def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         source, step, way, way_step, target, room, vectors = arguments
         i64 = step.type
-        totals = _sums(builder, ROWS)
-        for kept, total in zip(_loaded(builder, room, ROWS), totals, strict=True):
+        totals = sums(builder, ROWS)
+        for kept, total in zip(loaded(builder, room, ROWS), totals, strict=True):
             builder.store(kept, total)
         with cgutils.for_range(builder, vectors) as loop:
             at = builder.mul(loop.index, i64(8 * LANES))
 
             def line_of_way(number: int, at: Any = at) -> Any:
                 place = builder.add(way, builder.mul(way_step, i64(number)))
-                return builder.load(_vector(builder, builder.add(place, at)), align=8)
+                return builder.load(vector(builder, builder.add(place, at)), align=8)
 
             shifted = to_u(builder, line_of_way)
             line, out = builder.add(source, at), builder.add(target, at)
             for total in totals:
-                u = shifted(builder.load(_vector(builder, line), align=8))
-                builder.store(u, _vector(builder, out), align=8)
-                _add_product(builder, total, u, u)
+                u = shifted(builder.load(vector(builder, line), align=8))
+                builder.store(u, vector(builder, out), align=8)
+                add_product(builder, total, u, u)
                 line, out = builder.add(line, step), builder.add(out, i64(8 * SLICE))
         for i, total in enumerate(totals):
-            builder.store(builder.load(total), _vector(builder, _offset(builder, room, i)), align=8)
+            builder.store(builder.load(total), vector(builder, offset(builder, room, i)), align=8)
         return context.get_dummy_value()
 
     address, size = types.uintp, types.intp
@@ -141,26 +134,6 @@ def _map_rows(
     return _shifting(map_and_shift)
 
 
-def _offset(builder: Any, address: Any, vectors: int) -> Any:
-    return builder.add(address, address.type(8 * LANES * vectors))
-
-
-def _loaded(builder: Any, address: Any, count: int) -> list[Any]:
-    """So many vectors from memory."""
-    places = (_vector(builder, _offset(builder, address, i)) for i in range(count))
-    return [builder.load(place, align=8) for place in places]
-
-
-def _spread(builder: Any, address: Any) -> Any:
-    """The double at an address in every lane of a vector."""
-    double, i32 = ir.DoubleType(), ir.IntType(32)
-    nothing = ir.Constant(ir.VectorType(double, LANES), ir.Undefined)
-    value = builder.load(builder.inttoptr(address, double.as_pointer()), align=8)
-    first = builder.insert_element(nothing, value, i32(0))
-    lanes = ir.Constant(ir.VectorType(i32, LANES), [0] * LANES)
-    return builder.shuffle_vector(first, nothing, lanes)
-
-
 def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
     """Ask for vector j of the rows that come next, counted across rows: a little for each j."""
     i64 = step.type
@@ -186,25 +159,25 @@ def _projection(group: int) -> Callable[..., Any]:
         def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             rows, count, columns, target, step, coming, coming_step = arguments
             i64 = step.type
-            totals = [_sums(builder, group) for _ in range(ROWS)]
+            totals = [sums(builder, group) for _ in range(ROWS)]
             for i, line in enumerate(totals):
                 at = builder.add(target, builder.mul(step, i64(i)))
-                for kept, total in zip(_loaded(builder, at, group), line, strict=True):
+                for kept, total in zip(loaded(builder, at, group), line, strict=True):
                     builder.store(kept, total)
             with cgutils.for_range(builder, count) as loop:
                 at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
-                v = _loaded(builder, at, group)
+                v = loaded(builder, at, group)
                 entry = builder.add(rows, builder.mul(loop.index, i64(8)))
                 _ask_for(builder, coming, coming_step, loop.index)
                 for line in totals:
-                    spread = _spread(builder, entry)
+                    u = spread(builder, entry)
                     for total, column in zip(line, v, strict=True):
-                        _add_product(builder, total, spread, column)
+                        add_product(builder, total, u, column)
                     entry = builder.add(entry, i64(8 * SLICE))
             for i, line in enumerate(totals):
                 at = builder.add(target, builder.mul(step, i64(i)))
                 for c, total in enumerate(line):
-                    place = _vector(builder, _offset(builder, at, c))
+                    place = vector(builder, offset(builder, at, c))
                     builder.store(builder.load(total), place, align=8)
             return context.get_dummy_value()
 
@@ -224,19 +197,19 @@ def _entries_projection(group: int) -> Callable[..., Any]:
         def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             indices, entries, count, columns, target = arguments
             i64, i32 = count.type, ir.IntType(32)
-            totals = _sums(builder, group)
-            for kept, total in zip(_loaded(builder, target, group), totals, strict=True):
+            totals = sums(builder, group)
+            for kept, total in zip(loaded(builder, target, group), totals, strict=True):
                 builder.store(kept, total)
             with cgutils.for_range(builder, count) as loop:
                 place = builder.add(indices, builder.mul(loop.index, i64(4)))
                 index = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
                 far = builder.mul(builder.sext(index, i64), i64(8 * LANES * group))
-                x = _spread(builder, builder.add(entries, builder.mul(loop.index, i64(8))))
-                lines = _loaded(builder, builder.add(columns, far), group)
+                x = spread(builder, builder.add(entries, builder.mul(loop.index, i64(8))))
+                lines = loaded(builder, builder.add(columns, far), group)
                 for total, v in zip(totals, lines, strict=True):
-                    _add_product(builder, total, x, v)
+                    add_product(builder, total, x, v)
             for c, total in enumerate(totals):
-                place = _vector(builder, _offset(builder, target, c))
+                place = vector(builder, offset(builder, target, c))
                 builder.store(builder.load(total), place, align=8)
             return context.get_dummy_value()
 

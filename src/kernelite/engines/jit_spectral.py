@@ -19,17 +19,11 @@ from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated
 from kernelite.engines.jit_blocks import triangle_blocks
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate
-from kernelite.engines.jit_project import (
-    LANES,
-    ROWS,
-    SLICE,
-    group_sizes,
-    lay_out,
-    project_rows,
-)
+from kernelite.engines.jit_project import ROWS, SLICE, group_sizes, lay_out, project_rows
 from kernelite.engines.jit_spectral_tile import finish_tile, tile_of
 from kernelite.engines.jit_support import array_type, helper, kernel
 from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned
+from kernelite.engines.jit_vectors import LANES
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 

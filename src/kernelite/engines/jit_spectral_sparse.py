@@ -26,11 +26,12 @@ from kernelite.engines import jit_spectral
 from kernelite.engines.blas import Evaluated
 from kernelite.engines.jit_bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.engines.jit_dense import check_canonical
-from kernelite.engines.jit_project import LANES, project_entries
+from kernelite.engines.jit_project import project_entries
 from kernelite.engines.jit_sparse import cancelled, slack
 from kernelite.engines.jit_spectral_tile import finish_tile, tile_of
 from kernelite.engines.jit_support import array_type, helper, kernel
 from kernelite.engines.jit_tiles import CHUNK_WORK, TILE, aligned
+from kernelite.engines.jit_vectors import LANES
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 

@@ -3,15 +3,18 @@
     f3 = E (c + v.u + u'Mu + T(y, y, y)) + b,     E = exp(-gamma |u|^2),  y = u or Q'u
 
 In: rows and, where the cubic part lives on few directions, their y. Out: scores and bounds, both
-of shape (m, k). Twin: the same from `blas` and `Certificate.bound` in tiers.py.
+of shape (m, k). On the way lies the form of second order: where nearly all rows need the third,
+both tiers are one pass. Twin: the same from `blas` and `Certificate.bound` in tiers.py.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.approximation.certificate import Certificate
 from kernelite.approximation.cubic import CubicForm
@@ -19,15 +22,18 @@ from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import UNIT
 from kernelite.engines import jit
 from kernelite.engines.jit_blocks import add_triangle
-from kernelite.engines.jit_bounds import bound_cubic_tile, prepare_cubic_certificate
-from kernelite.engines.jit_cubic import CORNER_ROOM, JitCubic, add_cubic, prepare_cubic
+from kernelite.engines.jit_bounds import prepare_shared_certificate
+from kernelite.engines.jit_cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
 from kernelite.engines.jit_exp import exp_nonpositive
-from kernelite.engines.jit_support import array_type, helper, kernel
-from kernelite.engines.jit_tiles import TILE, aligned, damp_tile, load_tile, square_tile
+from kernelite.engines.jit_support import array_type, kernel
+from kernelite.engines.jit_third_tile import SHARED, keep_better, second_order, third_order
+from kernelite.engines.jit_tiles import TILE, aligned, load_tile, square_tile
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitThird", "prepare", "scores"]
+__all__ = ["JitThird", "TwoTiers", "prepare", "scores", "two_tiers"]
+
+LARGE_RANK, SMALL_TILE = 96, 16  # from there on the products of a whole tile would fill the caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +48,35 @@ class JitThird:
         The third, of rows less its point.
     basis : ndarray of shape (d, r), optional
         Q, if the third order lives on few directions.
-    certificate : ndarray of shape (k, 9)
-    tails : ndarray of shape (k, 3)
+    certificates : ndarray of shape (2, k, 9)
+        Of the form up to the second order, and up to the third.
+    tails : ndarray of shape (k, 3), or (0, 3) without a basis
         tail, slack, and what |u|^2 - |y|^2 may hide of |u|^2 (see cubic.py).
     """
 
     form: jit.JitForm
     cubic: JitCubic
     basis: FloatArray | None
-    certificate: FloatArray
+    certificates: FloatArray
     tails: FloatArray
 
     @property
     def chunk(self) -> int:
         """Rows that a thread should take at a time."""
-        return min(self.form.chunk, self.cubic.chunk)
+        return self.cubic.chunk
+
+
+class TwoTiers(NamedTuple):
+    """What rows got from two tiers at once; shapes (m, k), (m, k), (m,) and (m,).
+
+    `tier` is 0 where the second order settled a row, 1 where the third did, 2 where neither; there
+    scores and bounds are the second order's.
+    """
+
+    scores: FloatArray
+    bounds: FloatArray
+    sq_norms: FloatArray
+    tier: NDArray[np.int8]
 
 
 def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> JitThird:
@@ -65,12 +85,13 @@ def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> 
     d, r = cubic.n_features, cubic.rank
     hidden = 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT
     tails = np.column_stack([cubic.tail, cubic.slack, np.full(len(cubic.tail), hidden)])
+    certificates = [prepare_shared_certificate(certificate, degree).numbers for degree in (2, 3)]
     return JitThird(
         jit.prepare(form),
         prepare_cubic(cubic.packed, r, point),
         cubic.basis,
-        prepare_cubic_certificate(certificate).numbers,
-        np.ascontiguousarray(tails),
+        np.stack(certificates),
+        np.ascontiguousarray(tails if cubic.basis is not None else tails[:0]),
     )
 
 
@@ -83,43 +104,46 @@ def scores(third: JitThird, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     rows : ndarray of shape (m, d)
         C-contiguous float64.
     """
-    form, cubic = third.form, third.cubic
-    m = len(rows)
-    values, bounds = np.empty((m, form.n_outputs)), np.empty((m, form.n_outputs))
+    return _run(third, rows, _NO_TOLERANCE)[:2]
+
+
+def two_tiers(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
+    """Both tiers of all rows, the third order where the second is not within the tolerance.
+
+    Parameters
+    ----------
+    third : JitThird
+    rows : ndarray of shape (m, d)
+        C-contiguous float64.
+    tolerance : ndarray of shape (k,)
+        What the bound of each output must not exceed.
+    """
+    return _run(third, rows, np.ascontiguousarray(tolerance))
+
+
+_NO_TOLERANCE = np.empty(0)
+
+
+def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
+    form, cubic, m = third.form, third.cubic, len(rows)
+    room = np.empty((m, form.n_outputs)), np.empty((m, form.n_outputs))
+    found = TwoTiers(*room, np.empty(m), np.empty(m, dtype=np.int8))
     Y = rows
     if third.basis is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             Y = (rows - form.point) @ third.basis
-    fixed = form.point, form.blocks, form.outputs, form.gamma, cubic.point, cubic.blocks
-    bounding = third.certificate, third.tails
+    fixed = form.point, form.blocks, form.outputs, form.gamma, cubic.point, cubic.weights
+    bounding = third.certificates, third.tails, tolerance
 
     def part(block: slice) -> None:
-        _third_kernel(rows[block], Y[block], *fixed, *bounding, values[block], bounds[block])
+        to = found.scores[block], found.bounds[block], found.sq_norms[block]
+        _third_kernel(rows[block], Y[block], *fixed, *bounding, *to, found.tier[block])
 
     if m <= third.chunk:
         part(slice(None))
     else:
         for_each_chunk(part, m, third.chunk)
-    return values, bounds
-
-
-@helper
-def _add_tail(
-    squares: FloatArray,
-    kept: FloatArray,
-    exponentials: FloatArray,
-    tails: FloatArray,
-    width: int,
-    bound: FloatArray,
-) -> None:
-    """bound[r] += E (|u|^2 + |u| |y| + |y|^2) (tail |v| + slack |u|)."""
-    tail, slack, hidden = tails[0], tails[1], tails[2]
-    for r in range(width):
-        square, E = squares[r], exponentials[r]
-        norm, inside = np.sqrt(square), np.sqrt(kept[r])
-        rest = np.sqrt(max(square - kept[r], 0.0) + hidden * square)
-        reach = (square + norm * inside + kept[r]) * (E * (1.0 + 1e-9))
-        bound[r] += 0.0 if E == 0.0 else reach * (rest * tail + norm * slack)
+    return found
 
 
 @kernel(
@@ -130,11 +154,14 @@ def _add_tail(
     array_type(2),
     "float64",
     array_type(1),
+    array_type(2),
     array_type(3),
     array_type(2),
-    array_type(2),
+    array_type(1),
     array_type(2, writable=True),
     array_type(2, writable=True),
+    array_type(1, writable=True),
+    array_type(1, "int8", writable=True),
 )
 def _third_kernel(
     rows: FloatArray,
@@ -144,37 +171,58 @@ def _third_kernel(
     outputs: FloatArray,
     gamma: float,
     cubic_point: FloatArray,
-    cubic_blocks: FloatArray,
-    certificate: FloatArray,
+    weights: FloatArray,
+    certificates: FloatArray,
     tails: FloatArray,
+    tolerance: FloatArray,
     values: FloatArray,
     bounds: FloatArray,
-) -> None:
+    sq_norms: FloatArray,
+    tier: NDArray[np.int8],
+) -> Any:
     m, d = rows.shape
-    rank = Y.shape[1]
-    features, tall = (d + 3) // 4 * 4, (rank + 3) // 4 * 4 + CORNER_ROOM
-    room = aligned((features + tall + 6) * TILE).reshape(features + tall + 6, TILE)
-    room[:] = 0.0
-    tile, y, rest = room[:features], room[features : features + tall], features + tall
-    squares, kept, exponentials = room[rest], room[rest + 1], room[rest + 2]
-    g, q, bound = room[rest + 3], room[rest + 4], room[rest + 5]
-    no_linear = np.zeros(tall)
-    for start in range(0, m, TILE):
-        count = min(TILE, m - start)
-        width = (count + 7) // 8 * 8
+    k, rank = outputs.shape[0], Y.shape[1]
+    features, tall, lines = (d + 3) // 4 * 4, (rank + 3) // 4 * 4, product_lines(rank)
+    span = TILE if rank <= LARGE_RANK else SMALL_TILE
+    height = features + tall + lines + SUMS + 3 * k + SHARED
+    room = aligned(height * span).reshape(height, span)
+    room[: features + tall] = 0.0
+    tile, rest = room[:features], features
+    y, rest = room[rest : rest + tall], rest + tall
+    products, rest = room[rest : rest + lines], rest + lines
+    sums, rest = room[rest : rest + SUMS], rest + SUMS
+    totals, first, second = room[rest:][:k], room[rest + k :][:k], room[rest + 2 * k :][:k]
+    shared = room[rest + 3 * k :]
+    for start in range(0, m, span):
+        count = min(span, m - start)
+        width, stop = (count + 7) // 8 * 8, start + count
         load_tile(rows, start, count, point, tile)
-        load_tile(Y, start, count, cubic_point, y)
-        square_tile(tile, width, squares)
-        square_tile(y[: tall - CORNER_ROOM], width, kept)
+        square_tile(tile, width, shared[0])
         for r in range(width):
-            exponentials[r] = exp_nonpositive(-gamma * squares[r])
-        for j in range(outputs.shape[0]):
-            g[:width] = outputs[j, 0]
-            add_triangle(tile, width, blocks[j], outputs[j, 2:], g)
-            add_cubic(y, rank, width, cubic_blocks[j], no_linear, q, g)
-            damp_tile(exponentials, width, outputs[j, 1], g)
-            bound_cubic_tile(squares, exponentials, g, gamma, certificate[j], width, bound)
-            _add_tail(squares, kept, exponentials, tails[j], width, bound)
-            for r in range(count):
-                values[start + r, j] = g[r]
-                bounds[start + r, j] = bound[r]
+            shared[1, r] = np.sqrt(shared[0, r])
+            shared[2, r] = exp_nonpositive(-gamma * shared[0, r])
+        for j in range(k):
+            totals[j, :width] = outputs[j, 0]
+            add_triangle(tile, width, blocks[j], outputs[j, 2:], totals[j])
+        shared[6, :count] = 1.0
+        here, limits = values[start:stop], bounds[start:stop]
+        if len(tolerance) > 0:
+            shared[6, :count] = 0.0
+            certificate = certificates[0]
+            second_order(
+                *(totals, shared, outputs, gamma, certificate, tolerance, count),
+                *(first, here, limits),
+            )
+        for r in range(count):
+            sq_norms[start + r] = shared[0, r]
+            tier[start + r] = 0 if shared[6, r] == 0.0 else 2
+        if shared[6, :count].sum() > 0.0:
+            load_tile(Y, start, count, cubic_point, y)
+            square_tile(y, width, shared[4])
+            add_cubic(y, rank, width, weights, products, sums, totals)
+            certificate = certificates[1]
+            third_order(totals, shared, outputs, gamma, certificate, tails, width, second)
+            keep_better(
+                *(totals, second, first, shared, tolerance, count),
+                *(here, limits, tier[start:stop]),
+            )

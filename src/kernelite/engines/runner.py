@@ -39,8 +39,8 @@ __all__ = ["Finish", "Runner"]
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
-EXACT_ELEMENTS, EXACT_ROWS = 1 << 17, 512
-MOST_ROWS = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
+EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
+MOST_SCORES = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
@@ -95,7 +95,7 @@ class Runner:
         stats, stop, as_they_are = Stats(), 0, False
         # Set once, not in each block: the exact engine's own threads call BLAS.
         alone = self.tiers is None and self.exact is not None
-        with one_thread_each(rows.shape[0], EXACT_ROWS) if alone else nullcontext():
+        with one_thread_each(rows.shape[0], FEWEST_ROWS) if alone else nullcontext():
             while out is None or stop < rows.shape[0]:
                 block = self._block(rows, stop, straight=as_they_are)
                 into = out[block] if out is not None and as_they_are else None
@@ -185,12 +185,13 @@ class Runner:
         """The block that starts there; `straight`: the exact engine's scores need no room."""
         # Of scores and bounds there are several copies at a time.
         width = max(rows.shape[1], 4 * self.n_outputs, 1)
-        count = max(64, BLOCK_ELEMENTS // width)
+        most = max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1))
+        count = min(most, max(64, BLOCK_ELEMENTS // width))
         if self.tiers is None and self.exact is not None:
-            count = max(EXACT_ROWS, EXACT_ELEMENTS // width)
+            count = min(most, max(FEWEST_ROWS, EXACT_ELEMENTS // width))
             if straight:
-                count = BLOCK_ELEMENTS // max(rows.shape[1], 1)
-        return slice(start, min(start + min(MOST_ROWS, count), rows.shape[0]))
+                count = min(MOST_SCORES, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
+        return slice(start, min(start + count, rows.shape[0]))
 
     @property
     def n_outputs(self) -> int:

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.engines.blas import Evaluated, cubic_values
+from kernelite.approximation.cells import Approximation
+from kernelite.engines.blas import Evaluated
+from kernelite.engines.cell import CellEngine
 from kernelite.engines.exact import ExactEngine, as_dense
-from kernelite.engines.forms import FormEngine, form_bounds
-from kernelite.engines.jit_support import jit_available
 from kernelite.engines.mapped import MappedRows
+from kernelite.heads.criteria import Within
 from kernelite.inputs import FloatArray, Rows, dense_block, is_sparse
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "Tiers", "evaluate"]
 
 FORM, CUBIC, EXACT = 0, 1, 2
+PROBED = 128  # rows that show whether the first tier leaves nearly all rows open
+MOSTLY = 0.6  # the share of open rows from which both tiers in one pass are cheaper
 Criterion = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 
@@ -63,63 +63,6 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class CellEngine:
-    """A cell's first tier, and its second: the full form, or all up to the third order fused."""
-
-    cell: Cell
-    first: FormEngine
-    full: FormEngine | None
-    third: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None
-
-    @classmethod
-    def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
-        """Lay out the forms of one cell."""
-        full = third = None
-        if cell.full is not None:
-            full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
-        if fused and isinstance(cell.cubic, CubicForm) and jit_available():
-            third = _third_engine(cell)
-        return cls(cell, FormEngine.prepare(cell, fused=fused), full, third)
-
-    def second(
-        self, rows: FloatArray, evaluated: Evaluated | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Scores and bounds of the second tier, as far as the cell has it.
-
-        The untruncated form; with it the third order, evaluated or bounded along each row's
-        direction. `evaluated` is what the first tier found.
-        """
-        if self.third is not None:
-            return self.third(rows)
-        cell, form = self.cell, self.cell.form
-        certificate, cubic = cell.certificate, cell.cubic
-        assert certificate is not None
-        if self.full is not None:
-            evaluated, bounds = self.full.run(rows, bounded=cubic is None)
-            form = self.full.form
-            if bounds is not None:
-                return evaluated.scores, bounds
-        elif evaluated is None:
-            evaluated, _ = self.first.run(rows, bounded=False)
-        assert cubic is not None
-        with np.errstate(over="ignore", under="ignore"):
-            U = rows - form.point
-            damping = np.exp(-form.gamma * evaluated.sq_norms)
-        if not isinstance(cubic, CubicForm):
-            bounds = form_bounds(form, certificate, evaluated, degree=3)
-            return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
-        with np.errstate(over="ignore", invalid="ignore"):
-            Y = U if cubic.basis is None else U @ cubic.basis
-            third = cubic_values(cubic.packed, Y)
-            third *= damping[:, None]
-            norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
-        third[damping == 0.0] = 0.0
-        evaluated = evaluated._replace(scores=evaluated.scores + third)
-        bounds = form_bounds(form, certificate, evaluated, degree=3)
-        return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)
-
-
-@dataclass(frozen=True, eq=False)
 class Tiers:
     """An approximation made ready to run."""
 
@@ -135,17 +78,6 @@ class Tiers:
     def takes_sparse(self, rows: csr_array) -> bool:
         """Whether the first tier evaluates these sparse rows as they are."""
         return len(self.engines) == 1 and self.engines[0].first.takes_sparse(rows)
-
-
-def _third_engine(cell: Cell) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None:
-    form = cell.form if cell.full is None else cell.full
-    if not isinstance(form, QuadraticForm) or cell.certificate is None:
-        return None
-    assert isinstance(cell.cubic, CubicForm)
-    from kernelite.engines import jit_third
-
-    prepared = jit_third.prepare(form, cell.cubic, cell.certificate)
-    return lambda rows: jit_third.scores(prepared, rows)
 
 
 def evaluate(
@@ -211,6 +143,8 @@ def _evaluate_cell(
     engine: CellEngine, rows: Rows | MappedRows, settled: Criterion | None
 ) -> Outcome:
     cell = engine.cell
+    if isinstance(settled, Within) and _mostly_open(engine, rows, settled):
+        return _evaluate_both(engine, rows, settled)
     certified = cell.certificate is not None
     if isinstance(rows, MappedRows):
         evaluated, bounds = rows.run(engine.first, bounded=certified)
@@ -230,6 +164,32 @@ def _evaluate_cell(
     return Outcome(scores, bounds, tier, valid, finite, seconds)
 
 
+def _mostly_open(engine: CellEngine, rows: Rows | MappedRows, settled: Criterion) -> bool:
+    """Whether some of the rows say that the first tier alone is mostly in vain."""
+    whole = engine.third is not None and engine.full is None  # it has the first tier on its way
+    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
+        return False
+    few = dense_block(rows, np.arange(0, rows.shape[0], rows.shape[0] // PROBED))
+    evaluated, bounds = engine.first.run(few, bounded=True)
+    assert bounds is not None
+    return float(settled(evaluated.scores, bounds).mean()) < 1.0 - MOSTLY
+
+
+def _evaluate_both(engine: CellEngine, rows: Rows | MappedRows, settled: Within) -> Outcome:
+    """Both tiers in one pass."""
+    from kernelite.engines import jit_third
+
+    assert engine.third is not None
+    started = perf_counter()
+    form = engine.cell.form
+    limits = np.broadcast_to(settled.tolerance, form.n_outputs)
+    found = jit_third.two_tiers(engine.third, dense_block(rows, slice(None)), limits)
+    finite = bool(np.isfinite(found.sq_norms.sum()))
+    seconds = np.array([0.0, perf_counter() - started, 0.0])
+    valid = form.valid(found.sq_norms)
+    return Outcome(found.scores, found.bounds, found.tier, valid, finite, seconds)
+
+
 def _try_second_tier(
     engine: CellEngine,
     rows: Rows | MappedRows,
@@ -242,9 +202,12 @@ def _try_second_tier(
     still = np.flatnonzero(tier == EXACT)
     if not len(still):
         return
+    part = None
     if is_sparse(rows):
         # The folded shift cost |u|^2 some digits; the second tier's bounds want it whole.
-        dense, part = dense_block(rows, still), None
+        dense = dense_block(rows, still)
+    elif engine.third is not None:
+        dense = rows[still]  # it takes nothing over from the first tier
     else:
         dense = rows[still]
         kept = None if evaluated.kept is None else evaluated.kept[still]

@@ -1,0 +1,93 @@
+"""One cell's engines: its form with the O(1) bound, then what open rows get.
+
+In: dense rows. Out: scores and bounds of the first tier, or of the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelite.approximation.cells import Cell
+from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.quadratic import QuadraticForm
+from kernelite.engines.blas import Evaluated, cubic_values
+from kernelite.engines.forms import FormEngine, form_bounds
+from kernelite.engines.jit_support import jit_available
+from kernelite.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from kernelite.engines.jit_third import JitThird
+
+__all__ = ["CellEngine"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellEngine:
+    """A cell's first tier, and its second: the full form, or all up to the third order fused."""
+
+    cell: Cell
+    first: FormEngine
+    full: FormEngine | None
+    third: JitThird | None
+
+    @classmethod
+    def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
+        """Lay out the forms of one cell."""
+        full = third = None
+        if cell.full is not None:
+            full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
+        if fused and isinstance(cell.cubic, CubicForm) and jit_available():
+            third = _third_engine(cell)
+        return cls(cell, FormEngine.prepare(cell, fused=fused), full, third)
+
+    def second(
+        self, rows: FloatArray, evaluated: Evaluated | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds of the second tier, as far as the cell has it.
+
+        The untruncated form; with it the third order, evaluated or bounded along each row's
+        direction. `evaluated` is what the first tier found.
+        """
+        if self.third is not None:
+            from kernelite.engines import jit_third
+
+            return jit_third.scores(self.third, rows)
+        cell, form = self.cell, self.cell.form
+        certificate, cubic = cell.certificate, cell.cubic
+        assert certificate is not None
+        if self.full is not None:
+            evaluated, bounds = self.full.run(rows, bounded=cubic is None)
+            form = self.full.form
+            if bounds is not None:
+                return evaluated.scores, bounds
+        elif evaluated is None:
+            evaluated, _ = self.first.run(rows, bounded=False)
+        assert cubic is not None
+        with np.errstate(over="ignore", under="ignore"):
+            U = rows - form.point
+            damping = np.exp(-form.gamma * evaluated.sq_norms)
+        if not isinstance(cubic, CubicForm):
+            bounds = form_bounds(form, certificate, evaluated, degree=3)
+            return evaluated.scores, bounds + cubic.bound(U, evaluated.sq_norms, damping)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = U if cubic.basis is None else U @ cubic.basis
+            third = cubic_values(cubic.packed, Y)
+            third *= damping[:, None]
+            norms, kept = np.sqrt(evaluated.sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
+        third[damping == 0.0] = 0.0
+        evaluated = evaluated._replace(scores=evaluated.scores + third)
+        bounds = form_bounds(form, certificate, evaluated, degree=3)
+        return evaluated.scores, bounds + cubic.tail_bound(norms, kept, damping)
+
+
+def _third_engine(cell: Cell) -> JitThird | None:
+    form = cell.form if cell.full is None else cell.full
+    if not isinstance(form, QuadraticForm) or cell.certificate is None:
+        return None
+    assert isinstance(cell.cubic, CubicForm)
+    from kernelite.engines import jit_third
+
+    return jit_third.prepare(form, cell.cubic, cell.certificate)
