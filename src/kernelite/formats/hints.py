@@ -59,6 +59,9 @@ def conforms(value: object, hint: Any) -> bool:
     if isinstance(value, np.generic):
         value = value.item()
     origin, args = get_origin(hint), get_args(hint)
+    # From NumPy 2.5 on, NDArray is a `type` statement, whose own meaning has to be asked for.
+    if (meaning := getattr(origin or hint, "__value__", None)) is not None:
+        return conforms(value, meaning[args] if args else meaning)
     if hint is Any:
         return True
     if hint is None or hint is types.NoneType:
