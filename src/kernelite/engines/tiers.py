@@ -25,7 +25,7 @@ from kernelite.inputs import FloatArray, Rows, dense_block, is_sparse
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["CUBIC", "EXACT", "FORM", "Criterion", "Outcome", "Tiers", "evaluate"]
+__all__ = ["CUBIC", "EXACT", "FORM", "MOSTLY", "Criterion", "Outcome", "Tiers", "evaluate"]
 
 FORM, CUBIC, EXACT = 0, 1, 2
 PROBED = 128  # rows that show whether the first tier leaves nearly all rows open

@@ -10,6 +10,7 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm, packed_size
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
+from kernelite.engines.tiers import MOSTLY
 from kernelite.expansion import KernelExpansion
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "form_cost",
     "local_cost",
     "open_row_cost",
+    "runs_at_once",
     "second_cost",
     "tiers_cost",
 ]
@@ -27,6 +29,8 @@ __all__ = [
 PRODUCT = 1 / 45  # a multiply-add inside a matrix product
 ENTRY = 0.55  # a multiply-add of two entries of sparse vectors
 LOOP = 1 / 30  # a multiply-add inside a fused kernel
+WEIGHED = 1 / 50  # one whose sum stays in a register: the third order's
+MADE = 1 / 17  # a product of two features that the third order of all outputs shares
 LOAD = 1 / 10  # an entry of a row: read, shifted, transposed, squared
 EXPONENTIAL = 0.5  # one kernel value: exponential and weighted sum
 ROW = 6.0  # a row's exponential, its scores written and turned into an answer
@@ -59,12 +63,12 @@ def form_cost(form: QuadraticForm | SpectralForm) -> float:
     return ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
 
 
-def second_cost(cell: Cell) -> float:
-    """A row of the second tier."""
+def second_cost(cell: Cell, *, at_once: bool = False) -> float:
+    """A row of the second tier; `at_once`: in one pass with the first."""
     if not cell.has_second_tier:
         return 0.0
     d, k, cubic = cell.form.n_features, cell.form.n_outputs, cell.cubic
-    cost = open_row_cost(cell.full, k)
+    cost = open_row_cost(cell.full, k, at_once=at_once)
     if isinstance(cubic, CubicForm):
         cost += cubic_cost(d, k, cubic.rank)
     elif cubic is not None:
@@ -72,15 +76,21 @@ def second_cost(cell: Cell) -> float:
     return cost
 
 
-def open_row_cost(full: QuadraticForm | None, k: int) -> float:
+def open_row_cost(full: QuadraticForm | None, k: int, *, at_once: bool = False) -> float:
     """What an open row costs in a second tier besides the third order."""
-    return GATHER + CERTIFY * k + (0.0 if full is None else form_cost(full))
+    form = 0.0 if full is None else form_cost(full)
+    return (0.0 if at_once else GATHER) + CERTIFY * k + form
+
+
+def runs_at_once(full: QuadraticForm | None, share: float) -> bool:
+    """Whether values get the third order in one pass with the first tier, as tiers.py does it."""
+    return full is None and share > MOSTLY
 
 
 def cubic_cost(d: int, k: int, rank: int) -> float:
     """A row of the third order, in full where the rank is d."""
     project = d * rank * PRODUCT if rank < d else 0.0
-    return project + k * packed_size(rank) * LOOP
+    return project + rank * (rank + 1) / 2 * MADE + k * packed_size(rank) * WEIGHED
 
 
 def directional_cost(d: int, k: int, rank: int) -> float:
@@ -99,8 +109,13 @@ def tiers_cost(
     expansion: KernelExpansion,
     after_first: float,
     after_second: float,
+    *,
+    values: bool = False,
 ) -> float:
-    """A row on average, given the shares left open by the first and by the second tier."""
+    """A row on average, given the shares left open by the first and by the second tier.
+
+    `values`: what settles a row are tolerances of its outputs, nothing else.
+    """
     cell = approximation.cells[0]
     d, k = cell.form.n_features, cell.form.n_outputs
     count = len(approximation.cells)
@@ -109,5 +124,7 @@ def tiers_cost(
         cost += count * d * PRODUCT + GATHER
     if cell.certificate is not None:
         cost += CERTIFY * k
-    cost += after_first * second_cost(cell)
+    third = isinstance(cell.cubic, CubicForm)
+    at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
+    cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
     return cost + after_second * (exact_cost(expansion) + GATHER)

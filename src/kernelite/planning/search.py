@@ -19,9 +19,15 @@ from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
-from kernelite.heads.criteria import Settles
+from kernelite.heads.criteria import Settles, Within
 from kernelite.inputs import FloatArray
-from kernelite.planning.costs import cells_cost, exact_cost, open_row_cost, tiers_cost
+from kernelite.planning.costs import (
+    cells_cost,
+    exact_cost,
+    open_row_cost,
+    runs_at_once,
+    tiers_cost,
+)
 from kernelite.planning.hope import Hope
 from kernelite.planning.option import Option, cubic_name, form_name
 from kernelite.planning.third_order import (
@@ -66,6 +72,7 @@ class Search:
     ) -> None:
         self.expansion, self.sample, self.settles = expansion, sample, settles
         self.max_bytes, self.mapped = max_bytes, mapped
+        self.values = isinstance(settles, Within)
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
@@ -136,7 +143,9 @@ class Search:
         after_second = after_first
         if cells[0].has_second_tier:
             after_second *= (left + 0.5) / (rows - counts[FORM] + 1.0)
-        cost = tiers_cost(approximation, self.expansion, after_first, after_second)
+        cost = tiers_cost(
+            approximation, self.expansion, after_first, after_second, values=self.values
+        )
         option = Option(name, approximation, cost, left / max(rows, 1))
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
@@ -189,7 +198,9 @@ class Search:
         expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
         full = None if first.approximation.form is form else form
         alone = tiers_cost(first.approximation, expansion, share, 0.0)
-        return alone + share * (open_row_cost(full, expansion.n_outputs) + cost) < self._least
+        at_once = self.values and runs_at_once(full, share)
+        open_row = open_row_cost(full, expansion.n_outputs, at_once=at_once) + cost
+        return alone + share * open_row < self._least
 
     def _fourth_order_helps(self, whole: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
