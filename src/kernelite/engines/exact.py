@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from kernelite.engines.exact_dense import DenseExact
+from kernelite.engines.exact_single import SingleExact
 from kernelite.engines.exact_sparse import SparseExact
 from kernelite.engines.jit_support import jit_available
 from kernelite.expansion import KernelExpansion
+from kernelite.heads.criteria import Proven, Settles
 from kernelite.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["ExactEngine", "as_dense"]
@@ -60,11 +62,27 @@ class ExactEngine:
         """For sparse rows, where they had better stay so."""
         return SparseExact.prepare(self.expansion, mapped=self.mapped)
 
+    @cached_property
+    def single(self) -> SingleExact | None:
+        """For dense rows whose labels are all that is asked for."""
+        return SingleExact.prepare(self.dense)
+
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
         way, rows = self._way(rows)
         scores, squares = self._scores(way, rows)
         return scores, way.rounding.bounds(squares, way.length(rows))
+
+    def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
+        """As `run`; where labels are all that is asked for, scores may be only as good as that."""
+        way, rows = self._way(rows)
+        if not isinstance(settles, Proven) or isinstance(way, SparseExact) or self.single is None:
+            return self.run(rows)
+        scores, bounds = self.single.run(rows)
+        still = np.flatnonzero(~settles(scores, bounds))
+        if len(still):
+            scores[still], bounds[still] = self.run(rows[still])
+        return scores, bounds
 
     def run_within(
         self, rows: Rows, tolerance: FloatArray, out: FloatArray | None = None

@@ -19,7 +19,7 @@ from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_co
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
 
-__all__ = ["DenseExact", "add_kernel_sums"]
+__all__ = ["CENTERS", "DenseExact", "add_kernel_sums"]
 
 ROWS, CENTERS = 256, 512  # a tile of kernel values: a megabyte, near a core
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
@@ -59,12 +59,13 @@ class DenseExact:
         largest = float(exponents.max(initial=0.0))
         rounding = ExactRounding(expansion, norms, largest, d, CENTERS, mapped)
         if polynomial or rounding.by_differences:
-            point, shifted, factors = np.zeros(d), centers, np.empty((0, 2))
+            point, factors = np.zeros(d), np.empty((0, 2))
         else:
+            centers = np.empty((0, d))  # the factors hold them
             # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
             scaled = 2.0 * gamma * shifted[:, varying]
             factors = np.column_stack([scaled, -exponents, -np.ones(n)])
-        return cls(expansion, rounding, point, shifted, varying, factors)
+        return cls(expansion, rounding, point, centers, varying, factors)
 
     def scores(
         self, rows: FloatArray, out: FloatArray | None = None
@@ -79,7 +80,7 @@ class DenseExact:
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
                 sums = scores[block]
-                if self.rounding.polynomial or not len(self.centers):
+                if self.rounding.polynomial or not self.expansion.n_centers:
                     sums[:] = 0.0
                 if self.rounding.polynomial:
                     self._add_powers(U, sums)
@@ -91,7 +92,7 @@ class DenseExact:
                     sums += self.expansion.intercept
 
         # Few rows are shared out evenly; many go in tiles that fit a core's cache.
-        chunk = max(1, min(self._tall, -(-m // thread_count())))
+        chunk = max(1, min(self.tall, -(-m // thread_count())))
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         return scores, squares
@@ -107,9 +108,9 @@ class DenseExact:
             return np.asarray(np.einsum("ij,ij->i", U, U))
 
     @cached_property
-    def _tall(self) -> int:
+    def tall(self) -> int:
         """Rows of a tile: more where centers are few, so that calls do not dominate."""
-        (n, d), k = self.centers.shape, self.expansion.n_outputs
+        (n, d), k = self.expansion.centers.shape, self.expansion.n_outputs
         filled = ROWS * CENTERS // max(n, d, k, 1)
         return max(ROWS * TALL if k >= MANY_OUTPUTS else ROWS, min(filled, ROWS * CENTERS // 16))
 
@@ -123,7 +124,7 @@ class DenseExact:
 
     def _add_sums(self, U: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i K_i of a few rows, lifted or not, centers in tiles: shape (m, k)."""
-        for centers in row_blocks(len(self.centers), CENTERS):
+        for centers in row_blocks(self.expansion.n_centers, CENTERS):
             if self.rounding.by_differences:
                 tile = self._differences(U, centers)
             else:
@@ -143,7 +144,7 @@ class DenseExact:
     def _add_powers(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i (gamma x_i.z + coef0)^2, centers in tiles: shape (m, k)."""
         expansion = self.expansion
-        for centers in row_blocks(len(self.centers), CENTERS):
+        for centers in row_blocks(self.expansion.n_centers, CENTERS):
             tile = expansion.gamma * (rows @ self.centers[centers].T)
             tile += expansion.coef0
             sums += np.square(tile, out=tile) @ expansion.coefficients[centers]

@@ -242,14 +242,14 @@ class Runner:
         if isinstance(settles, Within) and self.local is None and self.tail is None:
             scores, undecidable = self.exact.run_within(rows, settles.tolerance, into)
         elif self.local is None or settles is None or settles is never:
-            scores, bounds = self.exact.run(rows)
+            scores, bounds = self.exact.run_for(rows, settles)
         else:
             scores, bounds = self.local.run(rows)
             tier[settles(scores, bounds)] = FORM
             seconds[FORM] = perf_counter() - started
             still = np.flatnonzero(tier == EXACT)
             if len(still):
-                scores[still], bounds[still] = self.exact.run(rows[still])
+                scores[still], bounds[still] = self.exact.run_for(rows[still], settles)
         seconds[EXACT] = perf_counter() - started - seconds[FORM]
         valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)

@@ -18,6 +18,7 @@ from kernelite.inputs import FloatArray
 
 __all__ = [
     "PROBABILITY_TOLERANCE",
+    "Proven",
     "Settles",
     "Within",
     "by_margin",
@@ -37,7 +38,7 @@ Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `predict`: the label is proven; values are within the tolerance."""
     if head.kind in ("classifier", "outlier"):
-        return head.decided
+        return Proven(head.decided)
     if tolerance is None:
         return never
     if hasattr(head, "value_range"):
@@ -85,6 +86,23 @@ def probability_settles(head: Head, tolerance: float) -> Settles:
         # A step function of the score: settled when no mark lies within the bound.
         return head.probability_decided
     return never
+
+
+@dataclass(frozen=True, eq=False)
+class Proven:
+    """The label is proven, and it is all that is asked for: scores need be no better than that.
+
+    Parameters
+    ----------
+    decided : callable
+        The head's own test.
+    """
+
+    decided: Settles
+
+    def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
+        """Which rows are settled."""
+        return self.decided(scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)
