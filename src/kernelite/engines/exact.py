@@ -79,7 +79,7 @@ class ExactEngine:
         if not isinstance(settles, Proven) or isinstance(way, SparseExact) or self.single is None:
             return self.run(rows)
         scores, bounds = self.single.run(rows)
-        still = np.flatnonzero(~settles(scores, bounds))
+        still = np.flatnonzero(~settles.decided(scores, bounds))
         if len(still):
             scores[still], bounds[still] = self.run(rows[still])
         return scores, bounds

@@ -26,6 +26,7 @@ __all__ = [
     "decision_settles",
     "label_settles",
     "never",
+    "predict_settles",
     "probability_settles",
     "transform_settles",
 ]
@@ -35,10 +36,16 @@ PROBABILITY_TOLERANCE = 1e-3
 Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 
+def predict_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+    """For `predict`, which answers labels and no scores, or values within the tolerance."""
+    settles = label_settles(head, tolerance)
+    return Proven(settles) if head.kind in ("classifier", "outlier") else settles
+
+
 def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
-    """For `predict`: the label is proven; values are within the tolerance."""
+    """For scores: their label is proven, or values are within the tolerance."""
     if head.kind in ("classifier", "outlier"):
-        return Proven(head.decided)
+        return head.decided
     if tolerance is None:
         return never
     if hasattr(head, "value_range"):
@@ -96,13 +103,16 @@ class Proven:
     ----------
     decided : callable
         The head's own test.
+    before : callable, optional
+        What settles rows before the exact engine, where that is not the proof.
     """
 
     decided: Settles
+    before: Settles | None = None
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
         """Which rows are settled."""
-        return self.decided(scores, bounds)
+        return (self.before or self.decided)(scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)

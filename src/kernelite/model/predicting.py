@@ -20,6 +20,7 @@ from kernelite.heads.criteria import (
     PROBABILITY_TOLERANCE,
     decision_settles,
     label_settles,
+    predict_settles,
     probability_settles,
 )
 from kernelite.inputs import FloatArray
@@ -107,7 +108,7 @@ class Predicting(ModelFields):
             answers = latent_labels(self, X)
             stats = Stats(rows=len(answers), exact=len(answers))
         else:
-            settles = label_settles(self.head, self.tolerance)
+            settles = predict_settles(self.head, self.tolerance)
             answers, stats = answer(self, X, self.head.predict, settles, on_invalid, beyond)
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
