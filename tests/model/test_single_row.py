@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -11,6 +13,7 @@ from sklearn.svm import SVC, SVR
 import kernelite as kl
 from kernelite.errors import InputError
 from kernelite.model.validity import OutsideValidityWarning
+from tests.models import MODELS, fitted
 
 
 @pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
@@ -95,3 +98,31 @@ def test_one_row_is_counted_where_it_was_settled() -> None:
         assert sum(getattr(stats, tier) for stats in alone) == getattr(whole, tier)
     assert whole.form > 0
     assert whole.cubic > 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_machine_answers_one_row_as_a_batch(name: str) -> None:
+    model, rows = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fast = kl.compile(model, rows)
+        for method in ("predict", "decision_function", "predict_proba", "score_samples"):
+            if method not in fast.offers:
+                continue
+            batch = np.asarray(getattr(fast, method)(rows))
+            alone = [np.asarray(getattr(fast, method)(rows[i : i + 1])) for i in range(8)]
+            whole = np.concatenate(alone, axis=1 if batch.ndim == 3 else 0)
+            expected = batch[:, :8] if batch.ndim == 3 else batch[:8]
+            assert whole.dtype == expected.dtype
+            if batch.dtype.kind == "f":
+                limit = 2e-3 if fast.tolerance is None else 2.0 * _largest_tolerance(fast)
+                np.testing.assert_allclose(whole, expected, rtol=1e-2, atol=limit)
+            else:
+                np.testing.assert_array_equal(whole, expected)
+
+
+def _largest_tolerance(fast: kl.CompiledModel) -> float:
+    """In the units of the answers: a head may scale scores back to those of the target."""
+    assert fast.tolerance is not None
+    scale = getattr(fast.head, "scale", None)
+    return float(fast.tolerance.max() * (1.0 if scale is None else np.max(scale)))
