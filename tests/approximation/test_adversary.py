@@ -16,7 +16,7 @@ from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.engines.exact import ExactEngine
 from kernelite.expansion import KernelExpansion
-from tests.approximation.test_bounds import first_tier, second_tier
+from tests.approximation.test_bounds import first_tier, second_tier, with_product
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY
 
@@ -36,6 +36,9 @@ def candidates(expansion: KernelExpansion, point: np.ndarray) -> dict[str, Calla
         "form": lambda rows: first_tier(Cell(form, certificate), rows, fused=False),
         "truncated": lambda rows: first_tier(cut, rows, fused=False),
         "cubic": lambda rows: second_tier(Cell(form, certificate, cubic=whole), rows, fused=False),
+        "product": lambda rows: with_product(
+            Cell(form, certificate, cubic=whole), rows, fused=False
+        ),
         "cubic, one direction": lambda rows: second_tier(
             Cell(form, certificate, cubic=some), rows, fused=False
         ),

@@ -18,7 +18,7 @@ from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.approximation.widen import widen, widen_expansion
-from kernelite.engines import tiers
+from kernelite.engines import jit_third, tiers
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.local import LocalEngine
@@ -48,6 +48,17 @@ def second_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarra
     engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
     evaluated, _ = engine.first.run(rows, bounded=True)
     scores, bounds = engine.second(rows, evaluated)
+    return scores, _known(bounds)
+
+
+def with_product(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and bounds with a product for the third order, for all rows."""
+    engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
+    assert engine.paired is not None
+    if engine.paired.fused is not None:
+        scores, bounds = jit_third.scores(engine.paired.fused, rows)
+    else:
+        scores, bounds = engine.paired.run(rows, engine.first.run(rows, bounded=False)[0])
     return scores, _known(bounds)
 
 
@@ -96,6 +107,8 @@ def every_answer(case: Case) -> Iterator[Scored]:
             how = f"{name}, {'fused' if fused else 'blas'}"
             run = second_tier if has_second else first_tier
             yield how, *run(cell, rows, fused=fused)
+            if name == f"cubic {case.expansion.n_features}":
+                yield f"product, {how}", *with_product(cell, rows, fused=fused)
 
 
 def assert_bounded(expansion: KernelExpansion, rows: np.ndarray, answers: Iterator[Scored]) -> None:

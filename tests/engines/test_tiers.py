@@ -14,6 +14,7 @@ from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.engines import jit_third
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.mapped import MappedRows
+from kernelite.engines.paired import PairedEngine
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Within
@@ -137,3 +138,42 @@ def test_both_tiers_run_at_once_where_the_first_leaves_nearly_all_open(
     np.testing.assert_allclose(out.bounds, twin.bounds, rtol=1e-5)
     assert out.finite
     assert len(np.unique(out.tier)) > 1
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_product_goes_before_the_third_order(
+    mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    centers = rng.normal(size=(400, 6))
+    coefficients = centers[:, :2] + 0.05 * rng.normal(size=(400, 2))
+    model = KernelExpansion(centers, coefficients, np.zeros(2), gamma=0.01)
+    point = centers.mean(axis=0)
+    tensors = [cubic_tensor(model, point, output) for output in range(2)]
+    cell = Cell(quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 6))
+    rows: np.ndarray | MappedRows = rng.normal(size=(2000, 6))
+    plain = rows
+    if mapped:
+        way = AffineMap(np.full(6, 0.1), np.full(6, 1.1))
+        rows, plain = MappedRows(rows, way), way(rows)
+    monkeypatch.setattr(PairedEngine, "worth", 0.9)
+    tiers, exact = Tiers.prepare(Approximation((cell,))), ExactEngine.prepare(model)
+    engine = tiers.engines[0]
+    first, bounds = engine.first.run(plain, bounded=True)
+    assert engine.paired is not None
+    between = engine.paired.run(plain, first)
+    after = engine.second(plain)[1]
+    limit = Within(np.quantile(between[1], 0.8, axis=0))
+    out = evaluate(tiers, exact, rows, limit)
+    by_product = limit(*between) & (between[1] <= bounds).all(axis=1)
+    by_cubic = limit(first.scores, after) & (after <= bounds).all(axis=1)
+    want = np.where(limit(first.scores, bounds), FORM, EXACT)
+    want[(want == EXACT) & (by_product | by_cubic)] = CUBIC
+    np.testing.assert_array_equal(out.tier, want)
+    assert (by_cubic & ~by_product).any()
+    served = (want == CUBIC) & by_product
+    assert served.mean() > 0.5
+    np.testing.assert_allclose(out.scores[served], between[0][served], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(out.bounds[served], between[1][served], rtol=1e-5)
+    truth, rounding = exact.run(plain)
+    assert (np.abs(out.scores - truth) <= out.bounds + rounding).all()

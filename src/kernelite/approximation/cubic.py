@@ -26,7 +26,7 @@ from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
 
-__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "pack", "packed_size", "project"]
+__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "pack", "packed_size", "project", "unpack"]
 
 BLOCK_ELEMENTS = 1 << 20
 
@@ -195,3 +195,24 @@ def pack(tensors: list[FloatArray]) -> FloatArray:
             packed[j, start:stop] = (tensor[a, a:, a:] * weights)[upper]
         start = stop
     return packed
+
+
+def unpack(packed: FloatArray, rank: int) -> FloatArray:
+    """Symmetric tensors of shape (k, r, r, r) from what `pack` made of them, within a rounding.
+
+    Examples
+    --------
+    >>> unpack(pack([np.ones((2, 2, 2))]), 2).tolist()
+    [[[[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]]]
+    """
+    tensors = np.zeros((len(packed), rank, rank, rank))
+    start = 0
+    for a in range(rank):
+        b, c = np.triu_indices(rank - a)
+        values = packed[:, start : start + len(b)]
+        # Multiplicities as in `pack`: 6 all different, 3 two equal, 1 all equal.
+        values = values / np.where(b == c, np.where(b == 0, 1.0, 3.0), np.where(b == 0, 3.0, 6.0))
+        b, c, start = b + a, c + a, start + len(b)
+        for i, j, k in ((b, c, a), (c, b, a), (b, a, c), (c, a, b), (a, b, c), (a, c, b)):
+            tensors[:, i, j, k] = values
+    return tensors

@@ -6,6 +6,7 @@ In: dense rows. Out: scores and bounds of the first tier, or of the second.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.forms import FormEngine, form_bounds
 from kernelite.engines.jit_support import jit_available
+from kernelite.engines.paired import PairedEngine
 from kernelite.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class CellEngine:
     first: FormEngine
     full: FormEngine | None
     third: JitThird | None
+    fused: bool = True
 
     @classmethod
     def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
@@ -41,7 +44,12 @@ class CellEngine:
             full = FormEngine.prepare(Cell(cell.full, cell.certificate), fused=fused)
         if fused and isinstance(cell.cubic, CubicForm) and jit_available():
             third = _third_engine(cell)
-        return cls(cell, FormEngine.prepare(cell, fused=fused), full, third)
+        return cls(cell, FormEngine.prepare(cell, fused=fused), full, third, fused)
+
+    @cached_property
+    def paired(self) -> PairedEngine | None:
+        """A product that stands for the third order, where one can be had."""
+        return PairedEngine.prepare(self.cell, fused=self.fused)
 
     def second(
         self, rows: FloatArray, evaluated: Evaluated | None = None

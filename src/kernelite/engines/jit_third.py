@@ -18,20 +18,27 @@ from numpy.typing import NDArray
 
 from kernelite.approximation.certificate import Certificate
 from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.paired import PairedCubic
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import UNIT
 from kernelite.engines import jit
-from kernelite.engines.jit_blocks import add_triangle
+from kernelite.engines.jit_blocks import add_triangle, padded, triangle_blocks
 from kernelite.engines.jit_bounds import prepare_shared_certificate
 from kernelite.engines.jit_cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
 from kernelite.engines.jit_exp import exp_nonpositive
 from kernelite.engines.jit_support import array_type, kernel
-from kernelite.engines.jit_third_tile import SHARED, keep_better, second_order, third_order
+from kernelite.engines.jit_third_tile import (
+    SHARED,
+    add_paired,
+    keep_better,
+    second_order,
+    third_order,
+)
 from kernelite.engines.jit_tiles import TILE, aligned, load_tile, square_tile
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitThird", "TwoTiers", "prepare", "scores", "two_tiers"]
+__all__ = ["JitThird", "TwoTiers", "prepare", "prepare_paired", "scores", "two_tiers"]
 
 LARGE_RANK, SMALL_TILE = 96, 16  # from there on the products of a whole tile would fill the caches
 
@@ -52,6 +59,10 @@ class JitThird:
         Of the form up to the second order, and up to the third.
     tails : ndarray of shape (k, 3), or (0, 3) without a basis
         tail, slack, and what |u|^2 - |y|^2 may hide of |u|^2 (see cubic.py).
+    vectors : ndarray of shape (k, 4 ceil(d / 4)), or (0, 0)
+        a of each output, where a product stands for the third order (see paired.py).
+    matrix : ndarray of shape (n_blocks, 16)
+        The triangle of B.
     """
 
     form: jit.JitForm
@@ -59,11 +70,13 @@ class JitThird:
     basis: FloatArray | None
     certificates: FloatArray
     tails: FloatArray
+    vectors: FloatArray
+    matrix: FloatArray
 
     @property
     def chunk(self) -> int:
         """Rows that a thread should take at a time."""
-        return self.cubic.chunk
+        return min(self.form.chunk, self.cubic.chunk)
 
 
 class TwoTiers(NamedTuple):
@@ -92,6 +105,29 @@ def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> 
         cubic.basis,
         np.stack(certificates),
         np.ascontiguousarray(tails if cubic.basis is not None else tails[:0]),
+        np.empty((0, 0)),
+        np.empty((0, 16)),
+    )
+
+
+def prepare_paired(form: QuadraticForm, paired: PairedCubic, certificate: Certificate) -> JitThird:
+    """Lay out a form and the product that stands for its third order."""
+    d, k = form.n_features, form.n_outputs
+    certificates = [
+        prepare_shared_certificate(certificate, 2).numbers,
+        prepare_shared_certificate(paired.widened(certificate), 3).numbers,
+    ]
+    vectors = np.zeros((k, padded(d)))
+    vectors[:, :d] = paired.vectors
+    B = paired.matrix
+    return JitThird(
+        jit.prepare(form),
+        prepare_cubic(np.empty((k, 0)), 0),
+        None,
+        np.stack(certificates),
+        np.column_stack([paired.rest, np.zeros((k, 2))]),  # on no direction: y = 0
+        vectors,
+        triangle_blocks((np.triu(B) + np.triu(B, 1))[None])[0],
     )
 
 
@@ -128,16 +164,17 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
     form, cubic, m = third.form, third.cubic, len(rows)
     room = np.empty((m, form.n_outputs)), np.empty((m, form.n_outputs))
     found = TwoTiers(*room, np.empty(m), np.empty(m, dtype=np.int8))
-    Y = rows
+    Y = rows if not len(third.vectors) else np.empty((m, 0))
     if third.basis is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             Y = (rows - form.point) @ third.basis
-    fixed = form.point, form.blocks, form.outputs, form.gamma, cubic.point, cubic.weights
+    second = form.point, form.blocks, form.outputs, form.gamma
+    order = cubic.point, cubic.weights, third.vectors, third.matrix
     bounding = third.certificates, third.tails, tolerance
 
     def part(block: slice) -> None:
         to = found.scores[block], found.bounds[block], found.sq_norms[block]
-        _third_kernel(rows[block], Y[block], *fixed, *bounding, *to, found.tier[block])
+        _third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, found.tier[block])
 
     if m <= third.chunk:
         part(slice(None))
@@ -154,6 +191,8 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
     array_type(2),
     "float64",
     array_type(1),
+    array_type(2),
+    array_type(2),
     array_type(2),
     array_type(3),
     array_type(2),
@@ -172,6 +211,8 @@ def _third_kernel(
     gamma: float,
     cubic_point: FloatArray,
     weights: FloatArray,
+    vectors: FloatArray,
+    matrix: FloatArray,
     certificates: FloatArray,
     tails: FloatArray,
     tolerance: FloatArray,
@@ -217,9 +258,13 @@ def _third_kernel(
             sq_norms[start + r] = shared[0, r]
             tier[start + r] = 0 if shared[6, r] == 0.0 else 2
         if shared[6, :count].sum() > 0.0:
-            load_tile(Y, start, count, cubic_point, y)
-            square_tile(y, width, shared[4])
-            add_cubic(y, rank, width, weights, products, sums, totals)
+            if len(vectors) > 0:
+                add_paired(tile, width, vectors, matrix, shared[4], shared[5], totals)
+                shared[4, :width] = 0.0
+            else:
+                load_tile(Y, start, count, cubic_point, y)
+                square_tile(y, width, shared[4])
+                add_cubic(y, rank, width, weights, products, sums, totals)
             certificate = certificates[1]
             third_order(totals, shared, outputs, gamma, certificate, tails, width, second)
             keep_better(

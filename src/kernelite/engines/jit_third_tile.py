@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.engines.jit_blocks import add_triangle
 from kernelite.engines.jit_bounds import bound_output_tile, second_roots_tile, third_roots_tile
 from kernelite.engines.jit_support import helper
 from kernelite.engines.jit_tiles import damp_tile
 from kernelite.inputs import FloatArray
 
-__all__ = ["SHARED", "keep_better", "second_order", "third_order"]
+__all__ = ["SHARED", "add_paired", "keep_better", "second_order", "third_order"]
 
 SHARED = 8  # lines
 
@@ -44,6 +45,31 @@ def _raise(bound: FloatArray, limit: float, count: int, is_open: FloatArray) -> 
     """is_open[r] = 1 where a bound is above its limit, or is not a number."""
     for r in range(count):
         is_open[r] = is_open[r] if bound[r] <= limit else 1.0
+
+
+@helper
+def add_paired(
+    tile: FloatArray,
+    width: int,
+    vectors: FloatArray,
+    matrix: FloatArray,
+    form: FloatArray,
+    product: FloatArray,
+    totals: FloatArray,
+) -> None:
+    """totals[j, r] += (a_j.u) (u'Bu); `form` and `product` are lines to work in."""
+    form[:width] = 0.0
+    add_triangle(tile, width, matrix, np.zeros(tile.shape[0]), form)
+    for j in range(vectors.shape[0]):
+        a = vectors[j]
+        product[:width] = 0.0
+        for b in range(0, tile.shape[0], 4):
+            a0, a1, a2, a3 = a[b], a[b + 1], a[b + 2], a[b + 3]
+            for r in range(width):
+                left = a0 * tile[b, r] + a1 * tile[b + 1, r]
+                product[r] += left + (a2 * tile[b + 2, r] + a3 * tile[b + 3, r])
+        for r in range(width):
+            totals[j, r] += product[r] * form[r]
 
 
 @helper

@@ -25,6 +25,8 @@ from kernelite.inputs import FloatArray, Rows, dense_block, is_sparse
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from kernelite.engines.jit_third import JitThird
+
 __all__ = ["CUBIC", "EXACT", "FORM", "MOSTLY", "Criterion", "Outcome", "Tiers", "evaluate"]
 
 FORM, CUBIC, EXACT = 0, 1, 2
@@ -143,8 +145,10 @@ def _evaluate_cell(
     engine: CellEngine, rows: Rows | MappedRows, settled: Criterion | None
 ) -> Outcome:
     cell = engine.cell
-    if isinstance(settled, Within) and _mostly_open(engine, rows, settled):
-        return _evaluate_both(engine, rows, settled)
+    if isinstance(settled, Within):
+        way = _at_once(engine, rows, settled)
+        if way is not None:
+            return _evaluate_both(engine, way, rows, settled)
     certified = cell.certificate is not None
     if isinstance(rows, MappedRows):
         evaluated, bounds = rows.run(engine.first, bounded=certified)
@@ -164,26 +168,40 @@ def _evaluate_cell(
     return Outcome(scores, bounds, tier, valid, finite, seconds)
 
 
-def _mostly_open(engine: CellEngine, rows: Rows | MappedRows, settled: Criterion) -> bool:
-    """Whether some of the rows say that the first tier alone is mostly in vain."""
+def _at_once(engine: CellEngine, rows: Rows | MappedRows, settled: Within) -> JitThird | None:
+    """What both tiers had better run in one pass, if some of the rows say that it pays.
+
+    It does where the first tier leaves most of them open. A product stands for the third order
+    where it leaves few enough.
+    """
     whole = engine.third is not None and engine.full is None  # it has the first tier on its way
     if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
-        return False
+        return None
     few = dense_block(rows, np.arange(0, rows.shape[0], rows.shape[0] // PROBED))
     evaluated, bounds = engine.first.run(few, bounded=True)
     assert bounds is not None
-    return float(settled(evaluated.scores, bounds).mean()) < 1.0 - MOSTLY
+    if float(settled(evaluated.scores, bounds).mean()) >= 1.0 - MOSTLY:
+        return None
+    if engine.paired is None or engine.paired.fused is None:
+        return engine.third
+    left = float(np.mean(~settled(*engine.paired.run(few, evaluated))))
+    return engine.paired.fused if left < engine.paired.worth else engine.third
 
 
-def _evaluate_both(engine: CellEngine, rows: Rows | MappedRows, settled: Within) -> Outcome:
-    """Both tiers in one pass."""
+def _evaluate_both(
+    engine: CellEngine, way: JitThird, rows: Rows | MappedRows, settled: Within
+) -> Outcome:
+    """Both tiers in one pass; after a product, the second tier for what it leaves open."""
     from kernelite.engines import jit_third
 
-    assert engine.third is not None
     started = perf_counter()
     form = engine.cell.form
     limits = np.broadcast_to(settled.tolerance, form.n_outputs)
-    found = jit_third.two_tiers(engine.third, dense_block(rows, slice(None)), limits)
+    dense = dense_block(rows, slice(None))
+    found = jit_third.two_tiers(way, dense, limits)
+    if way is not engine.third:
+        evaluated = Evaluated(found.scores, found.sq_norms)
+        _try_second_tier(engine, dense, evaluated, found.bounds, found.tier, settled)
     finite = bool(np.isfinite(found.sq_norms.sum()))
     seconds = np.array([0.0, perf_counter() - started, 0.0])
     valid = form.valid(found.sq_norms)

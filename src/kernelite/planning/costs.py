@@ -21,6 +21,7 @@ __all__ = [
     "form_cost",
     "local_cost",
     "open_row_cost",
+    "product_cost",
     "runs_at_once",
     "second_cost",
     "tiers_cost",
@@ -93,6 +94,11 @@ def cubic_cost(d: int, k: int, rank: int) -> float:
     return project + rank * (rank + 1) / 2 * MADE + k * packed_size(rank) * WEIGHED
 
 
+def product_cost(d: int, k: int) -> float:
+    """A row of the product that may stand for the third order, and its bound."""
+    return CERTIFY * k + (d * (d + 1) / 2 + k * d) * LOOP
+
+
 def directional_cost(d: int, k: int, rank: int) -> float:
     """A row of the directional bound."""
     return (d * rank + k * rank * rank) * PRODUCT
@@ -111,10 +117,12 @@ def tiers_cost(
     after_second: float,
     *,
     values: bool = False,
+    after_product: float = 1.0,
 ) -> float:
     """A row on average, given the shares left open by the first and by the second tier.
 
-    `values`: what settles a row are tolerances of its outputs, nothing else.
+    `values`: what settles a row are tolerances of its outputs, nothing else. There a product may
+    stand for the third order and leave the share `after_product` to the second tier.
     """
     cell = approximation.cells[0]
     d, k = cell.form.n_features, cell.form.n_outputs
@@ -126,5 +134,8 @@ def tiers_cost(
         cost += CERTIFY * k
     third = isinstance(cell.cubic, CubicForm)
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
-    cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
+    if at_once and after_product < 1.0:
+        cost += product_cost(d, k) + after_product * second_cost(cell)
+    else:
+        cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
     return cost + after_second * (exact_cost(expansion) + GATHER)

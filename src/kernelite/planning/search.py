@@ -14,8 +14,11 @@ import numpy as np
 
 from kernelite.approximation.cells import Approximation, Cell, cell_points
 from kernelite.approximation.certificate import Certificate, certify
+from kernelite.approximation.cubic import CubicForm
+from kernelite.approximation.paired import may_pair
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.engines.cell import CellEngine
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
@@ -25,7 +28,9 @@ from kernelite.planning.costs import (
     cells_cost,
     exact_cost,
     open_row_cost,
+    product_cost,
     runs_at_once,
+    second_cost,
     tiers_cost,
 )
 from kernelite.planning.hope import Hope
@@ -35,6 +40,7 @@ from kernelite.planning.third_order import (
     cell_cubics_fit,
     third_order_fits,
     third_order_tiers,
+    whole_cubic,
 )
 
 __all__ = ["Search", "Tell", "between", "ranks"]
@@ -144,12 +150,27 @@ class Search:
         if cells[0].has_second_tier:
             after_second *= (left + 0.5) / (rows - counts[FORM] + 1.0)
         cost = tiers_cost(
-            approximation, self.expansion, after_first, after_second, values=self.values
+            approximation,
+            self.expansion,
+            after_first,
+            after_second,
+            values=self.values,
+            after_product=self._after_product(ready.engines) if self.values else 1.0,
         )
         option = Option(name, approximation, cost, left / max(rows, 1))
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
+
+    def _after_product(self, engines: tuple[CellEngine, ...]) -> float:
+        """The share to expect open after a product that stands for the third order; 1: no use."""
+        paired = engines[0].paired if len(engines) == 1 else None
+        if paired is None:
+            return 1.0
+        evaluated, _ = engines[0].first.run(self.sample, bounded=False)
+        passed = self.settles(*paired.run(self.sample, evaluated))
+        share = self._expected(int(np.count_nonzero(~passed)))
+        return share if share < paired.worth else 1.0
 
     def _expected(self, rows: float) -> float:
         """The share to expect where so many rows of the sample were left open: never quite 0.
@@ -186,12 +207,31 @@ class Search:
             lambda cost: any(self._may_pay(first, form, cost) for first in firsts),
             lambda: self._fourth_order_helps(whole),
         )
+        in_full = False
         for cubic, cost in cubics:
+            in_full = in_full or (isinstance(cubic, CubicForm) and cubic.basis is None)
             for first in firsts:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form
                     cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
                     self._try(f"{first.name}, {cubic_name(cubic)}", [cell])
+        if not in_full:
+            self._try_product(whole, certificate)
+
+    def _try_product(self, whole: Option, certificate: Certificate) -> None:
+        """A third order too dear to evaluate may pay, if a product mostly stands for it."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        cell, share = whole.approximation.cells[0], whole.open_share
+        alone = tiers_cost(whole.approximation, self.expansion, share, 0.0) + product_cost(d, k)
+        hope = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
+        if not (hope and third_order_fits(certificate) and self._fourth_order_helps(whole)):
+            return
+        cubic = whole_cubic(self.expansion, cell.form.point, self.max_bytes)
+        if cubic is not None:
+            cell = replace(cell, cubic=cubic)
+            left = self._after_product((CellEngine.prepare(cell, fused=False),))
+            if alone + left * second_cost(cell) < self._least:
+                self._try(f"{whole.name}, {cubic_name(cubic)}", [cell])
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""

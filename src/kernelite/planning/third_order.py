@@ -21,7 +21,7 @@ from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 from kernelite.planning.costs import cubic_cost, directional_cost
 
-__all__ = ["cell_cubic", "cell_cubics_fit", "third_order_fits", "third_order_tiers"]
+__all__ = ["cell_cubic", "cell_cubics_fit", "third_order_fits", "third_order_tiers", "whole_cubic"]
 
 RANKS = (16, 32, 64)
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
@@ -78,6 +78,16 @@ def third_order_tiers(
     if grams and pays(along_cost):
         slack = gram_slack(expansion, certificate.rounding)
         yield directional_bound(grams, along, slack), along_cost
+
+
+def whole_cubic(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -> CubicForm | None:
+    """The third order in full, if it may be had."""
+    d, k = expansion.n_features, expansion.n_outputs
+    if expansion.kernel == "poly2" or 8 * d**3 * k > TENSOR_BYTES:
+        return None
+    if packed_size(d) * 8 * k > max_bytes // 2:
+        return None
+    return cubic_form(_tensors(expansion, point), d)
 
 
 def cell_cubics_fit(expansion: KernelExpansion, count: int, max_bytes: int) -> bool:
