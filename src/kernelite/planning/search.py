@@ -18,6 +18,7 @@ from kernelite.approximation.cubic import CubicForm
 from kernelite.approximation.paired import may_pair
 from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.engines.blas import form_scores
 from kernelite.engines.cell import CellEngine
 from kernelite.engines.tiers import EXACT, FORM, Tiers, evaluate
 from kernelite.errors import UnsupportedModelError
@@ -48,6 +49,7 @@ __all__ = ["Search", "Tell", "between", "ranks"]
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
 CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
+MOST_OPEN = 0.95  # share of rows that cells may leave open to be worth building
 CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 Tell: TypeAlias = Callable[[float], None]
@@ -244,31 +246,44 @@ class Search:
 
     def _fourth_order_helps(self, whole: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
-        cell = whole.approximation.cells[0]
-        probe = evaluate(Tiers.prepare(whole.approximation, fused=False), None, self.sample, None)
+        return self._open(whole.approximation.cells[0], self.sample, 3) < 0.9 * whole.open_share
+
+    def _open(self, cell: Cell, rows: FloatArray, degree: int) -> float:
+        """The share of rows that stay open if terms up to that degree are known."""
+        assert isinstance(cell.form, QuadraticForm)
         assert cell.certificate is not None
-        with np.errstate(over="ignore"):
-            U = self.sample - cell.form.point
-            sq_norms = np.einsum("ij,ij->i", U, U)
-        bounds = cell.certificate.bound(sq_norms, probe.scores, 3)
-        still = ~self.settles(probe.scores, bounds)
-        return float(still.mean()) < 0.9 * whole.open_share
+        evaluated = form_scores(cell.form, rows)
+        bounds = cell.certificate.bound(evaluated.sq_norms, evaluated.scores, degree)
+        return float((~self.settles(evaluated.scores, bounds)).mean())
 
     def _about_each(self, points: FloatArray, tell: Tell) -> None:
-        plain, cubics = [], []
+        gaps = [np.einsum("ij,ij->i", U, U) for U in (self.sample - point for point in points)]
+        nearest = np.argmin(gaps, axis=0)
+        order = np.argsort(-np.bincount(nearest, minlength=len(points)), kind="stable")
+        plain: list[Cell] = []
         with_cubic = cell_cubics_fit(self.expansion, len(points), self.max_bytes)
-        for index, point in enumerate(points):
-            share = between(tell, index / len(points), (index + 1) / len(points))
-            form = quadratic_form(self.expansion, point)
-            certificate = certify(self.expansion, point, mapped=self.mapped, progress=share)
+        for done, index in enumerate(order):
+            share = between(tell, done / len(points), (done + 1) / len(points))
+            form = quadratic_form(self.expansion, points[index])
+            certificate = certify(self.expansion, points[index], mapped=self.mapped, progress=share)
             plain.append(Cell(form, certificate))
             with_cubic = with_cubic and third_order_fits(certificate)
-            if with_cubic:
-                cubic = cell_cubic(self.expansion, point)
-                cubics.append(Cell(form, certificate, cubic=cubic))
+            if not done:
+                # The cell of most rows stands for all: they cost too much to be built in vain.
+                mine = self.sample[nearest == index]
+                without, with_third = (self._open(plain[0], mine, degree) for degree in (2, 3))
+                if min(without, with_third) > MOST_OPEN:
+                    self.notes.append(
+                        f"{len(points)} cells would leave {100 * with_third:.0f}% of the rows open."
+                    )
+                    return
+                with_cubic = with_cubic and with_third < 0.9 * without
         name = f"{len(points)} cells, {form_name(plain[0].form)}"
         self._try(name, plain)
         if with_cubic:
+            cubics = [
+                replace(cell, cubic=cell_cubic(self.expansion, cell.form.point)) for cell in plain
+            ]
             self._try(f"{name}, {cubic_name(cubics[0].cubic)}", cubics)
 
 
