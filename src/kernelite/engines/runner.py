@@ -188,9 +188,10 @@ class Runner:
         most = max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1))
         count = min(most, max(64, BLOCK_ELEMENTS // width))
         if self.tiers is None and self.exact is not None:
-            count = min(most, max(FEWEST_ROWS, EXACT_ELEMENTS // width))
-            if straight:
-                count = min(MOST_SCORES, max(64, BLOCK_ELEMENTS // max(rows.shape[1], 1)))
+            # Not too few: those that single precision leaves open are summed again, together.
+            small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
+            count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if straight else small)
+            count = max(FEWEST_ROWS, count)
         return slice(start, min(start + count, rows.shape[0]))
 
     @property
