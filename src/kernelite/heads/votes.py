@@ -40,11 +40,12 @@ def count_votes(for_first: NDArray[np.bool_], n_classes: int) -> NDArray[np.int6
     >>> count_votes(np.array([[True, True, False]]), 3)
     array([[2, 0, 1]])
     """
-    votes = np.zeros((len(for_first), n_classes), dtype=np.int64)
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        votes[:, i] += for_first[:, column]
-        votes[:, j] += ~for_first[:, column]
-    return votes
+    first = np.ascontiguousarray(for_first.T)  # a pair's rows side by side
+    votes = np.zeros((n_classes, len(for_first)), dtype=np.int64)
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        votes[i] += first[pair]
+        votes[j] += ~first[pair]
+    return votes.T
 
 
 def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
@@ -128,12 +129,13 @@ def vote_range(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """L_c and U_c of `winner_decided`: the fewest and most votes a class can have, shape (m, K)."""
     sure = np.abs(scores) > bounds
-    low = np.zeros((len(scores), n_classes), dtype=np.int64)
+    favours = sure & (scores > 0), sure & (scores <= 0)
+    first, second = (np.ascontiguousarray(won.T) for won in favours)  # a pair's rows together
+    low = np.zeros((n_classes, len(scores)), dtype=np.int64)
     high = np.zeros_like(low)
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        for_first = scores[:, column] > 0
-        low[:, i] += sure[:, column] & for_first
-        low[:, j] += sure[:, column] & ~for_first
-        high[:, i] += ~sure[:, column] | for_first
-        high[:, j] += ~sure[:, column] | ~for_first
-    return low, high
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        low[i] += first[pair]
+        low[j] += second[pair]
+        high[i] += ~second[pair]
+        high[j] += ~first[pair]
+    return low.T, high.T
