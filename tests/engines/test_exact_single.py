@@ -76,6 +76,18 @@ def test_rows_that_single_precision_cannot_hold_stay_open() -> None:
     assert (np.isfinite(bounds[:, 0]) == [False, False, False, True]).all()
 
 
+def test_an_infinite_entry_of_a_row_is_not_multiplied_with_tiny_centers() -> None:
+    rng = np.random.default_rng(0)
+    model = KernelExpansion(1e-40 * rng.normal(size=(9, 4)), np.ones(9), -2.0, gamma=1.0)
+    rows = np.zeros((2, 4))
+    rows[:, 0] = 1e38, 1e39  # the second has no place in 32 bits; both are infinitely far
+    scores, bounds = made(model).run(rows)
+    assert scores[0, 0] == -2.0
+    assert np.isfinite(bounds[0, 0])
+    assert bounds[1, 0] == np.inf
+    assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -28,6 +28,7 @@ __all__ = ["SingleExact"]
 
 SINGLE_UNIT = 2.0**-24
 MOST_ERROR = 0.01  # of an exponent
+MOST_SQUARE = 1e76  # of |u|, so that each entry has a place in 32 bits
 LOST = 1e-25  # of an exponent, by entries that are too small for single precision
 LONGEST = 1 << 16  # features; so that products of roundings stay within SAFETY
 GAMMAS, MOST_SPREAD = (1e-6, 1e6), 1e4  # of gamma and gamma R^2: 2 gamma s has a place in 32 bits
@@ -117,5 +118,6 @@ class SingleExact:
             error = SAFETY * SINGLE_UNIT * length * reach + LOST
             bounds: Any = rounding.bounds(squares, self.dense.length(rows))
             bounds += SAFETY * error[:, None] * sizes
-        bounds[~(error <= MOST_ERROR)] = np.inf
+        # An infinite entry times a tiny factor is infinite, however small their product would be.
+        bounds[~((error <= MOST_ERROR) & (squares <= MOST_SQUARE))] = np.inf
         return np.asarray(bounds)
