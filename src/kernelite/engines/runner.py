@@ -40,7 +40,7 @@ BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
-MOST_SCORES = 1 << 16  # so that scores and bounds of narrow rows stay in cache too
+MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
@@ -92,12 +92,12 @@ class Runner:
             Which rows need no further tier; None accepts the form's scores.
         """
         out: NDArray[Any] | None = None
-        stats, stop, as_they_are = Stats(), 0, False
+        stats, stop, as_they_are, values = Stats(), 0, False, isinstance(settles, Within)
         # Set once, not in each block: the exact engine's own threads call BLAS.
         alone = self.tiers is None and self.exact is not None
         with one_thread_each(rows.shape[0], FEWEST_ROWS) if alone else nullcontext():
             while out is None or stop < rows.shape[0]:
-                block = self._block(rows, stop, straight=as_they_are)
+                block = self._block(rows, stop, straight=as_they_are, values=values)
                 into = out[block] if out is not None and as_they_are else None
                 outcome = self.outcome(rows, block, settles, into)
                 answers = finish(outcome.scores)
@@ -181,12 +181,19 @@ class Runner:
             block = self._block(rows, block.stop)
             yield block
 
-    def _block(self, rows: Rows, start: int, *, straight: bool = False) -> slice:
-        """The block that starts there; `straight`: the exact engine's scores need no room."""
+    def _block(
+        self, rows: Rows, start: int, *, straight: bool = False, values: bool = False
+    ) -> slice:
+        """The block that starts there; `straight`: the exact engine's scores need no room.
+
+        `values`: nothing else is made of the scores; votes take longer to start than a block of
+        few rows lasts.
+        """
         # Of scores and bounds there are several copies at a time.
         width = max(rows.shape[1], 4 * self.n_outputs, 1)
-        most = max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1))
-        count = min(most, max(64, BLOCK_ELEMENTS // width))
+        count = min(MOST_SCORES, max(64, BLOCK_ELEMENTS // width))
+        if values:
+            count = min(count, max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1)))
         if self.tiers is None and self.exact is not None:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
