@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from kernelite.errors import InputError
 from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.heads.members import Member
+from kernelite.heads.one_vs_rest import OneVsRestHead
 
 TWO = np.array(["no", "yes"])
 THREE = np.array([30, 10, 20])  # LIBSVM's order is that of the file, not sorted
@@ -183,3 +185,23 @@ def test_probabilities_need_platt():
 def test_bad_density_marks_are_refused(marks):
     with pytest.raises(InputError, match="`density_marks` must hold ten finite numbers"):
         OutlierHead(density_marks=marks)
+
+
+def test_scores_that_are_no_numbers_decide_nothing():
+    platt = {"platt_a": np.array([-1.0]), "platt_b": np.zeros(1)}
+    two = ClassifierHead(np.array([0, 1]), first_positive=False)
+    by_probability = ClassifierHead(np.array([0, 1]), labels_by_probability=True, **platt)
+    several = OneVsRestHead(
+        np.array([0, 1]), (Member(two, [0]), Member(two, [1])), ("predict",), multilabel=True
+    )
+    outlier = OutlierHead(density_marks=np.linspace(-1, 1, 10))
+    for decided, k in (
+        (two.decided, 1),
+        (by_probability.decided, 1),
+        (several.decided, 2),
+        (outlier.decided, 1),
+        (outlier.probability_decided, 1),
+    ):
+        for bound in (np.inf, np.nan):
+            scores = np.array([[np.nan], [1.0]]).repeat(k, axis=1)
+            assert not decided(scores, np.full((2, k), bound)).any()

@@ -74,6 +74,18 @@ def test_rows_far_from_all_centers_get_the_intercept() -> None:
     assert (bounds < 1e-15).all()
 
 
+@pytest.mark.parametrize(
+    ("gamma", "center", "row"),
+    [(1e250, 1e-200, 1e50), (1e250, 1e50, 1e-200), (1e120, 1e-165, 1e60), (1e300, 1e-163, 1e-162)],
+)
+def test_squares_that_underflow_stay_in_the_bound(gamma: float, center: float, row: float) -> None:
+    centers = [[center, 0.0], [1.37 * center, center]]
+    model = KernelExpansion(centers, [1.0, -1.3], 0.0, gamma=gamma, kernel="poly2", coef0=1e-4)
+    rows = np.array([[1.1, 1.0], [0.7, 1.3]]) * row
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+
+
 def test_a_polynomial_that_overflows_says_so() -> None:
     model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
     engine = ExactEngine.prepare(model)

@@ -178,3 +178,17 @@ def test_calibrated_labels_are_taken_from_it_too(monkeypatch: pytest.MonkeyPatch
     assert 0 < stats.exact == sum(calls)
     expected = np.where(svc.decision_function(X) > 0, svc.classes_[1], svc.classes_[0])
     assert np.mean(labels != expected) <= 0.01
+
+
+def test_far_rows_keep_their_labels_by_probability() -> None:
+    """Whose head would find a label in NaN."""
+    rng = np.random.default_rng(5)
+    model = KernelExpansion(rng.normal(size=(400, 60)), np.ones(400), -3.0, gamma=0.01)
+    head = kl.ClassifierHead(
+        np.array([1, 2]), platt_a=np.array([-1.0]), platt_b=np.zeros(1), labels_by_probability=True
+    )
+    engine = ExactEngine.prepare(model)
+    assert engine.single is not None
+    rows = rng.normal(size=(3, 60)) * 1e39
+    scores, _ = engine.run_for(rows, Proven(head.decided))
+    np.testing.assert_array_equal(scores, np.full((3, 1), -3.0))

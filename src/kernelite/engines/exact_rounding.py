@@ -30,7 +30,8 @@ __all__ = ["ExactRounding"]
 
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
-SURELY = 1e-9  # more than any norm errs by, relatively
+SURELY = 1e-9  # more than any norm errs by, relatively,
+LOST = 1e-150  # and absolutely, by squares that underflow
 
 Length: TypeAlias = "int | FloatArray"
 
@@ -163,14 +164,14 @@ class ExactRounding:
     def _size(self, squares: FloatArray) -> FloatArray:
         """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths = np.sqrt(squares)
+            lengths = np.sqrt(squares) + LOST
             return np.asarray(np.stack([lengths**m for m in range(3)], axis=1) @ self._moments)
 
     @cached_property
     def _moments(self) -> FloatArray:
         """Coefficients of `_size` in |z|, shape (3, k)."""
         with np.errstate(over="ignore"):
-            reach = self.expansion.gamma * self.norms
+            reach = self.expansion.gamma * (self.norms + LOST)
             start = np.full_like(reach, abs(self.expansion.coef0))
             powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
             sums = powers @ np.abs(self.expansion.coefficients)

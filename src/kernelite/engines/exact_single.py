@@ -6,7 +6,7 @@ features that vary, R = max |s_i| and S = sum_i |A_i| K_i, which is summed up as
     |computed f - f| <= 1.05 v (L + 4) 2 gamma R |u| S + what double precision errs by
 
 since both factors of each product are rounded, and a sum of L terms errs by L v times the sum of
-their absolute values, at most |s| |u|. Above 1% (or where single precision overflows) nothing is
+their absolute values, at most |s| |u|. Above 1%, or where an entry of u might overflow, nothing is
 known. Entries too small for single precision change an exponent by less than 1e-25.
 """
 
@@ -96,8 +96,10 @@ class SingleExact:
         chunk = max(1, min(self.dense.tall, -(-m // thread_count())))
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
-        scores = sums[:, :k] + self.dense.expansion.intercept
-        return scores, self._bounds(rows, squares, sums[:, k:])
+        bounds = self._bounds(rows, squares, sums[:, k:])
+        # Sums of which nothing is known may be NaN, of which heads would make a label.
+        known = np.isfinite(bounds)
+        return np.where(known, sums[:, :k], 0.0) + self.dense.expansion.intercept, bounds
 
     def _sum(self, U: NDArray[np.float32], squares: FloatArray, sums: FloatArray) -> None:
         from kernelite.engines.jit_exact import exp_of_products

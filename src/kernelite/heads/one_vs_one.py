@@ -179,7 +179,7 @@ class ClassifierHead:
             return np.zeros(len(scores), dtype=np.bool_)
         ends = np.nextafter(scores - bounds, -np.inf), np.nextafter(scores + bounds, np.inf)
         low, high = (np.argmax(self.probabilities(_finite(end)), axis=1) for end in ends)
-        return np.asarray(low == high)
+        return np.asarray((low == high) & ~np.isnan(scores + bounds).any(axis=1))
 
 
 def _finite(scores: FloatArray) -> FloatArray:

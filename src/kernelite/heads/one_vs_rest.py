@@ -101,7 +101,9 @@ class OneVsRestHead:
         """Rows whose label, or every label, cannot change within the bounds."""
         low, high = self._response_range(scores, bounds)
         if self.multilabel or len(self.members) == 1:
-            return np.asarray((self._above(low) | ~self._above(high)).all(axis=1))
+            # Not `~above(high)`: an end that is no number decides nothing.
+            below = high <= self.members[0].threshold
+            return np.asarray((self._above(low) | below).all(axis=1))
         if self.last_wins:
             low, high = low[:, ::-1], high[:, ::-1]
         return best_decided(low, high)

@@ -82,4 +82,4 @@ class OutlierHead:
     def probability_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose probability is the same at both ends of the bound."""
         low, high = self.probabilities(scores - bounds), self.probabilities(scores + bounds)
-        return np.asarray((low == high).all(axis=1))
+        return np.asarray((low == high).all(axis=1) & ~np.isnan(scores + bounds).any(axis=1))
