@@ -158,7 +158,7 @@ def test_help_version_and_usage(command, run) -> None:
     assert code == 0
     assert shown.startswith(f"usage: {name}")
     assert f"example:\n  {name}" in shown
-    for flag in ("--help", "--h"):
+    for flag in ("--help", "--h", "-h"):
         assert run(command, flag) == (0, shown, "")
     for flag in ("--version", "--v"):
         assert run(command, flag)[1].startswith(f"{name} (part of kernelite ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,3 +48,20 @@ def test_what_is_no_number_is_refused(fast: kl.CompiledModel, sparse: bool, bad:
     rows = np.array([[1.0, 0.5, 1e200], [1.0, 0.5, bad]])
     with pytest.raises(InputError, match="first in row 1"):
         fast.predict(csr_array(rows) if sparse else rows)
+
+
+@pytest.mark.parametrize("bad", [np.ones(2), -np.ones(3), np.full(3, np.nan), np.ones((3, 1)), "x"])
+def test_norms_that_do_not_suit_the_rows_are_refused(fast: kl.CompiledModel, bad: Any) -> None:
+    with pytest.raises(InputError, match="`beyond` must hold 3"):
+        fast.predict(np.zeros((3, 2)), beyond=bad)
+
+
+def test_norms_may_be_a_list(fast: kl.CompiledModel) -> None:
+    rows = np.array([[1.0, 0.5, 0.0], [1.0, 0.5, 40.0]])
+    expected = fast.decision_function(rows)
+    np.testing.assert_allclose(fast.decision_function(rows[:, :2], beyond=[0, 1600]), expected)
+
+
+def test_an_unknown_policy_is_refused_by_every_model(fast: kl.CompiledModel) -> None:
+    with pytest.raises(InputError, match="`on_invalid` must be"):
+        fast.predict(np.zeros((1, 2)), on_invalid="shout")  # type: ignore[call-overload]

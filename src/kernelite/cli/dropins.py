@@ -170,7 +170,8 @@ def _main(
     arguments = list(sys.argv[1:] if argv is None else argv)
 
     def command() -> int:
-        if not arguments:  # as the original: no arguments is a call for help
+        # As the original: no arguments is a call for help. `-h` is an option of approx-xval.
+        if not arguments or arguments == ["-h"]:
             parser.print_help()
             return 0
         return run(parser.parse_args(arguments))

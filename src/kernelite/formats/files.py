@@ -55,7 +55,8 @@ def open_binary(path: str | os.PathLike[str]) -> io.BufferedReader:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise FileFormatError(path, "there is no such file") from None
+        cure = "; standard input is read from /dev/stdin" if os.fspath(path) == "-" else ""
+        raise FileFormatError(path, f"there is no such file{cure}") from None
     except IsADirectoryError:
         raise FileFormatError(path, "this is a directory, expected a file") from None
     except OSError as error:

@@ -15,9 +15,10 @@ from kernelite.approximation.widen import with_column
 from kernelite.engines.composite import PartRows
 from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
+from kernelite.errors import InputError
 from kernelite.heads.criteria import Proven, Settles, by_margin, never
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
-from kernelite.model.validity import OnInvalid, report_invalid
+from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -36,6 +37,8 @@ def answer(
     beyond: FloatArray | None,
 ) -> tuple[NDArray[Any], Stats]:
     """What `finish` makes of the scores, once `settles` accepts them, and how they came about."""
+    if on_invalid is not None:
+        check_on_invalid(on_invalid)
     rule = rule_of(model, settles)
     plain = type(X) is np.ndarray and beyond is None and model.front is None
     if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
@@ -53,6 +56,8 @@ def answer(
 def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
     """Rows and the runner for their width."""
     rows, cut_off = rows_for(model, X)
+    if beyond is not None:
+        beyond = _checked_beyond(beyond, rows.shape[0])
     if cut_off is not None:
         beyond = cut_off if beyond is None else beyond + cut_off
     if model.origin.ignores_beyond:
@@ -60,6 +65,17 @@ def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tupl
     if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
         return rows, model._runner
     return with_column(rows, np.minimum(np.sqrt(beyond), FARTHEST)), model._wide_runner
+
+
+def _checked_beyond(beyond: Any, count: int) -> FloatArray:
+    """A caller's squared norms; one that overflowed is infinite."""
+    try:
+        array = np.asarray(beyond, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (count,) or not (array >= 0).all():
+        raise InputError(f"`beyond` must hold {count} squared norms, one a row, none negative.")
+    return array
 
 
 def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
