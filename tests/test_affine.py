@@ -8,6 +8,9 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVR
 
 import kernelite
 from kernelite.affine import AffineMap
@@ -65,6 +68,20 @@ def test_maps_in_a_row_are_one_map():
         dropped.then(AffineMap([2.0], [1.0]))
     with pytest.raises(InputError, match="1 and 5 features"):
         dropped.then(MAP)
+
+
+def test_maps_that_would_lose_digits_together_stay_apart():
+    far = AffineMap([1e8], [1e3])  # as of a feature with mean 1e3 and deviation 1e-8
+    with pytest.raises(InputError, match="losing digits"):
+        far.then(AffineMap([2.0], [0.3]))
+    assert far.then(AffineMap([2.0], [0.0])).shift == [1e3]  # nothing is added here
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    X[:, 0] = 1e3 + 1e-8 * X[:, 0]
+    y = np.sin((X[:, 0] - 1e3) * 3e8) + X[:, 1]
+    machine = make_pipeline(StandardScaler(), MinMaxScaler((0.3, 0.7)), SVR(gamma=30.0)).fit(X, y)
+    fast = kernelite.compile(machine, guarantee="exact")
+    np.testing.assert_allclose(fast.predict(X), machine.predict(X), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from kernelite.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["AffineMap"]
 
+MOST_LOST = 1e-12  # of a mapped feature, which scalers bring near 1
+
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
@@ -75,7 +77,8 @@ class AffineMap:
         """This map followed by another: ((z - a) s - b) t = (z - (a + b / s)) s t.
 
         Features whose scale is zero are constant afterwards, which one map cannot say unless that
-        constant is zero; then, and where a step overflows, it is an `InputError`.
+        constant is zero; then, where a step overflows, and where the sum of the shifts would lose
+        digits (features far from zero for how little they vary), it is an `InputError`.
 
         Examples
         --------
@@ -89,7 +92,12 @@ class AffineMap:
         moved = np.divide(
             other.shift, self.scale, out=np.zeros_like(self.scale), where=self.scale != 0
         )
-        return AffineMap(self.scale * other.scale, self.shift + moved)
+        joined = AffineMap(self.scale * other.scale, self.shift + moved)
+        # Both roundings, as the model behind sees them: relative to the shift, not to the result.
+        lost = (np.abs(joined.shift) + np.abs(moved)) * np.abs(joined.scale) * 2.0**-53
+        if (lost[moved != 0] > MOST_LOST).any():
+            raise InputError("the shifts of two maps cannot be added without losing digits.")
+        return joined
 
     def widened(self) -> AffineMap:
         """The map with one more feature, which it leaves alone."""
