@@ -177,15 +177,19 @@ def _at_once(engine: CellEngine, rows: Rows | MappedRows, settled: Within) -> Ji
     whole = engine.third is not None and engine.full is None  # it has the first tier on its way
     if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
         return None
+    from kernelite.engines.jit_third import two_tiers
+
+    paired = engine.paired
+    if paired is None or paired.fused is None or paired.worth == 0.0:
+        worth, way = 1.0, engine.third
+    else:
+        worth, way = paired.worth, paired.fused
+    assert way is not None
     few = dense_block(rows, np.arange(0, rows.shape[0], rows.shape[0] // PROBED))
-    evaluated, bounds = engine.first.run(few, bounded=True)
-    assert bounds is not None
-    if float(settled(evaluated.scores, bounds).mean()) >= 1.0 - MOSTLY:
+    tier = two_tiers(way, few, np.broadcast_to(settled.tolerance, way.form.n_outputs)).tier
+    if np.mean(tier != FORM) <= MOSTLY:
         return None
-    if engine.paired is None or engine.paired.fused is None:
-        return engine.third
-    left = float(np.mean(~settled(*engine.paired.run(few, evaluated))))
-    return engine.paired.fused if left < engine.paired.worth else engine.third
+    return way if np.mean(tier == EXACT) <= worth else engine.third
 
 
 def _evaluate_both(
