@@ -86,6 +86,12 @@ def test_squares_that_underflow_stay_in_the_bound(gamma: float, center: float, r
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
 
 
+def test_coefficients_whose_sum_overflows_leave_nothing_known() -> None:
+    model = KernelExpansion([[0.0], [1.0]], [1.7e308, -1.7e308], 0.0, gamma=1.0)
+    bounds = ExactEngine.prepare(model).run(np.array([[0.5], [1e9], [1e200]]))[1]
+    np.testing.assert_array_equal(bounds, np.full((3, 1), np.inf))
+
+
 def test_a_polynomial_that_overflows_says_so() -> None:
     model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
     engine = ExactEngine.prepare(model)

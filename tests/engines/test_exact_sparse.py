@@ -140,3 +140,10 @@ def test_models_fitted_on_text_like_data(guarantee: str) -> None:
     values, stats = kl.compile(svr, X, guarantee=guarantee).predict(Z, return_stats=True)
     np.testing.assert_allclose(values, svr.predict(Z), atol=1e-10)
     assert stats.exact == 200
+
+
+def test_norms_that_overflow_are_no_news(recwarn: pytest.WarningsRecorder) -> None:
+    centers = words(np.random.default_rng(4), 30, 3000) * 1e150
+    engine = ExactEngine.prepare(model_of(centers, gamma=1e20))
+    assert engine.sparse is None
+    assert not [w for w in recwarn if w.category is RuntimeWarning]

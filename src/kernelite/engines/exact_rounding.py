@@ -84,6 +84,8 @@ class ExactRounding:
             # One pass over what may be large: with many outputs this is a matter of memory.
             bounds = np.multiply.outer(self._relative(squares, length), SAFETY * UNIT * self.weight)
             bounds += self._constant
+        if not np.isfinite(self._constant).all():
+            bounds[np.isnan(bounds)] = np.inf  # no distance makes coefficients known that overflow
         return bounds
 
     def count_above(self, squares: FloatArray, length: Length, tolerance: FloatArray) -> int:

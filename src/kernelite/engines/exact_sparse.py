@@ -65,7 +65,8 @@ class SparseExact:
         if DENSER * expansion.meeting_entries > n * d:
             return None
         squares = _squares(centers)
-        exponents = expansion.gamma * squares
+        with np.errstate(over="ignore"):  # then there are dense products
+            exponents = expansion.gamma * squares
         largest = float(exponents.max(initial=0.0))
         longest = int(np.diff(centers.indptr).max(initial=0))
         rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, max(n, 1), mapped)
