@@ -311,6 +311,18 @@ def test_a_line_of_100_megabytes_is_refused(tmp_path: Path) -> None:
     assert [defect.line for defect in defects(path)] == [2, 3]
 
 
+@pytest.mark.parametrize("end", [b"", b"1\n", b"\n1 2:1\n"])
+@pytest.mark.parametrize("start", [b"", b"1 1:1\n1 2:"])
+def test_a_long_line_of_zeros_is_not_several_rows(tmp_path: Path, start: bytes, end: bytes) -> None:
+    # Zeros are a number however many there are, so that no part of the line is wrong by itself.
+    path = tmp_path / "zeros.svm"
+    path.write_bytes(start + b"0" * 45_000_000 + end)
+    line = 1 + start.count(b"\n")
+    with pytest.raises(FileFormatError, match=rf":{line}: the line is longer than the limit"):
+        read_data(path)
+    assert [defect.line for defect in defects(path)] == [line]
+
+
 def test_a_sparse_file_of_100_megabytes_without_line_end(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     with open(path, "wb") as file:

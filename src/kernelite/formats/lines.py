@@ -45,6 +45,9 @@ class Lines(Iterator[tuple[int, str]]):
         What was found.
     ended : bool
         Whether the line read last had its line end; False only at the end of a file.
+    too_long : bool
+        Whether the last line of the last block exceeds the limit, and may go on after the block;
+        then only `unread` reads it right.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Lines(Iterator[tuple[int, str]]):
         self._max = max_line_bytes
         self._number = 0
         self.ended = True
+        self.too_long = False
         self._ahead: list[tuple[int, str]] = []
         self._unread: IO[bytes] | None = None
         self._broken: Exception | None = None  # an error of the stream, to be told
@@ -114,7 +118,12 @@ class Lines(Iterator[tuple[int, str]]):
         block += self._read(size)
         if self._broken is not None:
             return block[: block.rfind(b"\n") + 1]
-        return block if block.endswith(b"\n") else block + self._readline(self._max + 2)
+        self.too_long = False
+        if not block.endswith(b"\n"):
+            start = block.rfind(b"\n") + 1
+            block += self._readline(self._max + 2)
+            self.too_long = len(block) - start > self._max + 2
+        return block
 
     def skip(self, n_lines: int) -> None:
         """Count lines of the last block as read."""

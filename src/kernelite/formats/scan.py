@@ -184,7 +184,9 @@ def _libsvm_blocks(
     long = False
     while block := lines.read_block(_CHUNK_CHARACTERS):
         long = long or len(block) >= _FAST_FROM
-        read = fast_libsvm.read_block(block, labelled, options.n_features) if long else None
+        read = None
+        if long and not lines.too_long:
+            read = fast_libsvm.read_block(block, labelled, options.n_features)
         if read is not None:
             lines.skip(read.n_lines)
             labelled = read.labelled if read.rows.n_rows else labelled
