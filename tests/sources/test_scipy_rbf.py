@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -128,3 +130,14 @@ def test_the_bound_of_the_polynomial_holds():
 def test_unsound_polynomials_are_refused(fields):
     with pytest.raises(InputError):
         PolynomialTail(*map(np.array, fields))
+
+
+def test_labels_cannot_have_a_polynomial():
+    """It would be added after they are proven."""
+    X, y = scattered()
+    compiled = kernelite.compile(RBFInterpolator(X, y, kernel="gaussian", epsilon=1.5, degree=1), X)
+    head = kernelite.ClassifierHead(np.array([0, 1]))
+    with pytest.raises(InputError, match="plain values of a regressor"):
+        replace(compiled, head=head, tolerance=None)
+    with pytest.raises(InputError, match="plain values of a regressor"):
+        replace(compiled, origin=replace(compiled.origin, width_is_open=True))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.head import RegressorHead
 from kernelite.planning.tolerances import n_values
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ def _check_shapes(model: ModelFields) -> None:
     tail = model.tail
     if tail is not None and (tail.n_features, tail.n_outputs) != expected:
         raise InputError("the polynomial has other features or outputs than the model.")
+    if tail is not None and (
+        not isinstance(model.head, RegressorHead) or model.origin.width_is_open
+    ):
+        # It is added once a row is settled, and to rows of the model's own width.
+        raise InputError("a polynomial goes with the plain values of a regressor only.")
     if model.posterior is not None:
         model.posterior.check_belongs(model.expansion)
     _check_tolerance(model)
@@ -81,6 +87,8 @@ def _check_inputs(model: ModelFields) -> None:
 def _check_parts(model: ModelFields) -> None:
     if model.approximation or model.expansion or model.input_map or model.threshold is not None:
         raise InputError("a model of several parts has forms and maps in its parts only.")
+    if any(part.model.tail is not None for part in model.parts):
+        raise InputError("the parts of a model cannot have polynomials.")
     reached = {int(output) for part in model.parts for output in part.outputs}
     if reached != set(range(model.head.n_scores)):
         raise InputError("the parts do not reach each score that the head wants.")
