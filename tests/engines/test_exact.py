@@ -92,6 +92,14 @@ def test_coefficients_whose_sum_overflows_leave_nothing_known() -> None:
     np.testing.assert_array_equal(bounds, np.full((3, 1), np.inf))
 
 
+def test_a_kernel_value_that_overflows_is_not_hidden_by_its_coefficient() -> None:
+    model = KernelExpansion([[1e80]], [1e-100], 0.0, gamma=1.0, kernel="poly2")
+    scores, bounds = ExactEngine.prepare(model).run(np.array([[1e80], [1e60]]))
+    assert bounds[0, 0] == np.inf
+    assert np.isfinite(scores[1, 0])
+    assert np.isfinite(bounds[1, 0])
+
+
 def test_a_polynomial_that_overflows_says_so() -> None:
     model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
     engine = ExactEngine.prepare(model)

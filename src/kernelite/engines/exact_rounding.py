@@ -32,6 +32,7 @@ CANCELLATION = 1e-9  # relative error of a kernel value from which differences a
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 SURELY = 1e-9  # more than any norm errs by, relatively,
 LOST = 1e-150  # and absolutely, by squares that underflow
+LARGEST = 1e300  # of a kernel value that surely did not overflow
 
 Length: TypeAlias = "int | FloatArray"
 
@@ -79,7 +80,8 @@ class ExactRounding:
                 # 2 (d + 2): the products, squared. 8: rows that came through a map.
                 grown = (self._lengths + 2 * self.expansion.n_features + 8) * self._size(squares)
                 bounds = SAFETY * UNIT * grown + self._constant
-                bounds[np.isnan(bounds)] = np.inf  # it overflowed: nothing is known
+                # Where it overflowed, or a kernel value did before a small coefficient met it.
+                bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
                 return np.asarray(bounds)
             # One pass over what may be large: with many outputs this is a matter of memory.
             bounds = np.multiply.outer(self._relative(squares, length), SAFETY * UNIT * self.weight)
@@ -168,6 +170,11 @@ class ExactRounding:
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.sqrt(squares) + LOST
             return np.asarray(np.stack([lengths**m for m in range(3)], axis=1) @ self._moments)
+
+    def _power(self, squares: FloatArray) -> FloatArray:
+        """(|coef0| + gamma max |x_i| |z|)^2, no kernel value is larger: shape (m,)."""
+        reach = self.expansion.gamma * (float(self.norms.max(initial=0.0)) + LOST)
+        return np.square(abs(self.expansion.coef0) + reach * (np.sqrt(squares) + LOST))
 
     @cached_property
     def _moments(self) -> FloatArray:

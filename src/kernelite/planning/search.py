@@ -272,9 +272,10 @@ class Search:
                 # The cell of most rows stands for all: they cost too much to be built in vain.
                 mine = self.sample[nearest == index]
                 without, with_third = (self._open(plain[0], mine, degree) for degree in (2, 3))
-                if min(without, with_third) > MOST_OPEN:
+                least = min(without, with_third)
+                if least > MOST_OPEN:
                     self.notes.append(
-                        f"{len(points)} cells would leave {100 * with_third:.0f}% of the rows open."
+                        f"{len(points)} cells would leave {100 * least:.0f}% of the rows open."
                     )
                     return
                 with_cubic = with_cubic and with_third < 0.9 * without
