@@ -260,3 +260,19 @@ def test_no_centers_at_all() -> None:
     nothing = KernelExpansion(np.zeros((0, 3)), np.zeros((0, 2)), [0.5, -1.0], gamma=0.5)
     rows = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [1e200, 0.0, 0.0]])
     assert_bounded(nothing, rows, every_answer(Case(nothing, np.zeros(3), rows)))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "center", "row"),
+    [(2.9e27, 2.5e56, 1.4e-163), (4.5e-15, 7e122, 2.5e-244), (2.8e-12, 2e78, 5e-181)],
+)
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_polynomial_of_rows_whose_squares_underflow(
+    gamma: float, center: float, row: float, fused: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    centers, rows = rng.normal(size=(5, 3)) * center, rng.normal(size=(20, 3)) * row
+    model = KernelExpansion(centers, rng.normal(size=5), 0.0, gamma=gamma, kernel="poly2")
+    cell = Cell(quadratic_form(model, np.zeros(3)), certify(model, np.zeros(3)))
+    scores, bounds = first_tier(cell, rows, fused=fused)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0

@@ -23,6 +23,7 @@ __all__ = ["Certificate", "certify", "rounding_terms"]
 
 BLOCK_ELEMENTS = 1 << 20
 LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
+LOST = 1e-150  # of a norm whose square underflows, which only a polynomial would notice
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +107,10 @@ def rounding_terms(
         # polynomial, where no exponential keeps |u| small: u times it is TINY (1 + |u| + |u|^2).
         total = np.abs(expansion.coefficients).sum(axis=0)
         moments = round_up(sums * np.array(_factors(expansion))[:, None]) * (1.0 + 1e-9)
+        if not gamma:
+            # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
+            moments[0] += LOST * (moments[1] + LOST * moments[2])
+            moments[1] += 2.0 * LOST * moments[2]
         moments += TINY / UNIT * (1.0 + total)
         absolute = TINY * (1.0 + total)
         if mapped and gamma:
@@ -137,7 +142,7 @@ def _absolute_sums(
             S = dense_block(expansion.centers, block) - point
             squares = np.einsum("ij,ij->i", S, S)
             size = np.exp(-gamma * squares) if gamma else np.ones(len(S))
-            norms = np.sqrt(squares)
+            norms = np.sqrt(squares) + (0.0 if gamma else LOST)
             powers = np.stack([np.where(size > 0, size * norms**m, 0.0) for m in range(orders)])
             sums[:orders] += powers @ np.abs(expansion.coefficients[block])
         radius_sq = max(radius_sq, float(squares.max(initial=0.0)))
