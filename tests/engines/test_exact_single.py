@@ -162,24 +162,6 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
     np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
 
 
-def test_calibrated_labels_are_taken_from_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows within the margin get the exact label, however it is found."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(4000, 40))
-    svc = SVC(gamma=0.05).fit(X[:900], np.sin(X[:900, 0]) + X[:900, 1] > 0.2)
-    fast = kl.compile(svc, X, guarantee="calibrated", max_disagreement=0.01)
-    assert fast._runner.exact.single is not None
-    calls: list[int] = []
-    run = SingleExact.run
-    monkeypatch.setattr(
-        SingleExact, "run", lambda self, rows: calls.append(len(rows)) or run(self, rows)
-    )
-    labels, stats = fast.predict(X, return_stats=True)
-    assert 0 < stats.exact == sum(calls)
-    expected = np.where(svc.decision_function(X) > 0, svc.classes_[1], svc.classes_[0])
-    assert np.mean(labels != expected) <= 0.01
-
-
 def test_far_rows_keep_their_labels_by_probability() -> None:
     """Whose head would find a label in NaN."""
     rng = np.random.default_rng(5)

@@ -74,12 +74,15 @@ class ExactEngine:
         return scores, way.rounding.bounds(squares, way.length(rows))
 
     def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
-        """As `run`; where labels are all that is asked for, scores may be only as good as that."""
+        """As `run`; where labels are all that is asked for, scores may be only as good as that.
+
+        Not for rows that bounds have left open: near to another label, it proves few.
+        """
         way, rows = self._way(rows)
         if not isinstance(settles, Proven) or isinstance(way, SparseExact) or self.single is None:
             return self.run(rows)
         scores, bounds = self.single.run(rows)
-        still = np.flatnonzero(~settles.decided(scores, bounds))
+        still = np.flatnonzero(~settles(scores, bounds))
         if len(still):
             scores[still], bounds[still] = self.run(rows[still])
         return scores, bounds

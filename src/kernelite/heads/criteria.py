@@ -103,16 +103,13 @@ class Proven:
     ----------
     decided : callable
         The head's own test.
-    before : callable, optional
-        What settles rows before the exact engine, where that is not the proof.
     """
 
     decided: Settles
-    before: Settles | None = None
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
         """Which rows are settled."""
-        return (self.before or self.decided)(scores, bounds)
+        return self.decided(scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)

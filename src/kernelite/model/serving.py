@@ -5,7 +5,6 @@ In: a compiled model and rows. Out: what a head makes of scores that the guarant
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from kernelite.engines.composite import PartRows
 from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
-from kernelite.heads.criteria import Proven, Settles, by_margin, never
+from kernelite.heads.criteria import Settles, by_margin, never
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
 
@@ -120,6 +119,5 @@ def rule_of(model: ModelFields, settles: Settles) -> Settles | None:
         return None
     if model.guarantee == "calibrated" and settles is not never:
         assert model.threshold is not None or model.approximation is None
-        margin = by_margin(model.head, model.threshold or 0.0)
-        return replace(settles, before=margin) if isinstance(settles, Proven) else margin
+        return by_margin(model.head, model.threshold or 0.0)
     return settles
