@@ -87,9 +87,8 @@ def test_an_edited_helper_is_compiled_again(tmp_path: Path) -> None:
     package = tmp_path / "kernelite"
     shutil.copytree(SOURCE / "kernelite", package, ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "import numpy as np\nfrom kernelite.engines.jit_exact import add_kernel_sums\n"
-        "out = np.zeros((1, 1))\nadd_kernel_sums(np.zeros((1, 1)), np.ones((1, 1)), out)\n"
-        "print(out[0, 0])"
+        "import numpy as np\nfrom kernelite.engines.jit_exact import exp_in_place\n"
+        "tile = np.zeros((1, 1))\nexp_in_place(tile)\nprint(tile[0, 0])"
     )
     kept = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert run(code, cwd=tmp_path, **kept).stdout.strip() == "1.0"

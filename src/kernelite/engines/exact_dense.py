@@ -13,15 +13,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.exact_rounding import ExactRounding
+from kernelite.engines.exact_rounding import CENTERS, ExactRounding
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
 
-__all__ = ["CENTERS", "DenseExact", "add_kernel_sums"]
+__all__ = ["DenseExact", "add_kernel_sums"]
 
-ROWS, CENTERS = 256, 512  # a tile of kernel values: a megabyte, near a core
+ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
+LITTLE, EXPONENTIAL = 1 << 21, 20  # multiply-adds: of a call that one thread does at once, of exp
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
 
@@ -57,7 +58,7 @@ class DenseExact:
             exponents = gamma * np.einsum("ij,ij->i", shifted, shifted)
             norms = np.sqrt(np.einsum("ij,ij->i", centers, centers))
         largest = float(exponents.max(initial=0.0))
-        rounding = ExactRounding(expansion, norms, largest, d, CENTERS, mapped)
+        rounding = ExactRounding(expansion, norms, largest, d, mapped)
         if polynomial or rounding.by_differences:
             point, factors = np.zeros(d), np.empty((0, 2))
         else:
@@ -91,8 +92,10 @@ class DenseExact:
                 if shifts:
                     sums += self.expansion.intercept
 
-        # Few rows are shared out evenly; many go in tiles that fit a core's cache.
-        chunk = max(1, min(self.tall, -(-m // thread_count())))
+        # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
+        # core's cache.
+        little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
+        chunk = max(1, m if little else min(self.tall, -(-m // thread_count())))
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         return scores, squares
@@ -124,7 +127,8 @@ class DenseExact:
 
     def _add_sums(self, U: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i K_i of a few rows, lifted or not, centers in tiles: shape (m, k)."""
-        for centers in row_blocks(self.expansion.n_centers, CENTERS):
+        # Of few rows, more centers at a time: calls would dominate.
+        for centers in row_blocks(self.expansion.n_centers, CENTERS * max(1, 16 // len(U))):
             if self.rounding.by_differences:
                 tile = self._differences(U, centers)
             else:
@@ -167,12 +171,18 @@ def _middle(centers: FloatArray) -> tuple[FloatArray, NDArray[np.intp] | slice]:
 def add_kernel_sums(
     tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool
 ) -> None:
-    """out += exp(min(tile, 0)) @ coefficients, or out = ...; fused where there is a kernel."""
-    if jit_available():
-        from kernelite.engines.jit_exact import add_kernel_sums as fused
+    """out += exp(min(tile, 0)) @ coefficients, or out = ...; fused where there is a kernel.
 
-        fused(tile, coefficients, out, first=first)
+    Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
+    """
+    if jit_available():
+        from kernelite.engines.jit_exact import exp_in_place
+
+        exp_in_place(tile)
     else:
-        np.minimum(tile, 0.0, out=tile)
-        sums = np.exp(tile, out=tile) @ coefficients
-        out[...] = sums if first else out + sums
+        np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
+    for centers in row_blocks(tile.shape[1], CENTERS):
+        if first and centers.start == 0:
+            np.matmul(tile[:, centers], coefficients[centers], out=out)
+        else:
+            out += tile[:, centers] @ coefficients[centers]

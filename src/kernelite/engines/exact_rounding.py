@@ -26,8 +26,9 @@ from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, ro
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 
-__all__ = ["ExactRounding"]
+__all__ = ["CENTERS", "ExactRounding"]
 
+CENTERS = 512  # that one product sums up; sums of products follow
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 SURELY = 1e-9  # more than any norm errs by, relatively,
@@ -50,15 +51,13 @@ class ExactRounding:
         gamma R^2.
     length : int
         L, as far as the centers go.
-    together : int
-        Centers that one product sums up; sums of products follow.
     mapped : bool
         Whether rows come through an affine map, whose rounding then counts.
 
     Examples
     --------
     >>> model = KernelExpansion([[0.0], [3.0]], [1.0, 1.0], 0.0, gamma=1.0)
-    >>> rounding = ExactRounding(model, np.array([0.0, 3.0]), 9.0, 1, 512, False)
+    >>> rounding = ExactRounding(model, np.array([0.0, 3.0]), 9.0, 1, False)
     >>> rounding.by_differences, bool(rounding.bounds(np.array([4.0]), 1) < 1e-12)
     (False, True)
     """
@@ -67,7 +66,6 @@ class ExactRounding:
     norms: FloatArray
     largest: float
     length: int
-    together: int
     mapped: bool
 
     def bounds(self, squares: FloatArray, length: Length) -> FloatArray:
@@ -144,7 +142,7 @@ class ExactRounding:
     def _lengths(self) -> float:
         """Of the sums over centers, with what exponentials and products err by."""
         n = self.expansion.n_centers
-        return min(n, self.together) + n / self.together + 64.0 + 8.0
+        return min(n, CENTERS) + n / CENTERS + 64.0 + 8.0
 
     def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""

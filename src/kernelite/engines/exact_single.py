@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.rounding import SAFETY
-from kernelite.engines.exact_dense import CENTERS, DenseExact
+from kernelite.engines.exact_dense import DenseExact
+from kernelite.engines.exact_rounding import CENTERS
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.inputs import FloatArray, dense_block, row_blocks

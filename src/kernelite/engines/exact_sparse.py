@@ -69,7 +69,7 @@ class SparseExact:
             exponents = expansion.gamma * squares
         largest = float(exponents.max(initial=0.0))
         longest = int(np.diff(centers.indptr).max(initial=0))
-        rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, max(n, 1), mapped)
+        rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, mapped)
         if rounding.by_differences:
             return None
         columns = np.unique(centers.indices) if d > WIDE else None

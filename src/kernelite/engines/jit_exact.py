@@ -1,7 +1,6 @@
-"""The exact engine's inner loop: exponentials of a tile, then their weighted sums by BLAS.
+"""The exact engine's inner loop: exponentials of a tile of exponents -gamma |x_i - z|^2.
 
-In: a tile of exponents -gamma |x_i - z|^2 of shape (m, n) (overwritten), coefficients of shape
-(n, k). Out: sums of shape (m, k), added to. Twin: `np.exp(tile) @ coefficients`.
+In and out: arrays of shape (m, n). Twin: `np.exp(np.minimum(tile, 0))`.
 """
 
 from __future__ import annotations
@@ -15,36 +14,26 @@ from kernelite.engines.jit_exp import exp_nonpositive
 from kernelite.engines.jit_support import array_type, kernel
 from kernelite.inputs import FloatArray
 
-__all__ = ["add_kernel_sums", "exp_of_products"]
+__all__ = ["exp_in_place", "exp_of_products"]
 
 
-def add_kernel_sums(
-    tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool = False
-) -> None:
-    """out += exp(min(tile, 0)) @ coefficients.
+def exp_in_place(tile: FloatArray) -> None:
+    """tile = exp(min(tile, 0)).
 
     Parameters
     ----------
     tile : ndarray of shape (m, n)
         Exponents, C-contiguous; overwritten.
-    coefficients : ndarray of shape (n, k)
-    out : ndarray of shape (m, k)
-    first : bool
-        Whether these are the first sums: `out` is overwritten.
 
     Examples
     --------
-    >>> out = np.zeros((1, 1))
-    >>> add_kernel_sums(np.array([[0.0, 0.0]]), np.array([[1.0], [2.0]]), out)
-    >>> out
-    array([[3.]])
+    >>> tile = np.array([[0.0, -np.inf, 1e-9]])
+    >>> exp_in_place(tile)
+    >>> tile
+    array([[1., 0., 1.]])
     """
     assert tile.flags.c_contiguous  # else a copy would be overwritten
     _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
-    if first:
-        np.matmul(tile, coefficients, out=out)
-    else:
-        out += tile @ coefficients
 
 
 @kernel(array_type(1, writable=True))
