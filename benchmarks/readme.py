@@ -152,10 +152,20 @@ MACHINES = {
 def _machines(entries: list[dict[str, Any]]) -> str:
     rows = []
     for section, title in MACHINES.items():
-        ratios = sorted(one["ratio"] for one in entries if one.get("section") == section)
-        if ratios:
-            rows.append([title, str(len(ratios)), times(ratios[0]), times(ratios[-1])])
-    return markdown(["machine", "cases", "least", "most"], rows)
+        mine = [one for one in entries if one.get("section") == section]
+        rows.append(_range(title, [one["ratio"] for one in mine]))
+        # scikit-learn makes room for all rows at once; then most of its time goes there.
+        whole = [
+            one["whole_call_us"] / one["certified_us"] for one in mine if "whole_call_us" in one
+        ]
+        rows.append(_range(f"{title}: its call on 100,000 rows", whole))
+    return markdown(["machine", "cases", "least", "most"], [row for row in rows if row])
+
+
+def _range(title: str, ratios: list[float]) -> list[str]:
+    if not ratios:
+        return []
+    return [title, str(len(ratios)), times(min(ratios)), times(max(ratios))]
 
 
 def _files(document: dict[str, Any]) -> str:
