@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FormEngine", "form_bounds"]
 
-# Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.6 times at
-# 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a third ahead at 2,048.
+# Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.7 times at
+# 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
 FUSED_FEATURES = 2048
 GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
 
