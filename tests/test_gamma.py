@@ -59,7 +59,7 @@ def test_against_exact_arithmetic(seed: int, n: int, d: int, shift: float, tile:
             agrees(gamma_max(X), rows, np.zeros(d))
             about_mean = gamma_max(X, about="mean")
             assert about_mean.point is not None
-            np.testing.assert_allclose(about_mean.point, rows.mean(axis=0), rtol=1e-14)
+            np.testing.assert_allclose(about_mean.point, rows.mean(axis=0), rtol=1e-14, atol=1e-15)
             agrees(about_mean, rows, about_mean.point)
             point = rng.normal(size=d) + shift
             agrees(gamma_max(X, about=point), rows, point)

@@ -147,3 +147,9 @@ def test_norms_that_overflow_are_no_news(recwarn: pytest.WarningsRecorder) -> No
     engine = ExactEngine.prepare(model_of(centers, gamma=1e20))
     assert engine.sparse is None
     assert not [w for w in recwarn if w.category is RuntimeWarning]
+
+
+def test_no_centers_and_no_features() -> None:
+    model = KernelExpansion(sparse.csr_array((0, 0)), np.zeros((0, 2)), [0.5, -1.0], gamma=1.0)
+    scores, _ = ExactEngine.prepare(model).run(sparse.csr_array((3, 0)))
+    np.testing.assert_array_equal(scores, [[0.5, -1.0]] * 3)

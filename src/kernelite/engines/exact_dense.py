@@ -181,6 +181,8 @@ def add_kernel_sums(
         exp_in_place(tile)
     else:
         np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
+    if first and not tile.shape[1]:
+        out[...] = 0.0
     for centers in row_blocks(tile.shape[1], CENTERS):
         if first and centers.start == 0:
             np.matmul(tile[:, centers], coefficients[centers], out=out)
