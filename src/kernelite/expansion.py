@@ -21,7 +21,13 @@ from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_spars
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["KernelExpansion", "kernel_values", "squared_distances"]
+__all__ = [
+    "KernelExpansion",
+    "kernel_values",
+    "only_columns",
+    "squared_distances",
+    "squared_norms",
+]
 
 TILE_ELEMENTS = 1 << 20  # kernel values held at once by `scores`: 8 MB
 CANCELS = 1e4  # gamma |x|^2 from which a kernel value would err by 1e-11 or more
@@ -194,10 +200,10 @@ class _Kernel:
             if not is_sparse(self.centers) and expansion.n_centers:
                 self.point = self.centers.mean(axis=0)
                 self.shifted = self.centers - self.point
-                self.shifted_norms = _squared_norms(self.shifted)
+                self.shifted_norms = squared_norms(self.shifted)
                 self.cancels = expansion.gamma * float(self.shifted_norms.max()) > CANCELS
             with np.errstate(over="ignore"):
-                self.norms = _squared_norms(self.centers)
+                self.norms = squared_norms(self.centers)
 
     def __call__(self, rows: Rows) -> FloatArray:
         gamma = self.expansion.gamma
@@ -221,7 +227,7 @@ class _Kernel:
         else:
             rows, centers, norms = rows - self.point, self.shifted, self.shifted_norms
         with np.errstate(over="ignore", invalid="ignore"):
-            row_norms = _squared_norms(rows)
+            row_norms = squared_norms(rows)
             out = _products(rows, centers)
             out *= -2.0
             out += row_norms[:, None]
@@ -240,10 +246,12 @@ def _products(rows: Rows, centers: Rows) -> FloatArray:
     return products.toarray() if is_sparse(products) else np.asarray(products)
 
 
-def _squared_norms(rows: Rows) -> FloatArray:
-    if is_sparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
-    return np.einsum("ij,ij->i", rows, rows)
+def squared_norms(rows: Rows) -> FloatArray:
+    """|z|^2 of each row, shape (m,); infinite where it overflows."""
+    with np.errstate(over="ignore"):
+        if is_sparse(rows):
+            return np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
+        return np.einsum("ij,ij->i", rows, rows)
 
 
 def _common_columns(rows: Any, centers: Any) -> tuple[Any, Any]:

@@ -19,10 +19,11 @@ from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_co
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
 
-__all__ = ["DenseExact", "add_kernel_sums"]
+__all__ = ["EXPONENTIAL", "DenseExact", "add_kernel_sums"]
 
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
-LITTLE, EXPONENTIAL = 1 << 21, 20  # multiply-adds: of a call that one thread does at once, of exp
+EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
+LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
 

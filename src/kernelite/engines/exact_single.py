@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.rounding import SAFETY
-from kernelite.engines.exact_dense import DenseExact
+from kernelite.engines.exact_dense import EXPONENTIAL, DenseExact
 from kernelite.engines.exact_rounding import CENTERS
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_count
@@ -34,7 +34,6 @@ LOST = 1e-25  # of an exponent, by entries that are too small for single precisi
 LONGEST = 1 << 16  # features; so that products of roundings stay within SAFETY
 GAMMAS, MOST_SPREAD = (1e-6, 1e6), 1e4  # of gamma and gamma R^2: 2 gamma s has a place in 32 bits
 LEAST_WORK, MOST_WORK = 1 << 14, 1 << 28  # products a row; numbers that take a gigabyte
-EXPONENTIAL = 22.5  # multiply-adds of a product in double precision that a kernel value costs
 WORTH = 0.8  # of the time of double precision
 TRIED, MOST_OPEN = 256, 0.2  # centers, and the share of them that may stay open
 

@@ -95,6 +95,14 @@ def _numbers(certificate: Certificate, degree: int) -> FloatArray:
 
 
 @helper
+def _second_series(t: float) -> float:
+    """sum_j t^j / (j + 3)!, for t < 1: e^t without its first three terms is t^3 times that."""
+    series = _S7 + t * (_S8 + t * _S9)
+    series = _S4 + t * (_S5 + t * (_S6 + t * series))
+    return _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
+
+
+@helper
 def bound_tile(
     sq_norms: FloatArray,
     reach: FloatArray,
@@ -119,9 +127,7 @@ def bound_tile(
         off = 2.0 * slack * exponent
         t = 2.0 * gamma * sq_norms[r] + off
         E2 = E * E
-        series = _S7 + t * (_S8 + t * _S9)
-        series = _S4 + t * (_S5 + t * (_S6 + t * series))
-        series = _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
+        series = _second_series(t)
         # sqrt(P) = t sqrt(t series E^2): t^3 would underflow for t < 1e-108.
         near = t < 1.0
         root = np.sqrt(
@@ -145,9 +151,7 @@ def second_roots_tile(
     for r in range(width):
         E = exponentials[r]
         t, E2 = 2.0 * gamma * sq_norms[r], E * E
-        series = _S7 + t * (_S8 + t * _S9)
-        series = _S4 + t * (_S5 + t * (_S6 + t * series))
-        series = _S0 + t * (_S1 + t * (_S2 + t * (_S3 + t * series)))
+        series = _second_series(t)
         near = t < 1.0
         root = np.sqrt(t * series * E2 if near else 1.0 - E2 * (1.0 + t * (1.0 + 0.5 * t)))
         roots[r] = 1.0 if E == 0.0 else (t * root if near else root)

@@ -10,6 +10,8 @@ from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm, packed_size
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
+from kernelite.engines.exact_dense import EXPONENTIAL
+from kernelite.engines.exact_sparse import DENSER
 from kernelite.engines.tiers import MOSTLY
 from kernelite.expansion import KernelExpansion
 
@@ -28,12 +30,12 @@ __all__ = [
 ]
 
 PRODUCT = 1 / 45  # a multiply-add inside a matrix product
-ENTRY = 0.55  # a multiply-add of two entries of sparse vectors
+ENTRY = DENSER * PRODUCT  # a multiply-add of two entries of sparse vectors
 LOOP = 1 / 30  # a multiply-add inside a fused kernel
 WEIGHED = 1 / 50  # one whose sum stays in a register: the third order's
 MADE = 1 / 17  # a product of two features that the third order of all outputs shares
 LOAD = 1 / 10  # an entry of a row: read, shifted, transposed, squared
-EXPONENTIAL = 0.5  # one kernel value: exponential and weighted sum
+VALUE = EXPONENTIAL * PRODUCT  # one kernel value: exponential and weighted sum
 ROW = 6.0  # a row's exponential, its scores written and turned into an answer
 BOXES = 40.0  # a group of 32 boxes: distances and exponentials
 CERTIFY = 4.0  # the bound of a row and output, and the decision
@@ -44,14 +46,14 @@ def exact_cost(expansion: KernelExpansion) -> float:
     """A row on the exact engine."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     exponents = min(n * d * PRODUCT, expansion.meeting_entries * ENTRY)
-    return exponents + n * (k * PRODUCT + EXPONENTIAL) + ROW
+    return exponents + n * (k * PRODUCT + VALUE) + ROW
 
 
 def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> float:
     """A row on the local engine: groups of boxes looked at, leaves of 32 centers summed."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     boxes = (groups + n / 1024) * BOXES
-    return ROW + 32 * leaves * ((d + 2 * k) * LOOP + EXPONENTIAL) + boxes
+    return ROW + 32 * leaves * ((d + 2 * k) * LOOP + VALUE) + boxes
 
 
 def form_cost(form: QuadraticForm | SpectralForm) -> float:
