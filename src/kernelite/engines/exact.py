@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 
 from kernelite.engines.exact_dense import DenseExact
-from kernelite.engines.exact_single import SingleExact
 from kernelite.engines.exact_sparse import SparseExact
+from kernelite.engines.fused_pairs import FusedPairs
+from kernelite.engines.fused_sums import FusedSums
 from kernelite.engines.jit_support import jit_available
 from kernelite.expansion import KernelExpansion
-from kernelite.heads.criteria import Proven, Settles
+from kernelite.heads.criteria import Proven, Settles, Within
 from kernelite.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["ExactEngine", "as_dense"]
+
+TRIED = 32  # rows that show whether single precision settles enough of them,
+WORTH = 0.5  # which is more than it costs of double precision's time
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +67,25 @@ class ExactEngine:
         return SparseExact.prepare(self.expansion, mapped=self.mapped)
 
     @cached_property
-    def single(self) -> SingleExact | None:
-        """For dense rows whose labels are all that is asked for."""
-        return SingleExact.prepare(self.dense)
+    def single(self) -> FusedSums | None:
+        """For dense rows and one output: single precision, with a bound."""
+        if not isinstance(self.dense.fused, FusedSums):
+            return None
+        from kernelite.engines.jit_exp2 import SINGLE
+
+        return FusedSums.prepare(self.dense.rounding, self.dense.layout, SINGLE)
+
+    @cached_property
+    def pairs(self) -> FusedPairs | None:
+        """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
+        if self.sparse is not None or self.dense.fused is None:
+            return None
+        return FusedPairs.prepare(self.dense.rounding, self.dense.layout)
+
+    @property
+    def by_panels(self) -> bool:
+        """Whether dense rows are summed in registers: fast even one at a time."""
+        return self.sparse is None and self.dense.fused is not None
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
@@ -74,18 +94,29 @@ class ExactEngine:
         return scores, way.rounding.bounds(squares, way.length(rows))
 
     def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
-        """As `run`; where labels are all that is asked for, scores may be only as good as that.
-
-        Not for rows that bounds have left open: near to another label, it proves few.
-        """
+        """As `run`; where labels are all that is asked for, scores may be only as good as that."""
         way, rows = self._way(rows)
-        if not isinstance(settles, Proven) or isinstance(way, SparseExact) or self.single is None:
+        if not isinstance(settles, Proven) or way is not self.dense or self.single is None:
             return self.run(rows)
-        scores, bounds = self.single.run(rows)
+        return self._run_single(self.single, rows, settles)
+
+    def _run_single(
+        self, single: FusedSums, rows: FloatArray, settles: Settles
+    ) -> tuple[FloatArray, FloatArray]:
+        """Single precision, then double for the rows that it does not settle."""
+        if not self._pays(single, rows, settles):
+            return self.run(rows)
+        scores, bounds = single.run(rows)
         still = np.flatnonzero(~settles(scores, bounds))
         if len(still):
             scores[still], bounds[still] = self.run(rows[still])
         return scores, bounds
+
+    def _pays(self, single: FusedSums, rows: FloatArray, settles: Settles) -> bool:
+        """Whether single precision settles enough, as some of the rows show."""
+        if len(rows) < 16 * TRIED:
+            return True
+        return float(settles(*single.run(rows[:: len(rows) // TRIED])).mean()) >= WORTH
 
     def run_within(
         self, rows: Rows, tolerance: FloatArray, out: FloatArray | None = None
@@ -102,6 +133,13 @@ class ExactEngine:
             Where the scores go.
         """
         way, rows = self._way(rows)
+        single = self.single if way is self.dense else None
+        if single is not None:
+            within = Within(tolerance)
+            scores, bounds = self._run_single(single, rows, within)
+            if out is not None:
+                out[...] = scores
+            return scores if out is None else out, int(np.count_nonzero(~within(scores, bounds)))
         scores, squares = self._scores(way, rows, out)
         return scores, way.rounding.count_above(squares, way.length(rows), tolerance)
 

@@ -1,7 +1,9 @@
-"""Exact sums for dense rows: tiles of a matrix product, exponentials, a product with coefficients.
+"""Exact sums for dense rows in double precision.
 
-Prepare once (shift to the centers' mean p, norms), run on many rows. Features in which all centers
-agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's.
+Prepare once (shift to a point p amid the centers, norms), run on many rows. Features in which all
+centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's. Where there
+are kernels, panels of centers are summed in registers (`fused_sums`, `fused_values`); else, and for
+very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.engines.exact_rounding import CENTERS, ExactRounding
+from kernelite.engines.fused_sums import FusedSums
+from kernelite.engines.fused_values import FusedValues
 from kernelite.engines.jit_support import jit_available
+from kernelite.engines.panels import Layout
 from kernelite.engines.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, row_blocks
@@ -24,6 +28,7 @@ __all__ = ["EXPONENTIAL", "DenseExact", "add_kernel_sums"]
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
+WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
 
@@ -42,32 +47,48 @@ class DenseExact:
 
     expansion: KernelExpansion
     rounding: ExactRounding
-    point: FloatArray
+    layout: Layout
     centers: FloatArray
-    varying: NDArray[np.intp] | slice
-    factors: FloatArray
 
     @classmethod
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> DenseExact:
-        """Shift the centers to their mean and take their norms; `mapped` as in `ExactRounding`."""
+        """Shift the centers to their middle and take their norms; `mapped` as `ExactRounding`."""
         centers = expansion.dense_centers()
-        n, d = centers.shape
-        gamma, polynomial = expansion.gamma, expansion.kernel == "poly2"
+        d, gamma = centers.shape[1], expansion.gamma
         with np.errstate(over="ignore", invalid="ignore"):
-            point, varying = _middle(centers) if not polynomial else (np.zeros(d), slice(None))
-            shifted = centers - point
-            exponents = gamma * np.einsum("ij,ij->i", shifted, shifted)
+            layout = Layout.about_middle(centers, gamma)
             norms = np.sqrt(np.einsum("ij,ij->i", centers, centers))
-        largest = float(exponents.max(initial=0.0))
+            largest = float((gamma * layout.squares).max(initial=0.0))
         rounding = ExactRounding(expansion, norms, largest, d, mapped)
-        if polynomial or rounding.by_differences:
-            point, factors = np.zeros(d), np.empty((0, 2))
-        else:
-            centers = np.empty((0, d))  # the factors hold them
-            # One product gives the exponent: (2 gamma s, -gamma |s|^2, -1) . (u, 1, gamma |u|^2).
-            scaled = 2.0 * gamma * shifted[:, varying]
-            factors = np.column_stack([scaled, -exponents, -np.ones(n)])
-        return cls(expansion, rounding, point, centers, varying, factors)
+        if rounding.polynomial or rounding.by_differences:
+            return cls(expansion, rounding, Layout.unshifted(d, gamma), centers)
+        return cls(expansion, rounding, layout, np.empty((0, d)))  # the layout holds them
+
+    @property
+    def point(self) -> FloatArray:
+        """p, shape (d,)."""
+        return self.layout.point
+
+    @cached_property
+    def factors(self) -> FloatArray:
+        """(2 gamma s, -gamma |s|^2, -1): times (u, 1, gamma |u|^2), they give the exponent."""
+        layout, gamma = self.layout, self.expansion.gamma
+        exponents = gamma * layout.squares
+        scaled = 2.0 * gamma * layout.shifted
+        return np.column_stack([scaled, -exponents, -np.ones(len(exponents))])
+
+    @cached_property
+    def fused(self) -> FusedSums | FusedValues | None:
+        """The sums in panels, where that can be done and is faster."""
+        rounding, d = self.rounding, self.expansion.n_features
+        by_panels = not (rounding.polynomial or rounding.by_differences) and jit_available()
+        if not by_panels or d > WIDEST or not self.expansion.n_centers:
+            return None
+        if self.expansion.n_outputs > 1:
+            return FusedValues.prepare(self.layout, self.expansion.coefficients)
+        from kernelite.engines.jit_exp2 import DOUBLE
+
+        return FusedSums.prepare(rounding, self.layout, DOUBLE)
 
     def scores(
         self, rows: FloatArray, out: FloatArray | None = None
@@ -75,10 +96,18 @@ class DenseExact:
         """Scores of shape (m, k), and |u|^2 of shape (m,)."""
         m, k = len(rows), self.expansion.n_outputs
         scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
-        shifts = self.expansion.intercept.any()
+        shifts, fused = self.expansion.intercept.any(), self.fused
+        if isinstance(fused, FusedSums):
+            squares = fused.scores(rows, scores)
+            scores += self.expansion.intercept
+            return scores, squares
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                if fused is not None:
+                    scores[block] = self.expansion.intercept
+                    squares[block] = fused.add(rows[block], scores[block])
+                    return
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
                 sums = scores[block]
@@ -122,7 +151,7 @@ class DenseExact:
         """(u, 1, gamma |u|^2), whose product with the factors is the exponent."""
         width = self.factors.shape[1] - 2
         lifted = np.empty((len(U), width + 2))
-        lifted[:, :width] = U[:, self.varying]
+        lifted[:, :width] = U[:, self.layout.order]
         lifted[:, width], lifted[:, width + 1] = 1.0, self.expansion.gamma * squares
         return lifted
 
@@ -153,20 +182,6 @@ class DenseExact:
             tile = expansion.gamma * (rows @ self.centers[centers].T)
             tile += expansion.coef0
             sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
-
-
-def _middle(centers: FloatArray) -> tuple[FloatArray, NDArray[np.intp] | slice]:
-    """The centers' mean, and the features in which they differ from it."""
-    n, d = centers.shape
-    if not n:
-        return np.zeros(d), slice(None)
-    mean, lowest = centers.mean(axis=0), centers.min(axis=0)
-    varying = np.flatnonzero(lowest != centers.max(axis=0))
-    if len(varying) == d:
-        return mean, slice(None)
-    point = lowest.copy()  # a mean of equal numbers may be another one
-    point[varying] = mean[varying]
-    return point, varying
 
 
 def add_kernel_sums(

@@ -2,7 +2,7 @@
 
 With R = max |x_i - p|, u = z - p, and p = 0 where rows are not shifted:
 
-    |computed f - f| <= u ((3 L + 16) gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
+    |computed f - f| <= u ((3 L + 24) gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
 
 where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The exponent 2 gamma s.u - gamma |u|^2
 - gamma |s|^2 is a product of length L + 2 with terms that err by (L + 3) u each and add up to at
@@ -77,14 +77,14 @@ class ExactRounding:
             if self.polynomial:
                 # 2 (d + 2): the products, squared. 8: rows that came through a map.
                 grown = (self._lengths + 2 * self.expansion.n_features + 8) * self._size(squares)
-                bounds = SAFETY * UNIT * grown + self._constant
+                bounds = SAFETY * UNIT * grown + self.constant
                 # Where it overflowed, or a kernel value did before a small coefficient met it.
                 bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
                 return np.asarray(bounds)
             # One pass over what may be large: with many outputs this is a matter of memory.
             bounds = np.multiply.outer(self._relative(squares, length), SAFETY * UNIT * self.weight)
-            bounds += self._constant
-        if not np.isfinite(self._constant).all():
+            bounds += self.constant
+        if not np.isfinite(self.constant).all():
             bounds[np.isnan(bounds)] = np.inf  # no distance makes coefficients known that overflow
         return bounds
 
@@ -94,7 +94,7 @@ class ExactRounding:
             within = (self.bounds(squares, length) <= tolerance).all(axis=1)
         else:
             # relative a + c <= tolerance for each output: one number a row decides.
-            factors, room = SAFETY * UNIT * self.weight, tolerance - self._constant
+            factors, room = SAFETY * UNIT * self.weight, tolerance - self.constant
             with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
                 most = np.where(factors > 0.0, room / factors, np.inf).min(initial=np.inf)
                 within = self._relative(squares, length) <= most * (1.0 - SURELY)
@@ -129,7 +129,8 @@ class ExactRounding:
         return np.abs(self.expansion.coefficients).sum(axis=0)
 
     @cached_property
-    def _constant(self) -> FloatArray:
+    def constant(self) -> FloatArray:
+        """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
         intercept = 8.0 * SAFETY * UNIT * np.abs(self.expansion.intercept)
         fixed = intercept + TINY * (1.0 + self.weight)
         if self.mapped and not self.polynomial:
@@ -142,14 +143,22 @@ class ExactRounding:
     def _lengths(self) -> float:
         """Of the sums over centers, with what exponentials and products err by."""
         n = self.expansion.n_centers
-        return min(n, CENTERS) + n / CENTERS + 64.0 + 8.0
+        return min(n, CENTERS) + n / CENTERS + 64.0 + 8.0 + self._folded
+
+    @cached_property
+    def _folded(self) -> float:
+        """What log2 |A_i| inside an exponent adds: thrice its size (`fused_sums`)."""
+        sizes = np.abs(self.expansion.coefficients)
+        if self.polynomial or self.expansion.n_outputs > 1 or not sizes.any():
+            return 0.0
+        return 3.0 * float(np.abs(np.log(sizes[sizes > 0.0])).max())
 
     def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
         if self.by_differences:
             return np.full(len(squares), self._lengths + self.length + 8)
         nearest = self._nearest(squares)
-        spread = (3.0 * length + 16.0) * (self.largest + self.expansion.gamma * squares)
+        spread = (3.0 * length + 24.0) * (self.largest + self.expansion.gamma * squares)
         relative = np.exp(-nearest) * (self._lengths + spread)
         relative[~(nearest < UNDERFLOWS)] = 0.0
         return np.asarray(relative)

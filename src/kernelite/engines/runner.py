@@ -15,6 +15,7 @@ from kernelite.affine import AffineMap
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.local import LocalSums
 from kernelite.engines.exact import ExactEngine
+from kernelite.engines.fused_pairs import FusedPairs
 from kernelite.engines.local import LocalEngine
 from kernelite.engines.mapped import MappedRows
 from kernelite.engines.stats import Stats
@@ -22,7 +23,7 @@ from kernelite.engines.threads import one_thread_each
 from kernelite.engines.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
 from kernelite.expansion import KernelExpansion
 from kernelite.front import Front
-from kernelite.heads.criteria import Settles, Within, never
+from kernelite.heads.criteria import Proven, Settles, Within, never
 from kernelite.inputs import (
     FloatArray,
     Rows,
@@ -37,7 +38,9 @@ from kernelite.tail import PolynomialTail
 __all__ = ["Finish", "Runner"]
 
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
-BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)  # of a single row
+# Of a single row:
+BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)
+BY_EXACT = Stats(rows=1, exact=1)
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
@@ -94,10 +97,16 @@ class Runner:
         out: NDArray[Any] | None = None
         stats, stop, as_they_are, values = Stats(), 0, False, isinstance(settles, Within)
         # Set once, not in each block: the exact engine's own threads call BLAS.
-        alone = self.tiers is None and self.exact is not None
+        alone, winners = self.tiers is None and self.exact is not None, self._winners(settles)
         with one_thread_each(rows.shape[0], FEWEST_ROWS) if alone else nullcontext():
             while out is None or stop < rows.shape[0]:
                 block = self._block(rows, stop, straight=as_they_are, values=values)
+                if winners is not None:
+                    answers, found = self._labels(winners, rows, block, finish, settles)
+                    if out is None:
+                        out = np.empty(rows.shape[0], dtype=answers.dtype)
+                    out[block], stats, stop = answers, stats + found, block.stop
+                    continue
                 into = out[block] if out is not None and as_they_are else None
                 outcome = self.outcome(rows, block, settles, into)
                 answers = finish(outcome.scores)
@@ -110,33 +119,77 @@ class Runner:
                 stop = block.stop
         return out, stats
 
-    def run_one(self, row: FloatArray, settles: Settles | None) -> tuple[FloatArray, Stats] | None:
-        """Scores of a single row of shape (1, d) and their tier, if a form settles it; else None.
+    def _winners(self, settles: Settles | None) -> FusedPairs | None:
+        """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
+        plain = self.tiers is None and self.local is None and self.tail is None
+        if not plain or self.exact is None or not isinstance(settles, Proven):
+            return None
+        return self.exact.pairs if settles.classes is not None else None
+
+    def _labels(
+        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, settles: Any
+    ) -> tuple[NDArray[Any], Stats]:
+        """Labels of a block; rows without a sure winner are evaluated in full."""
+        assert self.exact is not None
+        started = perf_counter()
+        part = dense_block(self.mapped(rows, block), slice(None))
+        check_finite(row_part(rows, block), first_row=block.start)
+        found, _leads = winners.winners(part)
+        labels, undecidable = settles.classes[found], 0
+        still = np.flatnonzero(found < 0)
+        if len(still):
+            scores, bounds = self.exact.run(part[still])
+            labels[still] = finish(scores)
+            undecidable = int(np.count_nonzero(~settles(scores, bounds)))
+        m, taken = len(found), perf_counter() - started
+        return labels, Stats(rows=m, exact=m, undecidable=undecidable, exact_seconds=taken)
+
+    def run_one(
+        self, row: FloatArray, finish: Finish, settles: Settles | None
+    ) -> tuple[NDArray[Any], Stats] | None:
+        """The answer for a single row of shape (1, d), if it can be had at once; else None.
 
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        plain = self.front is None and self.tail is None
-        if self.tiers is None or not plain or len(self.tiers.engines) > 1:
+        if self.front is not None or self.tail is not None or self.local is not None:
             return None
-        engine = self.tiers.engines[0]
         if self.input_map is not None:
             row = self.input_map(row)
+        if self.tiers is None:
+            return self._exact_one(row, finish, settles)
+        if len(self.tiers.engines) > 1:
+            return None
+        engine = self.tiers.engines[0]
         proven = settles is not None and engine.cell.certificate is not None
         evaluated, bounds = engine.first.run(row, bounded=proven)
         square, form = evaluated.sq_norms[0], engine.first.form
         if settles is None:
             inside = square * (form.max_sq_norm * form.gamma * form.gamma) < 1.0 / 16.0
-            return (evaluated.scores, BY_FORM) if inside else None
+            return (finish(evaluated.scores), BY_FORM) if inside else None
         if not square < np.inf:
             return None
         if settles(evaluated.scores, evaluated.scores if bounds is None else bounds)[0]:
-            return evaluated.scores, BY_FORM
-        if bounds is None or not engine.cell.has_second_tier:
+            return finish(evaluated.scores), BY_FORM
+        if bounds is not None and engine.cell.has_second_tier:
+            scores, tighter = engine.second(row, evaluated)
+            if settles(scores, tighter)[0] and (tighter <= bounds).all():
+                return finish(scores), BY_SECOND
+        return None if self.exact is None else self._exact_one(row, finish, settles)
+
+    def _exact_one(
+        self, row: FloatArray, finish: Finish, settles: Settles | None
+    ) -> tuple[NDArray[Any], Stats] | None:
+        """A mapped row by the exact engine, if its answer is settled."""
+        if self.exact is None or settles is None or settles is never or not self.exact.by_panels:
             return None
-        scores, tighter = engine.second(row, evaluated)
-        settled = settles(scores, tighter)[0] and (tighter <= bounds).all()
-        return (scores, BY_SECOND) if settled else None
+        winners = self._winners(settles)
+        if winners is not None:
+            found = winners.winners(row)[0]
+            if found[0] >= 0:
+                return settles.classes[found], BY_EXACT  # type: ignore[attr-defined]
+        scores, bounds = self.exact.run_for(row, settles)
+        return (finish(scores), BY_EXACT) if settles(scores, bounds)[0] else None
 
     def each(self, rows: Rows, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
         """Answers of a function of mapped rows, taken so many at a time.

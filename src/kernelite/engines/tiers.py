@@ -109,7 +109,7 @@ def evaluate(
         started = perf_counter()
         still = np.flatnonzero(outcome.tier == EXACT)
         if len(still):
-            outcome.scores[still], bounds = exact.run(rows[still])
+            outcome.scores[still], bounds = exact.run_for(rows[still], settled)
             if outcome.bounds is not None:
                 outcome.bounds[still] = bounds
         outcome.seconds[EXACT] = perf_counter() - started

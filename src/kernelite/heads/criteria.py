@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,10 @@ Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 def predict_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     """For `predict`, which answers labels and no scores, or values within the tolerance."""
     settles = label_settles(head, tolerance)
-    return Proven(settles) if head.kind in ("classifier", "outlier") else settles
+    if head.kind not in ("classifier", "outlier"):
+        return settles
+    votes = isinstance(head, ClassifierHead) and head.by_votes
+    return Proven(settles, head.classes if votes else None)  # type: ignore[attr-defined]
 
 
 def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
@@ -103,9 +106,12 @@ class Proven:
     ----------
     decided : callable
         The head's own test.
+    classes : ndarray of shape (K,), optional
+        Where one-vs-one votes decide, so that a class that wins all of its pairs is the label.
     """
 
     decided: Settles
+    classes: NDArray[Any] | None = None
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
         """Which rows are settled."""

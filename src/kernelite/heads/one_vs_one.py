@@ -103,6 +103,14 @@ class ClassifierHead:
         return self.n_classes * (self.n_classes - 1) // 2
 
     @property
+    def by_votes(self) -> bool:
+        """Whether the first class of a pair with a positive score gets a vote, and most votes win.
+
+        A class that wins all of its pairs is then the label, however ties are broken.
+        """
+        return self.n_classes > 2 and self.first_positive and not self.labels_by_probability
+
+    @property
     def offers(self) -> frozenset[str]:
         """Decision values always, probabilities where there are sigmoids."""
         names = {"predict", "decision_function"}

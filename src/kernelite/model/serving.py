@@ -41,9 +41,9 @@ def answer(
     rule = rule_of(model, settles)
     plain = type(X) is np.ndarray and beyond is None and model.front is None
     if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
-        found = model._runner.run_one(X, rule)
+        found = model._runner.run_one(X, finish, rule)
         if found is not None:
-            return finish(found[0]), found[1]
+            return found
     rows, runner = placed(model, X, beyond)
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":

@@ -1,0 +1,93 @@
+"""Several outputs' exact sums in double precision: kernel values from panels, then their weights.
+
+Kernel values of a tile of rows and centers are written once and multiplied with the coefficients
+while they are in cache. One-vs-one centers stand class by class and have K - 1 coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.engines.exact_rounding import CENTERS
+from kernelite.engines.fused_pairs import classes_of_centers, columns_of_class
+from kernelite.engines.fused_sums import MOST_NUMBERS
+from kernelite.engines.panels import Layout, Panels
+from kernelite.inputs import FloatArray, row_blocks
+
+__all__ = ["FusedValues"]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Coefficients of the centers from `start` to `stop`, for some of the outputs."""
+
+    start: int
+    stop: int
+    columns: NDArray[np.intp] | slice
+    coefficients: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FusedValues:
+    """An expansion of several outputs in panels of double precision.
+
+    Parameters
+    ----------
+    panels : Panels
+    weights : tuple of Weights
+        In the order of the centers.
+    """
+
+    panels: Panels
+    weights: tuple[Weights, ...]
+
+    @classmethod
+    def prepare(cls, layout: Layout, coefficients: FloatArray) -> FusedValues | None:
+        """Lay the centers out; None where they would take gigabytes."""
+        from kernelite.engines.jit_exp2 import DOUBLE
+
+        n, k = coefficients.shape
+        if layout.shifted.size > MOST_NUMBERS or not n:
+            return None
+        owner = classes_of_centers(coefficients)
+        K = (1 + math.isqrt(1 + 8 * k)) // 2
+        kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
+        weights, first = [], 0
+        for c, kind in enumerate(kinds):
+            columns = slice(None) if owner is None else columns_of_class(K, c)
+            own = coefficients[kind][:, columns]
+            for part in row_blocks(len(kind), CENTERS):
+                held = np.ascontiguousarray(own[part])
+                weights.append(Weights(first + part.start, first + part.stop, columns, held))
+            first += len(kind)
+        order = np.concatenate(kinds)
+        return cls(Panels.lay_out(layout, DOUBLE, [order], np.zeros(n)), tuple(weights))
+
+    def add(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """out += sums without intercept, shape (m, k); returns |u|^2, shape (m,)."""
+        from kernelite.engines import jit_panels, jit_rows
+
+        rows, panels, layout = np.ascontiguousarray(rows), self.panels, self.panels.layout
+        precision, width = panels.precision, panels.precision.panel
+        w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
+        norms = np.empty((len(rows), 2))
+        jit_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
+        per_center, step = len(layout.order), CENTERS // width
+        tile: NDArray[Any] = np.empty((len(rows), CENTERS))
+        for first in range(0, int(panels.starts[-1]), step):
+            count = min(step, int(panels.starts[-1]) - first)
+            a, b = first * width, (first + count) * width
+            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
+            starts = np.array([0, count], dtype=np.int64)
+            jit_panels.double_values(w, shifts, lines, exponents, starts, precision.rows, tile)
+            for weight in self.weights:
+                start, stop = max(weight.start, a), min(weight.stop, b)
+                if start < stop:
+                    own = weight.coefficients[start - weight.start : stop - weight.start]
+                    out[:, weight.columns] += tile[:, start - a : stop - a] @ own
+        return norms[:, 0]
