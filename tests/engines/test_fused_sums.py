@@ -1,4 +1,4 @@
-"""Products in single precision: bounds that hold, and labels that are the exact model's."""
+"""Sums in registers: bounds that hold, scores that are their twin's, labels the exact model's."""
 
 from __future__ import annotations
 
@@ -6,64 +6,107 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.svm import SVC, OneClassSVM
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
-from kernelite.engines import exact_single as module
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.exact_dense import DenseExact
-from kernelite.engines.exact_single import SingleExact
+from kernelite.engines.fused_sums import EXP2_ERROR, FusedSums
+from kernelite.engines.jit_exp2 import DOUBLE, SINGLE
+from kernelite.engines.jit_panels import double_values, single_sums
+from kernelite.engines.panels import Layout, middle
 from kernelite.expansion import KernelExpansion
-from kernelite.heads.criteria import Proven, never
+from kernelite.heads.criteria import Proven, Within, never
 from tests.oracle import error_ratios, true_scores
 
 
-def made(model: KernelExpansion) -> SingleExact:
-    """Whether it pays or not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LEAST_WORK", 0)
-        patch.setattr(module, "WORTH", np.inf)
-        patch.setattr(module, "MOST_OPEN", 1.0)
-        patch.setattr(module, "MOST_SPREAD", np.inf)
-        single = SingleExact.prepare(DenseExact.prepare(model))
-    assert single is not None
-    return single
+def made(model: KernelExpansion, precision=SINGLE) -> FusedSums:
+    exact = DenseExact.prepare(model)
+    fused = FusedSums.prepare(exact.rounding, exact.layout, precision)
+    assert fused is not None
+    return fused
 
 
-@given(
-    seed=st.integers(0, 10_000),
-    n=st.integers(1, 12),
-    d=st.integers(1, 9),
-    k=st.integers(1, 3),
-    scale=st.sampled_from([1e-9, 1e-3, 1.0, 10.0]),
-    gamma=st.sampled_from([1e-6, 1e-3, 0.2, 5.0]),
-)
-@settings(deadline=None, max_examples=100)
-def test_no_score_is_further_off_than_its_bound(
-    seed: int, n: int, d: int, k: int, scale: float, gamma: float
-) -> None:
+models = {
+    "seed": st.integers(0, 10_000),
+    "n": st.integers(1, 40),
+    "d": st.integers(1, 24),
+    "scale": st.sampled_from([1e-9, 1e-3, 1.0, 10.0]),
+    "gamma": st.sampled_from([1e-6, 1e-3, 0.2, 5.0]),
+    "sparse": st.booleans(),
+}
+
+
+def random_model(
+    seed: int, n: int, d: int, scale: float, gamma: float, sparse: bool
+) -> tuple[KernelExpansion, np.ndarray]:
+    """A model and rows: like its centers, near one, wild."""
     rng = np.random.default_rng(seed)
-    coefficients = rng.normal(size=(n, k)) * 10.0 ** rng.integers(-3, 6, size=(n, 1))
-    centers = scale * (rng.normal(size=(n, d)) + rng.normal(size=d))
-    model = KernelExpansion(centers, coefficients, rng.normal(size=k), gamma=gamma)
+    filled = (rng.random((n + 4, d)) < 0.2) if sparse else np.ones((n + 4, d))
+    points = scale * filled * (rng.normal(size=(n + 4, d)) + rng.normal(size=d))
+    coefficients = rng.normal(size=(n, 1)) * 10.0 ** rng.integers(-3, 6, size=(n, 1))
+    coefficients[rng.random(n) < 0.1] = 0.0
+    model = KernelExpansion(points[:n], coefficients, rng.normal(size=1), gamma=gamma)
     wild = rng.normal(size=(3, d)) * 10.0 ** rng.integers(-200, 200, size=(3, 1))
-    rows = np.concatenate([scale * rng.normal(size=(4, d)), centers[:1] * (1 + 1e-9), wild])
+    return model, np.concatenate([points[n:], points[:1] * (1 + 1e-9), wild])
+
+
+@given(**models)
+@settings(deadline=None, max_examples=150)
+def test_no_score_is_further_off_than_its_bound(**given: object) -> None:
+    model, rows = random_model(**given)
     scores, bounds = made(model).run(rows)
     known = np.isfinite(bounds).all(axis=1)
-    assert known[:5].all() or gamma * scale**2 > 1
+    assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
     ratios = error_ratios(true_scores(model, rows[known]), scores[known], bounds[known])
     assert np.max(ratios, initial=0.0) <= 1.0
+
+
+@given(**models)
+@settings(deadline=None, max_examples=100)
+def test_doubles_are_within_the_bound_that_needs_no_sums(**given: object) -> None:
+    model, rows = random_model(**given)
+    exact = ExactEngine.prepare(model)
+    if not isinstance(exact.dense.fused, FusedSums):
+        assert exact.dense.rounding.by_differences
+        return
+    scores, bounds = exact.run(rows)
+    assert np.max(error_ratios(true_scores(model, rows), scores, bounds)) <= 1.0
+
+
+def test_rows_by_entries_answer_as_rows_do() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((700, 50)) < 0.15) * rng.integers(1, 4, size=(700, 50)) + 0.5
+    model = KernelExpansion(X[:600], rng.normal(size=600), 0.1, gamma=0.05)
+    fused = made(model)
+    rows = X[600:]
+    assert fused.panels.layout.few_entries(rows)
+    sparse = fused.run(rows)
+    full = np.full(50, 1e-3)
+    mixed = fused.run(np.concatenate([rows + full, rows + full]))
+    assert not fused.panels.layout.few_entries(rows + full)
+    for (scores, bounds), at in ((sparse, rows), (mixed, np.concatenate([rows + full] * 2))):
+        assert (np.abs(scores - model.scores(at)) <= bounds).all()
+
+
+def test_a_row_that_is_off_by_an_ulp_counts_as_there() -> None:
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((300, 40)) < 0.1, 1.0, 1 / 3)
+    model = KernelExpansion(X[:250], rng.normal(size=250), 0.0, gamma=0.1)
+    rows = np.where(X[250:] == 1 / 3, np.nextafter(1 / 3, 1), X[250:])
+    fused = made(model)
+    assert fused.panels.layout.few_entries(rows)
+    scores, bounds = fused.run(rows)
+    assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
 
 
 def test_a_worst_case_for_products() -> None:
     """Products of one sign, all rounded the same way, use most of what the bound allows."""
     d = 400
     x = np.full(d, 1.0 + 2.0**-24 * 0.999)  # rounds to 1
-    centers = np.stack([x, -x, x / 2])
-    model = KernelExpansion(centers, [1e6, 1.0, 1.0], 0.0, gamma=1.0 / d)
+    model = KernelExpansion(np.stack([x, -x, x / 2]), [1e6, 1.0, 1.0], 0.0, gamma=1.0 / d)
     rows = np.stack([x, 3 * x, -x])
-    single = made(model)
-    scores, bounds = single.run(rows)
+    scores, bounds = made(model).run(rows)
     exact = ExactEngine.prepare(model).run(rows)[0]
     assert (np.abs(scores - exact) <= bounds).all()
     assert (bounds < 1e6 * 1e-3).all()
@@ -72,32 +115,30 @@ def test_a_worst_case_for_products() -> None:
 def test_rows_that_single_precision_cannot_hold_stay_open() -> None:
     model = KernelExpansion(np.eye(3), [1.0, 2.0, 3.0], 0.0, gamma=1.0)
     rows = np.array([[1e39, 0, 0], [np.nan, 0, 0], [1e200, 1e200, 0], [0.1, 0.2, 0.3]])
-    bounds = made(model).run(rows)[1]
-    assert (np.isfinite(bounds[:, 0]) == [False, False, False, True]).all()
-
-
-def test_an_infinite_entry_of_a_row_is_not_multiplied_with_tiny_centers() -> None:
-    rng = np.random.default_rng(0)
-    model = KernelExpansion(1e-40 * rng.normal(size=(9, 4)), np.ones(9), -2.0, gamma=1.0)
-    rows = np.zeros((2, 4))
-    rows[:, 0] = 1e38, 1e39  # the second has no place in 32 bits; both are infinitely far
     scores, bounds = made(model).run(rows)
-    assert scores[0, 0] == -2.0
-    assert np.isfinite(bounds[0, 0])
-    assert bounds[1, 0] == np.inf
-    assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
+    assert (np.isfinite(bounds[:, 0]) == [False, False, False, True]).all()
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 6, 7, 239, 241, 1000])
+def test_any_number_of_rows_and_centers(m: int) -> None:
+    rng = np.random.default_rng(m)
+    for n in (1, 31, 64, 65, 700):
+        model = KernelExpansion(rng.normal(size=(n, 3)), rng.normal(size=n), 0.5, gamma=0.3)
+        rows = rng.normal(size=(m, 3))
+        scores, bounds = ExactEngine.prepare(model).run(rows)
+        np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-11, atol=1e-12)
+        single, wider = made(model).run(rows)
+        assert (np.abs(single - scores) <= wider + bounds).all()
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"gamma": 1e-7}, "a gamma out of range"),
         ({"kernel": "poly2"}, "another kernel"),
         ({"centers": 1e6}, "norms that cancel"),
-        ({"centers": 40.0, "gamma": 20.0}, "exponents beyond single precision"),
-        ({"weights": 1e9}, "sums so large that too few labels are proven"),
-        ({"n": 10}, "few centers"),
-        ({"d": 4}, "few features"),
+        ({"weights": 1e30}, "coefficients beyond single precision"),
+        ({"d": 1200}, "rows so wide that BLAS serves them"),
     ],
 )
 def test_where_it_is_not_used(change: dict, why: str) -> None:
@@ -111,7 +152,7 @@ def single_of(n: int, d: int, gamma: float, centers: float, weights: float, kern
     some = centers * rng.normal(size=(n // 2, d))
     return ExactEngine.prepare(
         KernelExpansion(
-            np.concatenate([some, some]),  # whose terms cancel
+            np.concatenate([some, some]),
             np.repeat([weights, -weights], n // 2),
             0.75,
             gamma=gamma,
@@ -120,7 +161,7 @@ def single_of(n: int, d: int, gamma: float, centers: float, weights: float, kern
     ).single
 
 
-def test_only_labels_are_taken_from_it() -> None:
+def test_only_labels_are_taken_from_single_precision() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(800, 40))
     svc = SVC(gamma=0.05).fit(X, np.sin(X[:, 0]) + X[:, 1] > 0.2)
@@ -140,6 +181,24 @@ def test_only_labels_are_taken_from_it() -> None:
     assert (np.abs(labels[0] - exact.run(rows)[0]) <= labels[1]).all()
 
 
+def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(900, 5))
+    svr = SVR(gamma=0.5).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    fast = kl.compile(svr, guarantee="exact")
+    engine = fast._runner.exact
+    tolerance = np.array([1e-2])
+    rows = rng.normal(size=(2000, 5))
+    values, above = engine.run_within(rows, tolerance)
+    assert above == 0
+    exact = engine.run(rows)[0]
+    assert 0 < np.abs(values - exact).max() <= tolerance[0]
+    tight, above = engine.run_within(rows, np.array([1e-8]))
+    np.testing.assert_array_equal(tight, exact)
+    assert above == 0
+    assert Within(tolerance)(*engine.single.run(rows)).all()
+
+
 def test_rows_left_open_are_summed_in_doubles() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(800, 60))
@@ -148,14 +207,13 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
     # Between a row inside and a row outside, where the score is zero to ten digits.
     inside, outside = X[svm.predict(X) == 1][0], np.full(60, 3.0)
     for _ in range(50):
-        middle = (inside + outside) / 2
-        if svm.decision_function([middle])[0] > 0:
-            inside = middle
+        between = (inside + outside) / 2
+        if svm.decision_function([between])[0] > 0:
+            inside = between
         else:
-            outside = middle
+            outside = between
     rows = np.stack([inside, outside])
     engine = ExactEngine.prepare(fast.expansion)
-    assert engine.single is not None
     settles = Proven(fast.head.decided)
     assert not settles(*engine.single.run(rows)).any()
     np.testing.assert_array_equal(engine.run_for(rows, settles)[0], engine.run(rows)[0])
@@ -170,7 +228,48 @@ def test_far_rows_keep_their_labels_by_probability() -> None:
         np.array([1, 2]), platt_a=np.array([-1.0]), platt_b=np.zeros(1), labels_by_probability=True
     )
     engine = ExactEngine.prepare(model)
-    assert engine.single is not None
     rows = rng.normal(size=(3, 60)) * 1e39
     scores, _ = engine.run_for(rows, Proven(head.decided))
     np.testing.assert_array_equal(scores, np.full((3, 1), -3.0))
+
+
+def test_the_middle_is_what_most_centers_share() -> None:
+    X = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [7.0, 6.0, 5.0]])
+    np.testing.assert_array_equal(middle(X), [0.0, 3.0, 5.0])
+    layout = Layout.about_middle(X, 1.0)
+    assert set(layout.order) == {0, 1}  # in the third, all centers agree
+    np.testing.assert_array_equal(middle(np.empty((0, 2))), [0.0, 0.0])
+
+
+def powers(exponents: np.ndarray, dtype: str) -> np.ndarray:
+    """2^y as the kernels take it: a row without features meets centers with c = y."""
+    width = (SINGLE if dtype == "float32" else DOUBLE).panel
+    whole = np.full(-(-len(exponents) // width) * width, -np.inf, dtype)
+    whole[: len(exponents)] = exponents
+    w, shifts, lines = np.empty((1, 0), dtype), np.zeros(1, dtype), np.empty(0, dtype)
+    starts = np.array([0, len(whole) // width])
+    out = np.empty((1, len(whole)))
+    if dtype == "float64":
+        double_values(w, shifts, lines, whole, starts, 4, out)
+        return out[0, : len(exponents)]
+    # Sums of panels with one value each.
+    alone = np.full((len(exponents), width), -np.inf, dtype)
+    alone[:, 0] = exponents
+    sums = np.empty((1, len(exponents)))
+    single_sums(w, shifts, lines, alone.ravel(), np.arange(len(exponents) + 1), 6, sums)
+    return sums[0]
+
+
+def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
+    rng = np.random.default_rng(0)
+    fractions = np.arange(-(2**16), 2**16) / 2.0**17
+    y = np.concatenate([fractions, rng.uniform(-80, 60, 20_000), np.arange(-80, 61)])
+    y32 = y.astype(np.float32)
+    exact = np.exp2(y32.astype(np.longdouble))
+    error = np.abs(powers(y32, "float32") / exact - 1).max()
+    assert error <= EXP2_ERROR * 2.0**-24
+    y = np.concatenate([y, rng.uniform(-1020, -125, 20_000)])
+    error = np.abs(powers(y, "float64") / np.exp2(y.astype(np.longdouble)) - 1).max()
+    assert error <= EXP2_ERROR * 2.0**-53
+    assert (powers(np.array([-1030.0, -np.inf, np.nan]), "float64") == 0.0).all()
+    assert (powers(np.array([-200.0, -np.inf, np.nan], np.float32), "float32") <= 1e-36).all()

@@ -43,7 +43,7 @@ def compile(
     cells: int | None = None,
     rank: int | str = "auto",
     certificate: bool = False,
-    plan: str = "estimate",
+    plan: str = "auto",
     max_bytes: int = MAX_BYTES,
     random_state: int = 0,
     on_invalid: OnInvalid = "warn",
@@ -80,8 +80,10 @@ def compile(
         cheaper and the median error stays under 0.1% of the standard deviation of the scores.
     certificate : bool
         With "none": compute the certificate too, so that `error_bound` works.
-    plan : {"estimate", "measure"}
-        Cost candidates by counting operations, or time the best of them on the sample.
+    plan : {"auto", "estimate", "measure"}
+        How candidates are compared: by counting operations, which gives the same plan on every
+        machine ("estimate"), by timing the best of them on the sample ("measure"), or by timing
+        only those whose estimates are close, a few tenths of a second in all ("auto").
     max_bytes : int
         The most that the compiled forms may take.
     random_state : int
@@ -135,7 +137,7 @@ def compile(
     task = Task(source, given, expansion_point, max_bytes, random_state, cells)
     match guarantee:
         case "certified":
-            decided = certified_fields(task, tolerance, plan == "measure")
+            decided = certified_fields(task, tolerance, plan)
         case "calibrated":
             decided = calibrated_fields(task, max_disagreement, confidence)
         case "none":
@@ -170,8 +172,8 @@ def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
 def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int) -> None:
     if guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
-    if plan not in ("estimate", "measure"):
-        raise InputError(f"`plan` must be 'estimate' or 'measure', got {plan!r}.")
+    if plan not in ("auto", "estimate", "measure"):
+        raise InputError(f"`plan` must be 'auto', 'estimate' or 'measure', got {plan!r}.")
     if cells is not None and not (isinstance(cells, Integral) and cells >= 1):
         raise InputError(f"`cells` must be a whole number, at least 1, got {cells!r}.")
     if not (isinstance(max_bytes, Real) and max_bytes >= 0):

@@ -21,7 +21,7 @@ from kernelite.inputs import FloatArray
 from kernelite.planning.calibrated import calibrated_plan
 from kernelite.planning.costs import exact_cost, tiers_cost
 from kernelite.planning.local import local_candidate
-from kernelite.planning.measure import measured_plan
+from kernelite.planning.measure import Finals
 from kernelite.planning.option import form_name
 from kernelite.planning.plan import Candidate, Plan
 from kernelite.planning.planner import exact_candidate, plan_certified, truncated_form
@@ -36,7 +36,8 @@ Fields: TypeAlias = dict[str, Any]
 
 def exact_fields(task: Task) -> Fields:
     """The exact model, on kernelite's engine."""
-    chosen = exact_candidate(task.expansion, "asked for")
+    labels = task.source.head.kind in ("classifier", "outlier")
+    chosen = exact_candidate(task.expansion, "asked for", labels=labels)
     return {
         "approximation": None,
         "expansion": task.expansion,
@@ -64,13 +65,15 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     return {"approximation": approximation, "expansion": None, "plan": plan}
 
 
-def certified_fields(task: Task, tolerance: Any, measure: bool) -> Fields:
+def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
     sample = task.sample()
     tolerances = _tolerances(task, tolerance, sample)
-    settles = label_settles(task.source.head, tolerances)
+    head = task.source.head
+    settles = label_settles(head, tolerances)
+    finals = None if plan == "estimate" else Finals(head, tolerances, always=plan == "measure")
     with progress_bar("certifying") as tell:
-        approximation, plan = plan_certified(
+        approximation, explained = plan_certified(
             task.expansion,
             task.points(alternatives=True),
             sample,
@@ -79,24 +82,24 @@ def certified_fields(task: Task, tolerance: Any, measure: bool) -> Fields:
             mapped=task.mapped,
             cells=task.cells,
             random_state=task.random_state,
-            choose=measured_plan if measure else None,
-            values=task.source.head.kind not in ("classifier", "outlier"),
+            choose=finals,
+            values=head.kind not in ("classifier", "outlier"),
             tell=tell,
         )
     local = None
     if task.cells is None:
         found = local_candidate(
-            *(task.expansion, task.source.head, sample, settles, tolerances),
+            *(task.expansion, head, sample, settles, tolerances),
             mapped=task.mapped,
-            measure=measure,
+            measure=plan == "measure",
         )
-        if found is not None and found[1].nanoseconds < plan.chosen.nanoseconds:
+        if found is not None and found[1].nanoseconds < explained.chosen.nanoseconds:
             approximation, (local, candidate) = None, found
-            plan = plan.choosing(candidate)
+            explained = explained.choosing(candidate)
     return {
         "approximation": approximation,
         "expansion": task.expansion,
-        "plan": plan.noting(task.sample_note(sample)),
+        "plan": explained.noting(task.sample_note(sample)),
         "tolerance": tolerances,
         "local": local,
     }

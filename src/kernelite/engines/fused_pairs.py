@@ -99,6 +99,9 @@ class FusedPairs:
         A = rounding.expansion.coefficients
         owner = classes_of_centers(A) if layout.shifted.size <= MOST_NUMBERS else None
         sizes = np.abs(A[A != 0.0])
+        reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
+        if not reach <= MOST_NORM:
+            return None
         if owner is None or not len(sizes) or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]:
             return None
         K = (1 + math.isqrt(1 + 8 * A.shape[1])) // 2

@@ -64,7 +64,8 @@ class FusedSums:
         with np.errstate(divide="ignore"):
             logs = np.log2(sizes)
         used = sizes > 0.0
-        if not (np.abs(logs[used]) <= MOST_LOG).all():
+        reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
+        if not (np.abs(logs[used]) <= MOST_LOG).all() or not reach <= MOST_NORM:
             return None
         by_norm = np.argsort(layout.squares, kind="stable")
         by_sign = [by_norm[coefficients[by_norm] > 0.0], by_norm[coefficients[by_norm] < 0.0]]

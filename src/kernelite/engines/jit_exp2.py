@@ -171,13 +171,14 @@ class Code:
         return self.builder.fadd(product, c, flags=("contract",))
 
     def exp2(self, y: Any) -> Any:
-        """2^max(y, smallest); NaN counts as the smallest.
+        """2^y; below the smallest exponent, and of NaN, 2^smallest, in double precision 0.
 
-        No flag may let the compiler reorder: it would fold (y + c) - c.
+        Doubles must vanish as scikit-learn's do: some heads divide by their sums. No flag may let the compiler reorder: it would fold (y + c) - c.
         """
         builder, precision = self.builder, self.precision
         least, rounder = self.all_lanes(precision.smallest), self.all_lanes(precision.rounder)
-        y = builder.select(builder.fcmp_ordered(">", y, least), y, least)
+        inside = builder.fcmp_ordered(">", y, least)
+        y = builder.select(inside, y, least)
         shifted = builder.fadd(y, rounder)
         f = builder.fsub(y, builder.fsub(shifted, rounder))
         value = self.all_lanes(precision.polynomial[-1])
@@ -187,7 +188,8 @@ class Code:
         up = ir.Constant(precision.bits, [bits(precision.mantissa)] * precision.lanes)
         power = builder.shl(builder.bitcast(shifted, precision.bits), up)
         whole = builder.add(builder.bitcast(value, precision.bits), power)
-        return builder.bitcast(whole, precision.vector)
+        found = builder.bitcast(whole, precision.vector)
+        return found if precision.size == 4 else builder.select(inside, found, self.all_lanes(0.0))
 
     def magnitude(self, value: Any) -> Any:
         """|value| in each lane."""

@@ -195,7 +195,7 @@ def _finish(
     confidence: float,
 ) -> tuple[Approximation | None, float | None, Plan]:
     cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
-    exact = exact_cost(expansion)
+    exact = exact_cost(expansion, labels=True)
     chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
     # Costs of the others are those at the threshold that the choosing rows suggest.
     others = [

@@ -6,11 +6,13 @@ with `benchmarks/` on an AVX-512 machine. A plan is thereby the same on every ma
 
 from __future__ import annotations
 
+import math
+
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm, packed_size
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
-from kernelite.engines.exact_dense import EXPONENTIAL
+from kernelite.engines.exact_dense import EXPONENTIAL, WIDEST
 from kernelite.engines.exact_sparse import DENSER
 from kernelite.engines.tiers import MOSTLY
 from kernelite.expansion import KernelExpansion
@@ -21,6 +23,7 @@ __all__ = [
     "directional_cost",
     "exact_cost",
     "form_cost",
+    "least_form_cost",
     "local_cost",
     "open_row_cost",
     "product_cost",
@@ -39,14 +42,26 @@ VALUE = EXPONENTIAL * PRODUCT  # one kernel value: exponential and weighted sum
 ROW = 6.0  # a row's exponential, its scores written and turned into an answer
 BOXES = 40.0  # a group of 32 boxes: distances and exponentials
 CERTIFY = 4.0  # the bound of a row and output, and the decision
+SINGLE, DOUBLE = 1 / 96, 1 / 48  # a multiply-add of the exact engines, in a register
+SINGLE_VALUE, DOUBLE_VALUE = 7, 14  # multiply-adds in the time of one of their kernel values
+WINNER = 5  # multiply-adds per center in which a one-vs-one label is found, once values are there
 GATHER = 60.0  # picking an open row out and putting its result back
 
 
-def exact_cost(expansion: KernelExpansion) -> float:
-    """A row on the exact engine."""
+def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
+    """A row on the exact engine; `labels`: where single precision mostly suffices."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    exponents = min(n * d * PRODUCT, expansion.meeting_entries * ENTRY)
-    return exponents + n * (k * PRODUCT + VALUE) + ROW
+    classes = (1 + math.isqrt(1 + 8 * k)) // 2
+    pairs = classes > 2 and classes * (classes - 1) // 2 == k
+    if expansion.kernel == "poly2" or d > WIDEST:
+        exponents = min(n * d * PRODUCT, expansion.meeting_entries * ENTRY)
+        return exponents + n * (k * PRODUCT + VALUE) + ROW
+    if labels and (k == 1 or pairs):
+        return n * (d + SINGLE_VALUE + (WINNER if pairs else 0)) * SINGLE + ROW
+    weights = 0 if k == 1 else (classes - 1 if pairs else k)
+    dense = n * ((d + DOUBLE_VALUE) * DOUBLE + weights * PRODUCT)
+    sparse = expansion.meeting_entries * ENTRY + n * (k * PRODUCT + VALUE)
+    return min(dense, sparse) + ROW
 
 
 def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> float:
@@ -54,6 +69,12 @@ def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> floa
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     boxes = (groups + n / 1024) * BOXES
     return ROW + 32 * leaves * ((d + 2 * k) * LOOP + VALUE) + boxes
+
+
+def least_form_cost(d: int, k: int) -> float:
+    """A row of the cheapest form there could be, with its bound: truncated, or in full."""
+    full = k * d * (d + 3) / 2 * LOOP
+    return ROW + d * LOAD + min(full, d * 8 * PRODUCT + 36 * k * LOOP) + CERTIFY * k
 
 
 def form_cost(form: QuadraticForm | SpectralForm) -> float:
@@ -140,4 +161,4 @@ def tiers_cost(
         cost += product_cost(d, k) + after_product * second_cost(cell)
     else:
         cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
-    return cost + after_second * (exact_cost(expansion) + GATHER)
+    return cost + after_second * (exact_cost(expansion, labels=not values) + GATHER)

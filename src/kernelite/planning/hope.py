@@ -21,9 +21,10 @@ from kernelite.inputs import FloatArray
 
 __all__ = ["Hope"]
 
-LEAST = 0.05  # the share of rows that a proof should settle to be worth its computation
+LEAST = 0.2  # the share of rows that a proof should settle to be worth its computation
+CELLS_LEAST = 0.6  # and that proofs about several points should settle: there are many of them
 ROWS = 256
-FEWEST_CENTERS = 2000  # below, certificates are cheap enough to try
+LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
 CELLS = 16
 
 
@@ -49,19 +50,24 @@ class Hope:
         with_cells: bool,
     ) -> None:
         self.expansion, self.settles = expansion, settles
-        cheap = expansion.n_centers < FEWEST_CENTERS or expansion.kernel == "poly2"
-        self.rows = sample[:0] if cheap else sample[:: -(-len(sample) // ROWS) or 1]
-        self.with_cells = with_cells
+        cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
+        self.cheap, self.with_cells = cheap, with_cells
+        self.rows = sample[:: -(-len(sample) // ROWS) or 1]
         self._scores: FloatArray | None = None
         self._cells: float | None = None
 
-    def left(self, form: QuadraticForm) -> bool:
-        """Whether certifying this form, or cells, may settle a row in twenty."""
-        if not len(self.rows):
+    def left(self, form: QuadraticForm, least: float) -> bool:
+        """Whether certifying this form, or cells, may settle this share of rows, or a fifth."""
+        least = max(least, LEAST)
+        if self.cheap or not len(self.rows):
             return True
-        if float(self._settled(form, self.rows, self._exact()).mean()) >= LEAST:
+        if float(self._settled(form, self.rows, self._exact()).mean()) >= least:
             return True
-        return self.with_cells and self._settled_by_cells() >= LEAST
+        return self.with_cells and self.cells_left()
+
+    def cells_left(self) -> bool:
+        """Whether forms about several points may settle enough rows to be worth building."""
+        return bool(len(self.rows)) and self._settled_by_cells() >= CELLS_LEAST
 
     def _exact(self) -> FloatArray:
         if self._scores is None:

@@ -1,41 +1,96 @@
-"""plan="measure": times the finalists on the sample instead of trusting the cost table."""
+"""Finalists timed on rows of the sample, instead of trusting the cost table.
+
+By default only where estimates are close: the table was measured on one machine, and within a
+factor of three another one may order them differently. plan="measure" always times them.
+"""
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
 from time import perf_counter
 
+import numpy as np
+
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.tiers import Tiers, evaluate
-from kernelite.heads.criteria import Settles
+from kernelite.engines.runner import Runner
+from kernelite.engines.tiers import Tiers
+from kernelite.expansion import KernelExpansion
+from kernelite.heads.base import Head
+from kernelite.heads.criteria import predict_settles
 from kernelite.inputs import FloatArray
 from kernelite.planning.option import Option
 
-__all__ = ["measured_plan"]
+__all__ = ["Finals"]
 
-FINALISTS = 4
-REPEATS = 3
-
-
-def measured_plan(
-    options: list[Option], engine: ExactEngine, sample: FloatArray, settles: Settles
-) -> tuple[list[Option], float]:
-    """The cheapest options with measured costs, and the measured cost of the exact engine."""
-    finalists = sorted(options, key=lambda option: option.nanoseconds)[:FINALISTS]
-    measured = []
-    for option in finalists:
-        tiers = Tiers.prepare(option.approximation)
-        seconds = min(
-            _seconds(lambda tiers=tiers: evaluate(tiers, engine, sample, settles))
-            for _ in range(REPEATS + 1)  # the first may load a kernel
-        )
-        measured.append(replace(option, nanoseconds=1e9 * seconds / max(len(sample), 1)))
-    few = sample[:512]
-    exact = min(_seconds(lambda: engine.run(few)) for _ in range(REPEATS))
-    return measured, 1e9 * exact / max(len(few), 1)
+FINALISTS = 3
+CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
+ROWS = 1024
+SECONDS = 0.06  # that a finalist is timed, and once more to load its kernels
+ALWAYS = 4  # finalists where all are timed
 
 
-def _seconds(work: object) -> float:
-    started = perf_counter()
-    work()  # type: ignore[operator]
-    return perf_counter() - started
+class Finals:
+    """Times the cheapest options and the exact engine as a prediction would run them.
+
+    Parameters
+    ----------
+    head : Head
+    tolerance : ndarray of shape (k,), optional
+    always : bool
+        Whether to time them even where estimates are far apart.
+    """
+
+    def __init__(self, head: Head, tolerance: FloatArray | None, *, always: bool) -> None:
+        self.head, self.tolerance, self.always = head, tolerance, always
+
+    def __call__(
+        self,
+        options: list[Option],
+        expansion: KernelExpansion,
+        exact: float,
+        sample: FloatArray,
+        mapped: bool,
+    ) -> tuple[list[Option], float, str | None]:
+        """Options with measured costs, the exact engine's, and a note; or all as they came."""
+        ranked = sorted(options, key=lambda option: option.nanoseconds)
+        limit = np.inf if self.always else CLOSE * min(exact, ranked[0].nanoseconds)
+        finalists = [option for option in ranked if option.nanoseconds <= limit]
+        alone = len(finalists) + (exact <= limit) < 2
+        if not len(sample) or (alone and not self.always):
+            return options, exact, None
+        finalists = finalists[: ALWAYS if self.always else FINALISTS]
+        rows = np.ascontiguousarray(sample[:: -(-len(sample) // ROWS)])
+        engine = ExactEngine.prepare(expansion, mapped=mapped)
+        timed = [
+            replace(
+                option,
+                nanoseconds=self._nanoseconds(Tiers.prepare(option.approximation), engine, rows),
+            )
+            for option in finalists
+        ]
+        most = max(option.nanoseconds for option in timed)
+        rest = [
+            replace(option, nanoseconds=max(option.nanoseconds, most))  # shown, not chosen
+            for option in ranked
+            if option not in finalists
+        ]
+        note = f"Costs were measured here, on {len(rows):,} rows ({platform.machine()})."
+        return timed + rest, self._nanoseconds(None, engine, rows), note
+
+    def _nanoseconds(self, tiers: Tiers | None, engine: ExactEngine, rows: FloatArray) -> float:
+        runner = Runner(tiers, engine)
+        settles = predict_settles(self.head, self.tolerance)
+        labels = self.head.kind in ("classifier", "outlier")
+        finish = self.head.predict if labels else lambda scores: scores
+
+        def run() -> float:
+            started = perf_counter()
+            runner.run(rows, finish, settles)
+            return perf_counter() - started
+
+        best, spent = run(), 0.0  # the first loads kernels
+        while spent < SECONDS:
+            taken = run()
+            best, spent = min(best, taken), spent + taken
+        return 1e9 * best / len(rows)

@@ -28,6 +28,7 @@ from kernelite.inputs import FloatArray
 from kernelite.planning.costs import (
     cells_cost,
     exact_cost,
+    least_form_cost,
     open_row_cost,
     product_cost,
     runs_at_once,
@@ -49,8 +50,8 @@ __all__ = ["Search", "Tell", "between", "ranks"]
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
 CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
-MOST_OPEN = 0.95  # share of rows that cells may leave open to be worth building
-CELLS_BUDGET = 3e10  # multiply-adds that certifying all cells may cost
+MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
+CELLS_BUDGET = 1e10  # multiply-adds that certifying all cells may cost
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 Tell: TypeAlias = Callable[[float], None]
 
@@ -81,6 +82,7 @@ class Search:
         self.expansion, self.sample, self.settles = expansion, sample, settles
         self.max_bytes, self.mapped = max_bytes, mapped
         self.values = isinstance(settles, Within)
+        self.exact = exact_cost(expansion, labels=not self.values)
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
@@ -92,9 +94,14 @@ class Search:
             needed = 8 * k * d * d
             self.notes.append(f"A form {where} needs {needed:,} bytes, more than `max_bytes`.")
             return
+        # What a form costs must be saved by the rows that it settles.
+        least = least_form_cost(d, k) / self.exact
+        if least >= 1.0:
+            self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
+            return
         try:
             form = quadratic_form(self.expansion, point)
-            if not self.hope.left(form):
+            if not self.hope.left(form, least):
                 self.notes.append(
                     f"No form {where}: its error on the sample says that a proof would leave "
                     "nearly all rows open."
@@ -127,8 +134,8 @@ class Search:
             return
         best = min(self.options, key=lambda option: option.nanoseconds)
         d, k = self.expansion.n_features, self.expansion.n_outputs
-        dominates = best.open_share * exact_cost(self.expansion) > CELLS_WORTH * best.nanoseconds
-        if dominates and self._cells_affordable:
+        dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
+        if dominates and self._cells_affordable and self.hope.cells_left():
             yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
 
     @property
@@ -139,7 +146,7 @@ class Search:
     @property
     def _least(self) -> float:
         """The cheapest cost so far, the exact engine's included."""
-        return min([option.nanoseconds for option in self.options] + [exact_cost(self.expansion)])
+        return min([option.nanoseconds for option in self.options] + [self.exact])
 
     def _try(self, name: str, cells: list[Cell]) -> Option:
         """Run the tiers on the sample, cost them, and keep the option."""
