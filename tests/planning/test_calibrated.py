@@ -18,7 +18,7 @@ OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, 
 
 
 def machine(
-    seed: int = 0, *, K: int = 2, gamma: float = 0.6, n: int = 300, head: Any = None
+    seed: int = 0, *, K: int = 2, gamma: float = 0.2, n: int = 2500, head: Any = None
 ) -> tuple[Source, np.ndarray]:
     """A classifier whose gamma is too large for a proof, and rows."""
     rng = np.random.default_rng(seed)
