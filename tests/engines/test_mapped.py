@@ -15,16 +15,19 @@ from kernelite.engines.mapped import MappedRows
 from tests.helpers import random_expansion
 
 
+@pytest.mark.parametrize("two_words", [False, True])
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize(("m", "d"), [(0, 3), (1, 3), (7, 5), (64, 8), (131, 13), (300, 17)])
-def test_scores_are_those_of_mapped_rows(m, d, rank, fused) -> None:
+def test_scores_are_those_of_mapped_rows(m, d, rank, fused, two_words) -> None:
     rng = np.random.default_rng(m + d)
     expansion = random_expansion(rng, d=d, k=2, gamma=0.5 / d)
     form = quadratic_form(expansion, rng.normal(size=d))
     cut = form if rank is None else truncate(spectrum(form), rank)
     engine = FormEngine.prepare(Cell(cut, certify(expansion, form.point, mapped=True)), fused=fused)
-    input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d))
+    # A second word as large as this would be missed.
+    low = 0.3 * rng.normal(size=d) if two_words else None
+    input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d), low)
     rows = rng.normal(size=(m, d))
     late = MappedRows(rows, input_map)
     assert late.shape == (m, d) == (len(late), d)
