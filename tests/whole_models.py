@@ -1,4 +1,4 @@
-"""A user's estimator in real arithmetic on its own stored doubles: the reference of whole pipelines.
+"""A user's estimator in real arithmetic on its own doubles: the reference of whole pipelines.
 
 In: a fitted scikit-learn estimator (or a model behind an svm-scale range) and rows of doubles. Out:
 its scores as balls of 400 bits. It is written from scikit-learn's formulas and knows nothing of
@@ -7,15 +7,17 @@ kernelite's sources, which fold scalers, constants and linear layers into other 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from kernelite.sources import Source
 from kernelite.sources.svm_scale import SvmRange
 from tests.oracle import exponential, real
 
-__all__ = ["Ranged", "true_outputs"]
+__all__ = ["Known", "Ranged", "squared", "true_outputs"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,14 @@ class Ranged:
 
     model: Any
     found: SvmRange
+
+
+@dataclass(frozen=True)
+class Known:
+    """A source made from arrays, and what it stands for: scores of a row of reals."""
+
+    model: Source
+    outputs: Callable[[list[Any]], list[Any]]
 
 
 def true_outputs(model: Any, rows: np.ndarray) -> list[list[Any]]:
@@ -88,7 +98,7 @@ def _named(model: Any, centers: Any, z: list[Any]) -> list[Any]:
     for center in np.asarray(centers):
         x = [real(a) for a in center]
         if model.kernel == "rbf":
-            found.append(exponential(-gamma * _squared(x, z)))
+            found.append(exponential(-gamma * squared(x, z)))
         else:
             coef0 = real(1.0 if model.coef0 is None else model.coef0)
             inner = gamma * sum((a * b for a, b in zip(x, z)), real(0.0)) + coef0
@@ -96,7 +106,8 @@ def _named(model: Any, centers: Any, z: list[Any]) -> list[Any]:
     return found
 
 
-def _squared(x: list[Any], z: list[Any]) -> Any:
+def squared(x: list[Any], z: list[Any]) -> Any:
+    """|x - z|^2."""
     return sum(((a - b) * (a - b) for a, b in zip(x, z)), real(0.0))
 
 
@@ -175,7 +186,7 @@ def _density(model: Any, z: list[Any]) -> list[Any]:
     total = sum((real(w) for w in weights), real(0.0))
     sums = real(0.0)
     for w, row in zip(weights, rows):
-        square = _squared([real(a) for a in row], z)
+        square = squared([real(a) for a in row], z)
         sums += real(w) * exponential(-square / (real(2.0) * h * h))
     return [sums / total]
 
@@ -203,7 +214,23 @@ def _selected(model: Any, z: list[Any]) -> list[Any]:
     return [z[j] for j in model.get_support(indices=True)]
 
 
+def _interpolator(model: Any, z: list[Any]) -> list[Any]:
+    epsilon, n = real(float(model.epsilon)), len(model.y)
+    values = [exponential(-epsilon * epsilon * squared([real(a) for a in y], z)) for y in model.y]
+    place = [(a - real(b)) / real(c) for a, b, c in zip(z, model._shift, model._scale)]
+    for powers in model.powers:
+        term = real(1.0)
+        for base, power in zip(place, powers):
+            for _ in range(power):
+                term *= base
+        values.append(term)
+    assert len(values) == n + len(model.powers)
+    return _combined(values, np.asarray(model._coeffs).T, 0.0)
+
+
 _BY_NAME = {
+    "Known": lambda model, z: model.outputs(z),
+    "RBFInterpolator": _interpolator,
     "Pipeline": _pipeline,
     "Ranged": _ranged,
     "StandardScaler": _standard,
