@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.exactly import nearest_all, two_words
+from kernelite.exactly import quotient, quotient_in_words
 from kernelite.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["AffineMap", "Operation", "check_scales"]
@@ -168,22 +168,22 @@ class AffineMap:
 
     def real(self) -> Iterator[tuple[Fraction, Fraction]]:
         """s and c of each feature, z' = s z + c, exactly."""
-        return _real(self.operations)
+        return ((Fraction(a, c), Fraction(b, c)) for a, b, c in _integers(self.operations))
 
 
-def _real(operations: tuple[Operation, ...]) -> Iterator[tuple[Fraction, Fraction]]:
+def _integers(operations: tuple[Operation, ...]) -> Iterator[tuple[int, int, int]]:
+    """a, b and c of each feature, z' = (a z + b) / c; not reduced, which would take long."""
     for numbers in zip(*(by.tolist() for _, by in operations)):
-        s, c = Fraction(1), Fraction(0)
+        a, b, c = 1, 0, 1
         for (how, _), number in zip(operations, numbers):
-            by = Fraction(number)
-            if how == "+":
-                c += by
-            elif how == "-":
-                c -= by
+            p, q = number.as_integer_ratio()
+            if how == "*":
+                a, b, c = a * p, b * p, c * q
+            elif how == "/":
+                a, b, c = a * q, b * q, c * p
             else:
-                by = by if how == "*" else 1 / by
-                s, c = s * by, c * by
-        yield s, c
+                a, b, c = a * q, b * q + (p if how == "+" else -p) * c, c * q
+        yield a, b, c
 
 
 def _rounded(
@@ -199,14 +199,16 @@ def _rounded(
         if marks[-1] == "/":
             check_scales(np.abs(scale))
         return scale, shift, None
-    scales, shifts = [], []
-    for s, c in _real(operations):
-        if not s and c:
+    scales, shifts, kept = [], [], []
+    for a, b, c in _integers(operations):
+        if not a and b:
             raise InputError("a feature that is dropped cannot be shifted afterwards.")
-        scales.append(s)
-        shifts.append(two_words(-c / s if s else c))
-    scale, words = nearest_all(scales), np.array(shifts, dtype=np.float64).reshape(-1, 2)
-    check_scales(np.abs(scale[[s != 0 for s in scales]]))
+        scales.append(quotient(a, c))
+        shifts.append(quotient_in_words(-b, a) if a else (0.0, 0.0))
+        kept.append(a != 0)
+    scale, words = np.array(scales, dtype=np.float64), np.array(shifts, dtype=np.float64)
+    check_scales(np.abs(scale[kept]))
+    words = words.reshape(-1, 2)
     return scale, words[:, 0], words[:, 1]
 
 

@@ -21,12 +21,14 @@ __all__ = [
     "exact_sum",
     "nearest",
     "nearest_all",
+    "quotient",
+    "quotient_in_words",
     "relative_gap",
     "two_words",
 ]
 
 UNIT = 2.0**-53
-SPLITTER = 2.0**27 + 1.0  # cuts a double into halves whose products are exact
+SLICES = 6  # of the factors of a product
 LOST = 1e-250  # more than all that underflows in a product of two matrices
 
 
@@ -38,10 +40,15 @@ def nearest(value: Fraction) -> float:
     >>> nearest(Fraction(1, 3)), nearest(Fraction(10) ** 400)
     (0.3333333333333333, inf)
     """
+    return quotient(value.numerator, value.denominator)
+
+
+def quotient(numerator: int, denominator: int) -> float:
+    """The double nearest to the quotient of two integers; infinite where that overflows."""
     try:
-        return value.numerator / value.denominator  # correctly rounded
+        return numerator / denominator  # correctly rounded
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if (numerator > 0) == (denominator > 0) else -math.inf
 
 
 def nearest_all(values: Iterable[Fraction]) -> FloatArray:
@@ -57,8 +64,16 @@ def two_words(value: Fraction) -> tuple[float, float]:
     >>> two_words(Fraction(1, 3))
     (0.3333333333333333, 1.850371707708594e-17)
     """
-    high = nearest(value)
-    return high, nearest(value - Fraction(high)) if math.isfinite(high) else 0.0
+    return quotient_in_words(value.numerator, value.denominator)
+
+
+def quotient_in_words(numerator: int, denominator: int) -> tuple[float, float]:
+    """The quotient of two integers as two words; they need not be reduced, which takes long."""
+    high = quotient(numerator, denominator)
+    if not math.isfinite(high):
+        return high, 0.0
+    p, q = high.as_integer_ratio()
+    return high, quotient(numerator * q - p * denominator, denominator * q)
 
 
 def exact_sum(values: Any) -> Fraction:
@@ -98,8 +113,10 @@ def relative_gap(stored: float, meant: Fraction) -> float:
 def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A @ B as if computed with twice the digits, and a bound on the error of each entry.
 
-    The products and sums of Ogita, Rump and Oishi's Dot2, for all entries at a time; for inner
-    length n it errs by at most u |AB| + (n u)^2 |A||B|.
+    Rows of A and columns of B are cut into slices of so few bits that products of slices are exact
+    (Ozaki and others). Slice i is at most 2^(i (1 - bits) + 1) of the row's largest entry; products
+    of slices whose numbers add up to `SLICES` or more are left out. The others are added up by
+    two-sums, with an error of (number u)^2 of their absolute values.
 
     Parameters
     ----------
@@ -115,31 +132,36 @@ def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArr
     >>> accurate_product(np.array([[1e16, 1.0, -1e16]]), np.ones((3, 1)))[0]
     array([[1.]])
     """
+    if B.size > A.size:  # what is sliced as it goes had better be the larger one
+        product, error = accurate_product(B.T, A.T)
+        return np.ascontiguousarray(product.T), error.T
     n = A.shape[1]
-    total, small = np.zeros((len(A), B.shape[1])), np.zeros((len(A), B.shape[1]))
+    bits = (53 - max(n - 1, 1).bit_length()) // 2
+    total, small, sizes = (np.zeros((len(A), B.shape[1])) for _ in range(3))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        columns, rows = _halves(A), _halves(B)
-        for i in range(n):
-            product = np.multiply.outer(A[:, i], B[i])
-            a, b = [half[:, i] for half in columns], [half[i] for half in rows]
-            # What the product lost: exact, since the halves have 26 bits each.
-            lost = np.multiply.outer(a[0], b[0]) - product
-            lost += np.multiply.outer(a[0], b[1]) + np.multiply.outer(a[1], b[0])
-            lost += np.multiply.outer(a[1], b[1])
-            grown = total + product
-            part = grown - total
-            small += lost + ((total - (grown - part)) + (product - part))
-            total = grown
+        largest = np.abs(A).max(axis=1, initial=0.0)[:, None] * np.abs(B).max(axis=0, initial=0.0)
+        slices = []
+        for _ in range(SLICES):
+            slices.append(_leading(B, bits, axis=0))
+            B = B - slices[-1]
+        for i in range(SLICES):
+            part = _leading(A, bits, axis=1)
+            A = A - part
+            for other in slices[: SLICES - i]:
+                product = part @ other  # exactly
+                grown = total + product
+                added = grown - total
+                small += (total - (grown - added)) + (product - added)
+                total = grown
+                sizes += np.abs(product)
         found = total + small
-        sizes = np.abs(A) @ np.abs(B)
-        error = 1.01 * UNIT * np.abs(found) + 1.1 * (n * UNIT) ** 2 * sizes + LOST
-        if not np.isfinite(found).all():  # beyond 1e300 halves overflow
-            found, error = A @ B, 1.1 * n * UNIT * sizes + LOST
+        left_out = 4.0 * (SLICES + 1) ** 2 * n * 2.0 ** (SLICES * (1 - bits)) * largest
+        error = 1.01 * UNIT * np.abs(found) + (SLICES**2 * UNIT) ** 2 * sizes + left_out + LOST
     return found, error
 
 
-def _halves(array: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An array as the sum of two, of 26 bits each (Dekker, Veltkamp)."""
-    large = SPLITTER * array
-    high = large - (large - array)
-    return high, array - high
+def _leading(array: FloatArray, bits: int, axis: int) -> FloatArray:
+    """The leading bits of each entry, counted from the largest along an axis."""
+    largest = np.abs(array).max(axis=axis, initial=0.0, keepdims=True)
+    cut = np.ldexp(1.0, np.frexp(largest)[1] + (53 - bits))
+    return (array + cut) - cut

@@ -121,9 +121,10 @@ def rounding_terms(
         lengths = n + 3 * d + 72 + 4.0 * math.sqrt(d) * (d + 5)
         if not gamma:
             lengths += polynomial_units(expansion, mapped=mapped)
-            # Errors of A_i; they are multiplied with u times the lengths, or more.
-            powers = np.array(_factors(expansion)) * reach ** np.arange(4)
-            moments += np.multiply.outer(powers, polynomial_error(expansion) / (UNIT * lengths))
+            error = polynomial_error(expansion) / (UNIT * lengths)  # the least that meets a moment
+            if error.any():
+                for m, factor in enumerate(_factors(expansion)[:3]):
+                    moments[m] += error * (factor * (reach + LOST) ** m)
             # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
             moments[0] += LOST * (moments[1] + LOST * moments[2])
             moments[1] += 2.0 * LOST * moments[2]
