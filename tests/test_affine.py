@@ -134,6 +134,21 @@ def test_maps_keep_their_low_words_in_files():
         np.testing.assert_array_equal(getattr(again, name), getattr(through, name))
 
 
+def test_what_files_always_held_is_stored_as_ever():
+    expansion = random_expansion(np.random.default_rng(5), d=5)
+    stored = dumps(kernelite.compile(mapped_source(expansion), guarantee="exact"))
+    assert b"input_map.shift" in stored
+    assert b"input_map.low" not in stored
+    assert b"uncertainty" not in stored
+
+
+def test_a_second_word_of_another_width_is_refused():
+    with pytest.raises(InputError, match="`low` has 1"):
+        AffineMap([1.0, 2.0], [0.0, 0.0], [0.0])
+    with pytest.raises(InputError, match="`low`"):
+        AffineMap([1.0], [0.0], [np.nan])
+
+
 @pytest.mark.parametrize(
     ("operations", "found"),
     [

@@ -75,6 +75,12 @@ class Uncertainty:
         coefficients, intercept = sizes @ self.coefficients, sizes @ self.intercept
         return Uncertainty(coefficients, intercept, self.gamma, self.centers)
 
+    def times(self, factors: FloatArray) -> Uncertainty:
+        """Of outputs that are multiplied, each by its own of k factors."""
+        sizes = np.abs(factors)
+        coefficients, intercept = sizes * self.coefficients, sizes * self.intercept
+        return Uncertainty(coefficients, intercept, self.gamma, self.centers)
+
     def of_outputs(self, outputs: NDArray[np.integer]) -> Uncertainty:
         """Of some outputs, in their order."""
         coefficients, intercept = self.coefficients[outputs], self.intercept[outputs]

@@ -96,7 +96,7 @@ def _calibrated(head: Head) -> CompiledModel:
 
 
 def _mapped(model: CompiledModel) -> CompiledModel:
-    low = np.array([3e-18, 0.0, 0.0, 1e-16])  # the second word of a shift
+    low = np.array([0.03, -0.02, 0.0, 0.01])  # so large that it would be missed
     moved = AffineMap(np.array([2.0, 0.5, 1.0, 0.0]), np.array([0.1, -0.2, 0.0, 3.0]), low)
     return replace(model, input_map=moved)
 

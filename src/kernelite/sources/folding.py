@@ -50,7 +50,7 @@ def scaled_outputs(
         expansion,
         coefficients=coefficients,
         intercept=np.zeros_like(intercept),
-        uncertainty=expansion.known.behind(np.diag(factors * (1.0 + 1e-9))),
+        uncertainty=expansion.known.times(factors * (1.0 + 1e-9)),
     )
     return replace(made.rounded(units=units, intercept=lost), intercept=intercept)
 

@@ -187,7 +187,7 @@ def covariance(kernel: Any, n_features: int, type_name: str) -> Covariance:
         constant,
         nearest(rounded) * UNIT,
         kept,
-        1.0 + max(nearest(errors[key] / abs(bumps[key])) if errors[key] else 0.0 for key in kept),
+        1.0 + max(nearest(errors[key] / abs(bumps[key])) if bumps[key] else 0.0 for key in kept),
     )
 
 
