@@ -369,13 +369,23 @@ def test_errors_that_are_known_are_kept_in_files():
 # At random ---------------------------------------------------------------------------------------
 
 
+def random_kernel(rng: np.random.Generator, d: int) -> Any:
+    """A sum of kernels, some of them with a length scale per feature, and a constant."""
+    kernel: Any = ConstantKernel(10.0 ** rng.uniform(-2, 7))
+    for _ in range(rng.integers(1, 3)):
+        scales = 10.0 ** rng.uniform(-0.3, 1.0, d if rng.integers(2) else 1)
+        term = 10.0 ** rng.uniform(-3, 3) * RBF(scales if len(scales) > 1 else float(scales[0]))
+        kernel += term * RBF(7.0) if rng.integers(2) else term
+    return kernel
+
+
 def random_model(rng: np.random.Generator, X: np.ndarray) -> tuple[Any, bool]:
     """A chain of up to three scalers before some machine; whether it has labels."""
     names = rng.choice(list(SCALERS), size=rng.integers(0, 4))
     chain = [SCALERS[name]() for name in names]
     gamma, C = 10.0 ** rng.uniform(-3, 0.5), 10.0 ** rng.uniform(-1, 4)
     kernel = rng.choice(["rbf", "rbf", "poly"])
-    machine = rng.choice(["svc", "svr", "ridge", "nystroem"])
+    machine = rng.choice(["svc", "svr", "ridge", "nystroem", "pca", "process", "classes"])
     if not chain or (kernel == "poly" and machine != "nystroem"):
         chain = [StandardScaler(), *chain]
     options: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "degree": 2, "coef0": 0.5}
@@ -386,7 +396,17 @@ def random_model(rng: np.random.Generator, X: np.ndarray) -> tuple[Any, bool]:
         return make_pipeline(*chain, SVR(C=min(C, 10.0), **options)).fit(X, y), False
     if machine == "ridge":
         return make_pipeline(*chain, KernelRidge(alpha=1.0 / C, **options)).fit(X, y), False
-    features = Nystroem(n_components=25, random_state=0, **options)
+    if machine == "process":
+        sums = random_kernel(rng, X.shape[1])
+        process = GaussianProcessRegressor(sums, alpha=1e-2, optimizer=None, normalize_y=True)
+        return make_pipeline(*chain, process).fit(X, 1e6 + y), False
+    if machine == "classes":
+        sums = random_kernel(rng, X.shape[1])
+        latent = GaussianProcessClassifier(sums, optimizer=None)
+        return make_pipeline(*chain, latent).fit(X, labels_of(X)), True
+    features: Any = Nystroem(n_components=25, random_state=0, **options)
+    if machine == "pca":
+        features = KernelPCA(int(rng.integers(1, 9)), **options)
     between = [SCALERS[name]() for name in rng.choice(list(SCALERS), size=rng.integers(0, 3))]
     return make_pipeline(*chain, features, *between, Ridge(1.0 / C)).fit(X, y), False
 
