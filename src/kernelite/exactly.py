@@ -19,6 +19,7 @@ __all__ = [
     "UNIT",
     "accurate_product",
     "exact_sum",
+    "gap",
     "nearest",
     "nearest_all",
     "quotient",
@@ -94,6 +95,19 @@ def exact_sum(values: Any) -> Fraction:
     return total
 
 
+def gap(stored: float, meant: Fraction) -> float:
+    """|stored - meant|, not below the real value; zero where they agree.
+
+    Examples
+    --------
+    >>> gap(0.25, Fraction(1, 4)), 0 < gap(0.1, Fraction(1, 10)) < 1e-17
+    (0.0, True)
+    """
+    if not math.isfinite(stored):
+        return math.inf
+    return _rounded_up(abs(Fraction(stored) - meant))
+
+
 def relative_gap(stored: float, meant: Fraction) -> float:
     """|stored - meant| / |meant|, not below the real value; zero where they agree.
 
@@ -104,10 +118,14 @@ def relative_gap(stored: float, meant: Fraction) -> float:
     """
     if not math.isfinite(stored):
         return math.inf
-    gap = abs(Fraction(stored) - meant)
-    if not gap:
-        return 0.0
-    return nearest(gap / abs(meant)) * (1.0 + 1e-9) if meant else math.inf
+    off = abs(Fraction(stored) - meant)
+    if not meant:
+        return math.inf if off else 0.0
+    return _rounded_up(off / abs(meant))
+
+
+def _rounded_up(value: Fraction) -> float:
+    return nearest(value) * (1.0 + 1e-9) + 5e-324 if value else 0.0
 
 
 def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -135,7 +153,7 @@ def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArr
     if B.size > A.size:  # what is sliced as it goes had better be the larger one
         product, error = accurate_product(B.T, A.T)
         return np.ascontiguousarray(product.T), error.T
-    n = A.shape[1]
+    n, given = A.shape[1], (A, B)
     bits = (53 - max(n - 1, 1).bit_length()) // 2
     total, small, sizes = (np.zeros((len(A), B.shape[1])) for _ in range(3))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -157,6 +175,9 @@ def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArr
         found = total + small
         left_out = 4.0 * (SLICES + 1) ** 2 * n * 2.0 ** (SLICES * (1 - bits)) * largest
         error = 1.01 * UNIT * np.abs(found) + (SLICES**2 * UNIT) ** 2 * sizes + left_out + LOST
+        if not (np.isfinite(found) & np.isfinite(error)).all():  # beyond 1e290 slices overflow
+            found = given[0] @ given[1]
+            error = 1.1 * (n + 1) * UNIT * (np.abs(given[0]) @ np.abs(given[1])) + LOST
     return found, error
 
 

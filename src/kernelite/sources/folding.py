@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.exactly import accurate_product, nearest, nearest_all, two_words
+from kernelite.exactly import accurate_product, gap, nearest_all, two_words
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 
@@ -43,7 +43,7 @@ def scaled_outputs(
     factors = nearest_all(scales)
     constants = [s * Fraction(b) + t for s, b, t in zip(scales, expansion.intercept, shifts)]
     intercept = nearest_all(constants)
-    lost = [abs(nearest(Fraction(b) - c)) for b, c in zip(intercept, constants)]
+    lost = list(map(gap, intercept, constants))
     coefficients = factors * expansion.coefficients
     units = 0.0 if all(map(_is_power_of_two, scales)) else 2.0  # the factor and the product
     made = replace(
@@ -100,7 +100,7 @@ def fold_linear(
         for row, start in zip(W, b)
     ]
     rounded = nearest_all(constants)
-    lost = [abs(nearest(Fraction(r) - c)) for r, c in zip(rounded, constants)]
+    lost = list(map(gap, rounded, constants))
     # What low itself lost is u of u of W s, and meets the coefficients once.
     sizes = np.abs(expansion.coefficients) @ (np.abs(high) * 2.0**-105).T
     made = KernelExpansion(

@@ -10,14 +10,13 @@ with its own kernel, its own map of the inputs and later its own approximation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.exactly import UNIT, exact_sum, nearest, nearest_all
+from kernelite.exactly import UNIT, exact_sum, gap, nearest_all
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, is_sparse
 from kernelite.uncertainty import Uncertainty
@@ -152,7 +151,7 @@ def merge_expansions(
     intercept = nearest_all(sums)
     # Of c terms, c - 1 sums were rounded; none where centers did not meet.
     errors += UNIT * (np.maximum(counts - 1.0, 0.0) * sizes).sum(axis=0) * (1.0 + 1e-6)
-    lost += [abs(nearest(Fraction(b) - s)) for b, s in zip(intercept, sums)]
+    lost += list(map(gap, intercept, sums))
     uncertainty = Uncertainty(
         errors,
         lost,
