@@ -74,6 +74,8 @@ class AffineMap:
             object.__setattr__(self, name, array)
         operations: list[Operation] = [("-", self.shift), ("*", self.scale)]
         if self.low is not None:
+            if (np.abs(self.low) > np.spacing(np.abs(self.shift))).any():
+                raise InputError("`low` of an affine map must be less than `shift` can tell.")
             operations.insert(1, ("-", self.low))
             if not self.low.any():
                 object.__setattr__(self, "low", None)

@@ -25,10 +25,12 @@ def test_scores_are_those_of_mapped_rows(m, d, rank, fused, two_words) -> None:
     form = quadratic_form(expansion, rng.normal(size=d))
     cut = form if rank is None else truncate(spectrum(form), rank)
     engine = FormEngine.prepare(Cell(cut, certify(expansion, form.point, mapped=True)), fused=fused)
-    # A second word as large as this would be missed.
-    low = 0.3 * rng.normal(size=d) if two_words else None
-    input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d), low)
+    input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d))
     rows = rng.normal(size=(m, d))
+    if two_words:  # so far away that doubles are 4 apart: without the second word all would differ
+        far, low = np.full(d, 2.0**54), rng.uniform(-2.0, 2.0, d)
+        input_map = AffineMap(rng.uniform(0.1, 0.5, d), far, low)
+        rows = far + 4.0 * rng.integers(-2, 3, size=(m, d))
     late = MappedRows(rows, input_map)
     assert late.shape == (m, d) == (len(late), d)
     np.testing.assert_array_equal(late[m // 2 :], input_map(rows[m // 2 :]))
