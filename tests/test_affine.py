@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -14,7 +16,8 @@ from sklearn.svm import SVR
 
 import kernelite
 from kernelite.affine import AffineMap
-from kernelite.approximation.rounding import row_rounding
+from kernelite.approximation.rounding import folding
+from kernelite.engines.jit_maps import map_rows
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.formats.store import dumps, loads
@@ -23,6 +26,8 @@ from kernelite.sources import Source
 from tests.helpers import random_expansion
 
 MAP = AffineMap([0.5, 2.0, -1.0, 1e-3, 4.0], [1.0, 0.0, -3.0, 500.0, 0.25])
+
+FIVE_UNITS = 5 * Fraction(2) ** -53 * (1 + Fraction(1, 10**9))
 
 
 def mapped_source(expansion, head=None, input_map=MAP):
@@ -70,18 +75,93 @@ def test_maps_in_a_row_are_one_map():
         dropped.then(MAP)
 
 
-def test_maps_that_would_lose_digits_together_stay_apart():
-    far = AffineMap([1e8], [1e3])  # as of a feature with mean 1e3 and deviation 1e-8
-    with pytest.raises(InputError, match="losing digits"):
-        far.then(AffineMap([2.0], [0.3]))
-    assert far.then(AffineMap([2.0], [0.0])).shift == [1e3]  # nothing is added here
+def real_map(operations, row):
+    """The operations on a row of fractions, one after the other."""
+    row = [Fraction(z) for z in row]
+    for how, numbers in operations:
+        by = [Fraction(number) for number in numbers]
+        if how == "+":
+            row = [z + b for z, b in zip(row, by)]
+        elif how == "-":
+            row = [z - b for z, b in zip(row, by)]
+        else:
+            row = [z * b if how == "*" else z / b for z, b in zip(row, by)]
+    return row
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    marks=st.text("+-*/", min_size=1, max_size=6),
+    away=st.sampled_from([0.0, 1.0, 1e3, 1e6, 1e9, 1e15]),
+)
+def test_a_chain_of_maps_errs_by_five_units_however_far_the_data_sit(seed, marks, away):
+    rng = np.random.default_rng(seed)
+    d = 4
+    operations = [
+        (how, 10.0 ** rng.uniform(-4, 4, d) if how in "*/" else away * rng.normal(size=d))
+        for how in marks
+    ]
+    through = AffineMap.of(*operations)
+    # Rows at the zero of the map, beside it by some doubles, and elsewhere.
+    near = through.shift + np.spacing(through.shift) * rng.integers(-3, 4, size=(5, d))
+    far = through.shift + rng.normal(size=(5, d)) * 10.0 ** rng.uniform(-8, 8, size=(5, d))
+    for row in np.concatenate([near, far]):
+        for ours in (through(row[None])[0], map_rows(through, row[None])[0]):
+            for found, real in zip(ours, real_map(operations, row)):
+                room = abs(real) * FIVE_UNITS + Fraction(1, 10**200)  # what underflows
+                assert abs(Fraction(found) - real) <= room
+
+
+def test_maps_are_joined_however_many_there_are():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2))
     X[:, 0] = 1e3 + 1e-8 * X[:, 0]
     y = np.sin((X[:, 0] - 1e3) * 3e8) + X[:, 1]
     machine = make_pipeline(StandardScaler(), MinMaxScaler((0.3, 0.7)), SVR(gamma=30.0)).fit(X, y)
     fast = kernelite.compile(machine, guarantee="exact")
+    assert fast.front is None
     np.testing.assert_allclose(fast.predict(X), machine.predict(X), rtol=0, atol=1e-9)
+
+
+def test_maps_keep_their_low_words_in_files():
+    through = AffineMap.of(("*", np.full(5, 3.0)), ("+", np.arange(1.0, 6.0)))
+    assert through.low is not None
+    expansion = random_expansion(np.random.default_rng(5), d=5)
+    model = kernelite.compile(mapped_source(expansion, input_map=through), guarantee="exact")
+    again = loads(dumps(model)).input_map
+    for name in ("scale", "shift", "low"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(through, name))
+
+
+def test_what_files_always_held_is_stored_as_ever():
+    expansion = random_expansion(np.random.default_rng(5), d=5)
+    stored = dumps(kernelite.compile(mapped_source(expansion), guarantee="exact"))
+    assert b"input_map.shift" in stored
+    assert b"input_map.low" not in stored
+    assert b"uncertainty" not in stored
+
+
+def test_a_second_word_of_another_width_is_refused():
+    with pytest.raises(InputError, match="`low` has 1"):
+        AffineMap([1.0, 2.0], [0.0, 0.0], [0.0])
+    with pytest.raises(InputError, match="`low`"):
+        AffineMap([1.0], [0.0], [np.nan])
+
+
+@pytest.mark.parametrize(
+    ("operations", "found"),
+    [
+        ([("/", [0.0])], "divide by zero"),
+        ([("/", [1e-200])], "between 1e-100 and 1e"),
+        ([("*", [1e-60]), ("*", [1e-60])], "between 1e-100 and 1e"),
+        ([("*", [np.inf])], "finite"),
+        ([("*", [1.0]), ("+", [1.0, 2.0])], "each feature"),
+    ],
+)
+def test_operations_that_no_map_can_hold_are_refused(operations, found):
+    with pytest.raises(InputError, match=found):
+        AffineMap.of(*operations)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +265,12 @@ def test_labels_stay_proven_behind_a_map():
     np.testing.assert_array_equal(fast.predict(rows), exact.predict(rows))
 
 
-def test_row_rounding_bounds_a_moved_row():
+def test_folding_bounds_a_moved_row():
     # The steepest place of one bump, far from the origin: the bound is within a factor of 4.
     gamma, reach = 0.5, 1e6
     steepest = reach + 1.0 / np.sqrt(2 * gamma)
-    moved = steepest * (1 + 2.0**-52)
+    moved = steepest * (1 + 5 * 2.0**-53)
     change = abs(np.exp(-gamma * (steepest - reach) ** 2) - np.exp(-gamma * (moved - reach) ** 2))
-    bound = row_rounding(np.ones(1), gamma, reach)[0]
+    bump = KernelExpansion([[reach]], [1.0], [0.0], gamma=gamma)
+    bound = folding(bump, np.ones(1), reach, mapped=True)[0]
     assert change <= bound <= 4 * change

@@ -40,7 +40,9 @@ BOTTOM: dict[str, set[str]] = {
     "errors": set(),
     "frames": {"errors"},
     "inputs": {"errors", "frames"},
-    "affine": {"errors", "inputs"},
+    "exactly": {"inputs"},
+    "uncertainty": {"errors", "inputs"},
+    "affine": {"errors", "inputs", "exactly"},
 }
 
 

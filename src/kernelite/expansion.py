@@ -9,14 +9,16 @@ Every source becomes a `KernelExpansion`; nothing downstream knows what a `dual_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.exactly import UNIT
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+from kernelite.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -54,6 +56,8 @@ class KernelExpansion:
         exp(-gamma |x - z|^2), or (gamma x.z + coef0)^2.
     coef0 : float
         Only for "poly2".
+    uncertainty : Uncertainty, optional
+        How far these numbers may be from those of the model that they were folded from.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class KernelExpansion:
     gamma: float
     kernel: Literal["rbf", "poly2"] = "rbf"
     coef0: float = 0.0
+    uncertainty: Uncertainty | None = None
 
     def __post_init__(self) -> None:
         centers = check_rows(self.centers, name="centers").copy()
@@ -86,6 +91,8 @@ class KernelExpansion:
             raise InputError(f"`gamma` must be positive and finite, got {self.gamma!r}.")
         if not np.isfinite(coef0):
             raise InputError(f"`coef0` must be finite, got {self.coef0!r}.")
+        if self.uncertainty is not None and len(self.uncertainty.intercept) != len(intercept):
+            raise InputError(f"`uncertainty` must be one of {len(intercept)} outputs.")
         for field, value in (
             ("centers", centers),
             ("coefficients", coefficients),
@@ -98,6 +105,8 @@ class KernelExpansion:
     def __pack__(self) -> dict[str, Any]:
         """For files: dense centers by their entries, where that is less than half the size."""
         stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.uncertainty is None:
+            del stored["uncertainty"]
         if is_sparse(self.centers) or self.n_centers == 0:
             return stored
         filled = np.count_nonzero(self.centers)
@@ -148,6 +157,41 @@ class KernelExpansion:
             return float(self.n_centers * self.n_features)
         _, holders = np.unique(centers.indices, return_counts=True)  # columns may be 2^31
         return float(np.square(holders, dtype=np.float64).sum()) / self.n_centers
+
+    def rounded(
+        self,
+        *,
+        units: float = 0.0,
+        coefficients: Any = 0.0,
+        intercept: Any = 0.0,
+        gamma: float = 0.0,
+        centers: float = 0.0,
+    ) -> KernelExpansion:
+        """The same numbers, known to be off by more than was known before.
+
+        Parameters
+        ----------
+        units : float
+            Relative roundings of each coefficient and of the intercept, in units of 2^-53.
+        coefficients, intercept : floats, or arrays of shape (k,)
+            Absolute errors, as `Uncertainty` has them.
+        gamma, centers : float
+            Relative errors, likewise.
+        """
+        u = units * UNIT * (1.0 + 1e-6)  # for higher orders
+        with np.errstate(over="ignore"):
+            more = Uncertainty(
+                u * np.abs(self.coefficients).sum(axis=0) * (1.0 + 1e-9) + coefficients,
+                u * np.abs(self.intercept) + intercept,
+                gamma,
+                centers,
+            )
+        return replace(self, uncertainty=self.known + more)
+
+    @property
+    def known(self) -> Uncertainty:
+        """`uncertainty`, zeros where there is none."""
+        return Uncertainty.none(self.n_outputs) if self.uncertainty is None else self.uncertainty
 
     def dense_centers(self) -> FloatArray:
         """The centers as a dense array of shape (n, d)."""

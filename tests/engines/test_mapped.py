@@ -15,10 +15,11 @@ from kernelite.engines.mapped import MappedRows
 from tests.helpers import random_expansion
 
 
+@pytest.mark.parametrize("two_words", [False, True])
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize(("m", "d"), [(0, 3), (1, 3), (7, 5), (64, 8), (131, 13), (300, 17)])
-def test_scores_are_those_of_mapped_rows(m, d, rank, fused) -> None:
+def test_scores_are_those_of_mapped_rows(m, d, rank, fused, two_words) -> None:
     rng = np.random.default_rng(m + d)
     expansion = random_expansion(rng, d=d, k=2, gamma=0.5 / d)
     form = quadratic_form(expansion, rng.normal(size=d))
@@ -26,6 +27,10 @@ def test_scores_are_those_of_mapped_rows(m, d, rank, fused) -> None:
     engine = FormEngine.prepare(Cell(cut, certify(expansion, form.point, mapped=True)), fused=fused)
     input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d))
     rows = rng.normal(size=(m, d))
+    if two_words:  # so far away that doubles are 4 apart: without the second word all would differ
+        far, low = np.full(d, 2.0**54), rng.uniform(-2.0, 2.0, d)
+        input_map = AffineMap(rng.uniform(0.1, 0.5, d), far, low)
+        rows = far + 4.0 * rng.integers(-2, 3, size=(m, d))
     late = MappedRows(rows, input_map)
     assert late.shape == (m, d) == (len(late), d)
     np.testing.assert_array_equal(late[m // 2 :], input_map(rows[m // 2 :]))

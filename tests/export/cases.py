@@ -20,7 +20,15 @@ from kernelite.sources import Source
 from tests.formats.models import HEADS, compiled, with_cells
 from tests.helpers import random_expansion
 
-__all__ = ["CASES", "FEATURES", "certified_with", "random_rows", "same_scores", "usable_rows"]
+__all__ = [
+    "CASES",
+    "FEATURES",
+    "certified_with",
+    "far_away",
+    "random_rows",
+    "same_scores",
+    "usable_rows",
+]
 
 FEATURES = 4
 
@@ -98,6 +106,13 @@ def _calibrated(head: Head) -> CompiledModel:
 def _mapped(model: CompiledModel) -> CompiledModel:
     moved = AffineMap(np.array([2.0, 0.5, 1.0, 0.0]), np.array([0.1, -0.2, 0.0, 3.0]))
     return replace(model, input_map=moved)
+
+
+def far_away(model: CompiledModel) -> tuple[CompiledModel, np.ndarray]:
+    """A model of rows where doubles are 4 apart, and such rows: its map's shift has two words."""
+    far, low = np.full(FEATURES, 2.0**54), np.array([0.5, -1.2, 1.9, 0.3])
+    rows = far + 4.0 * np.random.default_rng(0).integers(-2, 3, size=(40, FEATURES))
+    return replace(model, input_map=AffineMap(np.full(FEATURES, 0.1), far, low)), rows
 
 
 THREE = ClassifierHead(np.array([3, 1, 2]))

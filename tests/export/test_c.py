@@ -22,6 +22,7 @@ from tests.export.cases import (
     CASES,
     FEATURES,
     certified_with,
+    far_away,
     random_rows,
     same_scores,
     usable_rows,
@@ -92,6 +93,14 @@ def test_the_program_answers_as_the_model(name: str, tmp_path: Path) -> None:
         assert np.abs(np.array(got, dtype=float) - scores).max() <= 2 * model.tolerance.max()
     else:
         same_scores(np.array(got, dtype=float), scores)
+
+
+@gcc
+@pytest.mark.parametrize("name", ["form, outputs", "exact, outputs"])
+def test_the_program_knows_the_second_word_of_a_shift(name: str, tmp_path: Path) -> None:
+    model, rows = far_away(CASES[name])
+    got = np.array(answers(build(model, tmp_path), rows), dtype=float)
+    same_scores(got, model.scores(rows, on_invalid="ignore"))
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -17,6 +17,7 @@ from tests.export.cases import (
     CASES,
     FEATURES,
     certified_with,
+    far_away,
     random_rows,
     same_scores,
     usable_rows,
@@ -77,6 +78,13 @@ def test_the_exact_part_is_the_exact_model(name: str) -> None:
     want = model.head.decision(model.expansion.scores(mapped))
     value = got["scores" if "label" in got else "variable"]
     same_scores(value, np.asarray(want).reshape(value.shape))
+
+
+def test_the_graph_knows_the_second_word_of_a_shift() -> None:
+    model, rows = far_away(CASES["certified, mapped"])
+    got = run(to_onnx(model, part="exact"), rows)
+    want = model.expansion.scores(model.input_map(rows))
+    same_scores(got["scores"], np.asarray(model.head.decision(want)).reshape(got["scores"].shape))
 
 
 PROVABLE = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_weights_multiply_outputs() -> None:
     X = rng.normal(size=(4, 5))
     for source in (machines(rng, [0.1])[0], together(machines(rng, [0.1, 0.2]))):
         np.testing.assert_allclose(
-            weighted(source, 0.25).scores(X), 0.25 * source.scores(X), atol=1e-13
+            weighted(source, Fraction(1, 4)).scores(X), 0.25 * source.scores(X), atol=1e-13
         )
 
 

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.remainder import lower_gamma, remainder_norms
-from kernelite.approximation.rounding import TINY, UNIT, RoundingTerms, round_up, row_rounding
+from kernelite.approximation.rounding import (
+    TINY,
+    UNIT,
+    RoundingTerms,
+    folding,
+    polynomial_error,
+    polynomial_units,
+    round_up,
+)
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, dense_block, row_blocks
@@ -107,19 +115,25 @@ def rounding_terms(
         # polynomial, where no exponential keeps |u| small: u times it is TINY (1 + |u| + |u|^2).
         total = np.abs(expansion.coefficients).sum(axis=0)
         moments = round_up(sums * np.array(_factors(expansion))[:, None]) * (1.0 + 1e-9)
+        reach = math.sqrt(radius_sq) + math.hypot(*point)
+        # 72: exponentials. 4 sqrt(d) (d + 5): products with a basis V, whose rounding grows like
+        # sqrt(r) |u|.
+        lengths = n + 3 * d + 72 + 4.0 * math.sqrt(d) * (d + 5)
         if not gamma:
+            lengths += polynomial_units(expansion, mapped=mapped)
+            error = polynomial_error(expansion) / (UNIT * lengths)  # the least that meets a moment
+            if error.any():
+                for m, factor in enumerate(_factors(expansion)[:3]):
+                    moments[m] += error * (factor * (reach + LOST) ** m)
             # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
             moments[0] += LOST * (moments[1] + LOST * moments[2])
             moments[1] += 2.0 * LOST * moments[2]
         moments += TINY / UNIT * (1.0 + total)
         absolute = TINY * (1.0 + total)
-        if mapped and gamma:
-            absolute += row_rounding(total, gamma, math.sqrt(radius_sq) + math.hypot(*point))
+        absolute += folding(expansion, total, reach, mapped=mapped)
     return RoundingTerms(
         moments=moments,
-        # 72: exponentials, and for a polynomial the two roundings of a mapped row, squared.
-        # 4 sqrt(d) (d + 5): products with a basis V, whose rounding grows like sqrt(r) |u|.
-        sums=float(n + 3 * d + 72 + 4.0 * math.sqrt(d) * (d + 5)),
+        sums=float(lengths),
         per_square=float(d + 5),
         radius_sq=min(radius_sq, LARGEST_EXPONENT / gamma) if gamma else 0.0,
         gamma=gamma,

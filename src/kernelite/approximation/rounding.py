@@ -1,6 +1,8 @@
 """The floating-point model, and the terms that put rounding inside the proof.
 
-The exact model is f in real arithmetic on the stored doubles. With u = 2^-53, to first order:
+The exact model is the user's estimator in real arithmetic on its own stored doubles; f is that
+where nothing was folded when it was read, and near to it by `folding` otherwise. With u = 2^-53,
+to first order:
 
 - a sum or dot product of length l, in any order and with or without fused multiply-adds, errs by at
   most l u (sum of |terms|); `SAFETY` covers the higher orders (l u < 1e-6 for every l here);
@@ -8,7 +10,8 @@ The exact model is f in real arithmetic on the stored doubles. With u = 2^-53, t
 - exp errs by 4 ulp, that is 8 u, and by the absolute error of its argument times its value; below
   1e-300 it may be anything from 0 to 1e-300;
 - LAPACK's symmetric eigenvalues and norms of an (l, l) matrix err by at most 4 l^2 u of its norm.
-- rows that came through an affine map were rounded twice an entry: `row_rounding`.
+- rows that came through an affine map are off by 5 u in each entry (`kernelite.affine`), and what
+  was folded into the stored numbers is off by what the expansion says: `folding`.
 
 Majorant. With a_m = (2 gamma)^m / m! sum_i |w_i| |s_i|^m, all that is summed in c, v.u, u'Mu and
 T(u,u,u), term by term and in absolute value, is at most a_m |u|^m: a form is bounded by
@@ -37,11 +40,22 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.exactly import UNIT
+from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 
-__all__ = ["GAMMA_RANGE", "SAFETY", "TINY", "UNIT", "RoundingTerms", "round_up", "row_rounding"]
+__all__ = [
+    "GAMMA_RANGE",
+    "SAFETY",
+    "TINY",
+    "UNIT",
+    "RoundingTerms",
+    "folding",
+    "polynomial_error",
+    "polynomial_units",
+    "round_up",
+]
 
-UNIT = 2.0**-53
 SAFETY = 1.05
 TINY = 1e-250
 GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
@@ -52,29 +66,69 @@ def round_up(value: FloatArray) -> FloatArray:
     return value * (1.0 + 16 * UNIT) + 1e-300
 
 
-def row_rounding(weight: FloatArray, gamma: float, reach: float) -> FloatArray:
-    """What rows whose entries are off by a relative 2u can change in f: shape (k,).
+def folding(
+    expansion: KernelExpansion, weight: FloatArray, reach: float, *, mapped: bool
+) -> FloatArray:
+    """How far f of a computed row is from the exact model of the row as it came: shape (k,).
 
-    |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and the
-    row moves by at most 2u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from every
-    center that f is b up to an underflow, before and after; so |z| counts up to there only. No
-    kernel value moves by more than 1.
+    Of an RBF kernel, all that reading a model rounded, and that mapping a row rounds:
+
+    - |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and a
+      mapped row moves by at most 5u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from
+      every center that f is b up to an underflow, before and after; so |z| counts up to there only;
+    - centers move likewise, by a relative error of at most reach;
+    - gamma, or all squared distances, off by a relative e change a kernel value by at most
+      e max_t t exp(-t) = e / exp(1);
+    - no kernel value moves by more than 1;
+    - errors of A_i count once each, since no kernel value is above 1; so does that of b.
+
+    Of a polynomial it is the error of b alone: see `polynomial_units` and `polynomial_error`.
 
     Parameters
     ----------
+    expansion : KernelExpansion
     weight : ndarray of shape (k,)
         sum_i |A_i|.
-    gamma : float
     reach : float
         max_i |x_i|, or more.
+    mapped : bool
+        Whether rows come through an affine map.
 
     Examples
     --------
-    >>> bool(row_rounding(np.ones(1), 0.5, 10.0)[0] < 1e-13)
+    >>> from kernelite.expansion import KernelExpansion
+    >>> bump = KernelExpansion([[10.0]], [1.0], [0.0], gamma=0.5)
+    >>> float(folding(bump, np.ones(1), 10.0, mapped=False)[0])
+    0.0
+    >>> bool(folding(bump, np.ones(1), 10.0, mapped=True)[0] < 1e-13)
     True
     """
-    moved = 3.0 * UNIT * (np.sqrt(2.0 * gamma / math.e) * reach + math.sqrt(1600.0 / math.e))
-    return weight * min(float(moved), 1.0)
+    known = expansion.uncertainty
+    absolute = np.zeros(len(weight)) if known is None else np.array(known.intercept)
+    if expansion.kernel == "poly2":
+        return absolute
+    with np.errstate(over="ignore", invalid="ignore"):
+        steepness = float(np.sqrt(2.0 * expansion.gamma / math.e))
+        moved = 0.0
+        if mapped:  # 6: the second order, and what underflows
+            moved += 6.0 * UNIT * (steepness * reach + math.sqrt(1600.0 / math.e))
+        if known is not None:
+            absolute += known.coefficients
+            moved += SAFETY * (known.gamma / math.e + steepness * known.centers * reach)
+        # Infinity times a relative error of zero: nothing is known of rows so far away.
+        return absolute + weight * (moved if moved < 1.0 else 1.0)
+
+
+def polynomial_units(expansion: KernelExpansion, *, mapped: bool) -> float:
+    """Relative roundings, in units of u, of (|coef0| + gamma |x_i| |z|)^2 by folding."""
+    known = expansion.uncertainty
+    relative = 0.0 if known is None else (known.gamma + known.centers) / UNIT
+    return 2.0 * SAFETY * (relative + (5.0 if mapped else 0.0))
+
+
+def polynomial_error(expansion: KernelExpansion) -> FloatArray:
+    """What (|coef0| + gamma max |x_i| |z|)^2 is multiplied with for errors of A_i: shape (k,)."""
+    return expansion.known.coefficients
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, row_rounding
+from kernelite.approximation.rounding import (
+    GAMMA_RANGE,
+    SAFETY,
+    TINY,
+    UNIT,
+    folding,
+    polynomial_error,
+    polynomial_units,
+)
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray
 
@@ -75,9 +83,13 @@ class ExactRounding:
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if self.polynomial:
-                # 2 (d + 2): the products, squared. 8: rows that came through a map.
-                grown = (self._lengths + 2 * self.expansion.n_features + 8) * self._size(squares)
-                bounds = SAFETY * UNIT * grown + self.constant
+                # 2 (d + 2): the products, squared.
+                units = self._lengths + 2 * self.expansion.n_features + 8
+                units += polynomial_units(self.expansion, mapped=self.mapped)
+                bounds = SAFETY * UNIT * units * self._size(squares) + self.constant
+                error = polynomial_error(self.expansion)
+                if error.any():
+                    bounds += SAFETY * np.multiply.outer(self._power(squares), error)
                 # Where it overflowed, or a kernel value did before a small coefficient met it.
                 bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
                 return np.asarray(bounds)
@@ -133,11 +145,8 @@ class ExactRounding:
         """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
         intercept = 8.0 * SAFETY * UNIT * np.abs(self.expansion.intercept)
         fixed = intercept + TINY * (1.0 + self.weight)
-        if self.mapped and not self.polynomial:
-            reach = float(self.norms.max(initial=0.0))
-            with np.errstate(over="ignore", invalid="ignore"):
-                fixed += row_rounding(self.weight, self.expansion.gamma, reach)
-        return fixed
+        reach = float(self.norms.max(initial=0.0))
+        return fixed + folding(self.expansion, self.weight, reach, mapped=self.mapped)
 
     @property
     def _lengths(self) -> float:

@@ -27,6 +27,7 @@ from kernelite.engines.jit_tiles import (
     damp_tile,
     load_mapped_tile,
     load_tile,
+    load_words_tile,
     square_tile,
 )
 from kernelite.engines.threads import for_each_chunk
@@ -133,7 +134,7 @@ def mapped_scores(
     values, sq_norms = _room(form, rows)
     proven = len(certificate.numbers) > 0
     bounds = np.empty_like(values) if proven else _NO_BOUNDS
-    way = np.stack([input_map.shift, input_map.scale, form.point])
+    way = input_map.way(form.point)
     _run(form, rows, certificate, values, sq_norms, bounds, way)
     return values, sq_norms, bounds if proven else None
 
@@ -203,7 +204,9 @@ def _form_kernel(
     for start in range(0, m, TILE):
         count = min(TILE, m - start)
         width = (count + 7) // 8 * 8
-        if len(way) > 0:
+        if len(way) == 4:
+            load_words_tile(rows, start, count, way, tile)
+        elif len(way) > 0:
             load_mapped_tile(rows, start, count, way, tile)
         else:
             load_tile(rows, start, count, point, tile)

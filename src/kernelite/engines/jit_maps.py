@@ -1,4 +1,4 @@
-"""An affine map of the rows in one pass: (z - shift) * scale, as `AffineMap` computes it.
+"""An affine map of the rows in one pass: as `AffineMap` computes it.
 
 In: a map and dense rows of shape (m, d). Out: mapped rows. Twin: `AffineMap.__call__`.
 """
@@ -23,13 +23,23 @@ def map_rows(input_map: AffineMap, rows: FloatArray) -> FloatArray:
     array([[4., 5.]])
     """
     out = np.empty(rows.shape)
-    _map_kernel(np.ascontiguousarray(rows), input_map.shift, input_map.scale, out)
+    low = _NOTHING if input_map.low is None else input_map.low
+    _map_kernel(np.ascontiguousarray(rows), input_map.shift, low, input_map.scale, out)
     return out
 
 
-@kernel(array_type(2), array_type(1), array_type(1), array_type(2, writable=True))
-def _map_kernel(rows: FloatArray, shift: FloatArray, scale: FloatArray, out: FloatArray) -> None:
+_NOTHING = np.empty(0)
+
+
+@kernel(array_type(2), array_type(1), array_type(1), array_type(1), array_type(2, writable=True))
+def _map_kernel(
+    rows: FloatArray, shift: FloatArray, low: FloatArray, scale: FloatArray, out: FloatArray
+) -> None:
     m, d = rows.shape
     for i in range(m):
-        for j in range(d):
-            out[i, j] = (rows[i, j] - shift[j]) * scale[j]
+        if len(low) > 0:
+            for j in range(d):
+                out[i, j] = ((rows[i, j] - shift[j]) - low[j]) * scale[j]
+        else:
+            for j in range(d):
+                out[i, j] = (rows[i, j] - shift[j]) * scale[j]

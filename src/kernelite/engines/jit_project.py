@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from kernelite.engines.jit_support import helper, instruction
-from kernelite.engines.jit_tiles import map_and_shift, prefetch_line, shift
+from kernelite.engines.jit_tiles import map_and_shift, map_by_two_words, prefetch_line, shift
 from kernelite.engines.jit_vectors import (
     LANES,
     add_product,
@@ -132,6 +132,21 @@ def _map_rows(
 ) -> Any:
     """u = (x - way[0]) way[1] - way[2]."""
     return _shifting(map_and_shift)
+
+
+@instruction
+def _map_rows_by_words(
+    _context: Any,
+    _source: Any,
+    _step: Any,
+    _way: Any,
+    _way_step: Any,
+    _target: Any,
+    _room: Any,
+    _vectors: Any,
+) -> Any:
+    """u = ((x - way[0]) - way[3]) way[1] - way[2]."""
+    return _shifting(map_by_two_words)
 
 
 def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
@@ -266,8 +281,8 @@ def project_rows(
 ) -> None:
     """y[i] = V'u and the sum of squares[i] = |u|^2 of rows[start + i], i < count <= ROWS.
 
-    `way` is p, of shape (1, d), or shift, scale and p, of shape (3, d): u = x - p, or
-    (x - shift) scale - p. `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y`
+    `way` is p, of shape (1, d), or shift, scale, p (and low), of shape (3 or 4, d): u = x - p,
+    or ((x - shift) - low) scale - p. `buffer` has shape (ROWS, SLICE), `squares` (ROWS, LANES), `y`
     (ROWS, n_columns), all are overwritten; rows from `count` on come out as if they were zero.
     """
     d = rows.shape[1]
@@ -287,15 +302,19 @@ def project_rows(
             source, here = first + np.uintp(8 * begin), way_at + np.uintp(8 * begin)
             if len(way) == 1:
                 _shift_rows(source, step, here, step, target, room, whole // LANES)
-            else:
+            elif len(way) == 3:
                 _map_rows(source, step, here, step, target, room, whole // LANES)
+            else:
+                _map_rows_by_words(source, step, here, step, target, room, whole // LANES)
         for i in range(count):
             for j in range(whole, features):
                 x, at_j = rows[start + i, begin + j], begin + j
                 if len(way) == 1:
                     u = x - way[0, at_j]
-                else:
+                elif len(way) == 3:
                     u = (x - way[0, at_j]) * way[1, at_j] - way[2, at_j]
+                else:
+                    u = ((x - way[0, at_j]) - way[3, at_j]) * way[1, at_j] - way[2, at_j]
                 buffer[i, j] = u
                 squares[i, 0] += u * u
         base, at = np.uintp(columns.ctypes.data), results

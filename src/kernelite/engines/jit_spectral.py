@@ -103,7 +103,7 @@ def scores(
     bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
     way = form.point[None, :]
     if input_map is not None:
-        way = np.stack([input_map.shift, input_map.scale, form.point])
+        way = input_map.way(form.point)
     basis = way, form.columns, form.sizes, form.rank
     fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
 

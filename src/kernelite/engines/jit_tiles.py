@@ -23,7 +23,9 @@ __all__ = [
     "damp_tile",
     "load_mapped_tile",
     "load_tile",
+    "load_words_tile",
     "map_and_shift",
+    "map_by_two_words",
     "prefetch_line",
     "shift",
     "square_tile",
@@ -109,6 +111,17 @@ def map_and_shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], A
     return lambda z: builder.fsub(builder.fmul(builder.fsub(z, from_), scale), point)
 
 
+def map_by_two_words(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """Likewise: u = ((z - way[0]) - way[3]) way[1] - way[2]."""
+    from_, scale, point, low = line(0), line(1), line(2), line(3)
+
+    def changed(z: Any) -> Any:
+        moved = builder.fsub(builder.fsub(z, from_), low)
+        return builder.fsub(builder.fmul(moved, scale), point)
+
+    return changed
+
+
 @instruction
 def _shift_transpose(
     _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
@@ -123,6 +136,14 @@ def _map_transpose(
 ) -> Any:
     """target[j, i] = (source[i, j] - way[0, j]) way[1, j] - way[2, j]."""
     return _transposing(map_and_shift)
+
+
+@instruction
+def _map_words_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = ((source[i, j] - way[0, j]) - way[3, j]) way[1, j] - way[2, j]."""
+    return _transposing(map_by_two_words)
 
 
 @helper
@@ -185,10 +206,17 @@ def _mapped_and_shifted(z: float, way: FloatArray, j: int) -> float:
     return (z - way[0, j]) * way[1, j] - way[2, j]
 
 
+@helper
+def _mapped_by_two_words(z: float, way: FloatArray, j: int) -> float:
+    return ((z - way[0, j]) - way[3, j]) * way[1, j] - way[2, j]
+
+
 load_tile = _loader(_shift_transpose, _shifted)
 """(rows, start, count, point, tile): tile[j, r] = rows[start + r, j] - point[j] for r < count."""
 load_mapped_tile = _loader(_map_transpose, _mapped_and_shifted)
 """Likewise, way of shape (3, d): (rows[start + r, j] - way[0, j]) way[1, j] - way[2, j]."""
+load_words_tile = _loader(_map_words_transpose, _mapped_by_two_words)
+"""Likewise, way of shape (4, d): ((rows[start + r, j] - way[0, j]) - way[3, j]) way[1, j] - ..."""
 
 
 @helper

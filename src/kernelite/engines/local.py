@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.approximation.local import LocalSums
-from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, row_rounding
+from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.engines.jit_support import jit_available
 from kernelite.engines.leaves import LEAF, Leaves, sort_into_leaves
 from kernelite.engines.threads import for_each_chunk
@@ -82,10 +82,8 @@ class LocalEngine:
         width = min(w for w in WIDTHS if w >= expansion.n_features)
         centers = expansion.dense_centers()
         weight = np.abs(expansion.coefficients).sum(axis=0)
-        absolute = TINY * (1.0 + weight)
-        if mapped:
-            reach = float(np.sqrt(np.einsum("ij,ij->i", centers, centers)).max(initial=0.0))
-            absolute += row_rounding(weight, expansion.gamma, reach)
+        reach = float(np.sqrt(np.einsum("ij,ij->i", centers, centers)).max(initial=0.0))
+        absolute = TINY * (1.0 + weight) + folding(expansion, weight, reach, mapped=mapped)
         leaves = sort_into_leaves(centers, expansion.coefficients, width)
         return cls(expansion, settings, leaves, width, absolute)
 

@@ -123,6 +123,8 @@ def map_constants(w: Writer, mapped: AffineMap | None) -> str:
     if mapped is None:
         return w.define("ROW(x)", "const REAL *row = x")
     text = w.array("scale", mapped.scale) + w.array("shift", mapped.shift)
+    text += "" if mapped.low is None else w.array("low", mapped.low)
+    text += w.define("LOW(i)", "0" if mapped.low is None else "NAME_low[i]")
     return text + w.define("ROW(x)", "REAL row[NAME_FEATURES]; NAME_map(x, row)")
 
 

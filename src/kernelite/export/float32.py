@@ -79,7 +79,10 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     X = rows.astype(dtype)
     mapped = selection.model.input_map
     if mapped is not None:
-        X = (X - mapped.shift.astype(dtype)) * mapped.scale.astype(dtype)
+        X = X - mapped.shift.astype(dtype)
+        if mapped.low is not None:
+            X = X - mapped.low.astype(dtype)
+        X = X * mapped.scale.astype(dtype)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if selection.approximation is not None:
             out = _form_scores(selection.approximation, X, dtype)

@@ -82,7 +82,10 @@ def to_onnx(
     graph = Graph(dtype)
     X = graph.input("X")
     if model.input_map is not None:
-        X = (X - model.input_map.shift) * model.input_map.scale
+        X = X - model.input_map.shift
+        if model.input_map.low is not None:
+            X = X - model.input_map.low
+        X = X * model.input_map.scale
     scores, bounds = _scores(selection, X, likely)
     _name_answers(selection, scores, bounds, likely)
     proto = onnx.helper.make_model(

@@ -64,6 +64,7 @@ CLASSES = {
     "SpectralForm": "kernelite.approximation.spectral",
     "TargetHead": "kernelite.heads.target",
     "TransformHead": "kernelite.head",
+    "Uncertainty": "kernelite.uncertainty",
     "VotingHead": "kernelite.heads.voting",
 }
 """Name and module; imported when a file or a model first needs it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
 from kernelite.expansion import KernelExpansion
-from kernelite.front import Front, Selection, Step
+from kernelite.front import Selection, Step
 from kernelite.head import Head, RegressorHead
 from kernelite.heads.members import Member
 from kernelite.heads.several import SeveralHead
+from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
+from kernelite.sources.pipeline import with_step
 from kernelite.sources.source import Source
 
 __all__ = ["combined", "side_by_side", "weighted"]
@@ -91,19 +94,15 @@ def combined(
     )
 
 
-def weighted(source: Source, weight: float) -> Source:
+def weighted(source: Source, weight: Fraction) -> Source:
     """The same machine with its outputs multiplied; its head must take them as they are."""
     if isinstance(source.expansion, CompositeExpansion):
         parts = tuple(
             replace(part, source=weighted(part.source, weight)) for part in source.expansion.parts
         )
         return replace(source, expansion=replace(source.expansion, parts=parts))
-    scaled = replace(
-        source.expansion,
-        coefficients=weight * source.expansion.coefficients,
-        intercept=weight * source.expansion.intercept,
-    )
-    return replace(source, expansion=scaled)
+    k = source.expansion.n_outputs
+    return replace(source, expansion=scaled_outputs(source.expansion, [weight] * k, [0] * k))
 
 
 def _flattened(sources: Sequence[Source], outputs: Sequence[NDArray[np.int64]]) -> Iterator[Part]:
@@ -122,10 +121,9 @@ def _behind(outer: Source, inner: Source) -> Source:
     """The inner machine, reached by the outer one's way first."""
     steps: tuple[Step, ...] = () if outer.front is None else outer.front.steps
     steps += () if outer.input_map is None else (outer.input_map,)
-    if not steps:
-        return inner
-    steps += () if inner.front is None else inner.front.steps
-    return replace(inner, front=Front(steps, steps[0].n_features))
+    for step in reversed(steps):
+        inner = with_step(step, inner)
+    return inner
 
 
 def _groups(parts: Iterable[Part]) -> list[list[Part]]:
@@ -146,7 +144,7 @@ def _way(source: Source) -> Hashable:
 
 def _key(step: Step) -> Hashable:
     if isinstance(step, AffineMap):
-        return "affine", step.scale.tobytes(), step.shift.tobytes()
+        return "affine", *((how, by.tobytes()) for how, by in step.operations)
     if isinstance(step, Selection):
         return "selection", step.columns.tobytes(), step.n_features
     return "kept", id(step.transformer)
@@ -171,10 +169,12 @@ def _merged(group: list[Part]) -> Part:
 def _in_order(part: Part) -> KernelExpansion:
     """The expansion of the only part, its outputs in the order of the scores."""
     expansion, order = part.source.single, np.argsort(part.outputs)
+    known = expansion.uncertainty
     return replace(
         expansion,
         coefficients=expansion.coefficients[:, order],
         intercept=expansion.intercept[order],
+        uncertainty=None if known is None else known.of_outputs(order),
     )
 
 

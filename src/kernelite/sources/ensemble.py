@@ -7,6 +7,7 @@ agree become a single expansion with a single output, however many they were.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -126,10 +127,8 @@ def _mean(
 ) -> Source:
     outputs = sources[0].expansion.n_outputs
     if all(type(source.head) is RegressorHead for source in sources):
-        share = np.full(len(sources), 1.0 / len(sources))
-        if weights is not None:
-            share = weights / weights.sum()
-        scaled = [weighted(source, float(s)) for source, s in zip(sources, share)]
+        parts = [Fraction(1)] * len(sources) if weights is None else list(map(Fraction, weights))
+        scaled = [weighted(source, part / sum(parts)) for source, part in zip(sources, parts)]
         same = [np.arange(outputs) for _ in sources]
         head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)  # type: ignore[attr-defined]
         return assembled(model, type_name, scaled, head, same)

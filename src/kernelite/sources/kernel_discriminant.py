@@ -9,14 +9,16 @@ an expansion again, with an output a class. Prior probabilities add 2 log(prior)
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.exactly import UNIT
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ArgmaxHead, TransformHead
-from kernelite.sources.sklearn_nystroem import fold_linear
+from kernelite.sources.folding import fold_linear
 from kernelite.sources.source import Source, describe
 
 __all__ = ["discriminant_classifier", "discriminant_projection"]
@@ -107,13 +109,18 @@ def discriminant_classifier(
             f"`means` must be finite and of shape ({len(labels)}, {projection.n_outputs}), a row "
             f"a class and a column a direction, got {mu.shape}."
         )
-    constants = -np.einsum("ij,ij->i", mu, mu)
+    # |mu|^2 exactly: far from the origin it cancels with 2 mu.y.
+    constants = [-sum((Fraction(m) ** 2 for m in row), Fraction(0)) for row in mu]
+    lost = np.zeros(len(labels))
     if priors is not None:
         p = np.asarray(priors, dtype=np.float64)
         if p.shape != labels.shape or not (p > 0).all():
             raise InputError("`priors` must be positive, one a class.")
-        constants += 2.0 * np.log(p)
-    expansion = fold_linear(projection, 2.0 * mu, constants)
+        logarithms = 2.0 * np.log(p)
+        constants = [c + Fraction(log) for c, log in zip(constants, logarithms)]
+        lost = 8.0 * UNIT * np.abs(logarithms)
+    expansion = fold_linear(projection, 2.0 * mu, np.array(constants, dtype=object))
+    expansion = expansion.rounded(intercept=lost)
     name = describe("kernel discriminant classifier", expansion)
     return Source(expansion, ArgmaxHead(labels), name, "arrays", "discriminant")
 

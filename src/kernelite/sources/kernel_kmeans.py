@@ -9,14 +9,16 @@ cluster.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion, kernel_values
+from kernelite.exactly import UNIT
+from kernelite.expansion import KernelExpansion, kernel_values, squared_norms
 from kernelite.head import ArgmaxHead
-from kernelite.inputs import FloatArray, check_rows, row_blocks
+from kernelite.inputs import FloatArray, check_rows, is_sparse, row_blocks
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source, describe
 
@@ -69,14 +71,16 @@ def kernel_kmeans(
         raise InputError("`weights` must be finite and not negative.")
     member = np.zeros((n, K))
     member[np.arange(n), members] = w
-    totals = member.sum(axis=0)
+    totals = np.array([math.fsum(column) for column in member.T])
     if not (totals > 0).all():
         raise InputError("a cluster has no weight, so it has no center.")
     member /= totals
-    offsets = np.zeros(K)
+    offsets, lost = np.zeros(K), np.zeros(K)
     if centroid_norms:
-        offsets = _centroid_norms(rows, member, gamma)
+        offsets, lost = _centroid_norms(rows, member, gamma)
     expansion = KernelExpansion(rows, 2.0 * member, -offsets, gamma=gamma)
+    # A total and a quotient: two roundings of every coefficient, and of both factors of a norm.
+    expansion = expansion.rounded(units=4.0, intercept=lost)
     return Source(
         expansion, ArgmaxHead(clusters), describe("kernel k-means", expansion), "arrays", "kmeans"
     )
@@ -122,11 +126,22 @@ def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Sourc
     return Source(source.expansion, source.head, description, "tslearn", type_name)
 
 
-def _centroid_norms(rows: Any, member: FloatArray, gamma: float) -> FloatArray:
-    """sum_ij m_ic m_jc k(x_i, x_j) of each cluster, in blocks: shape (K,)."""
+def _centroid_norms(rows: Any, member: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:
+    """sum_ij m_ic m_jc k(x_i, x_j) of each cluster, in blocks, and error bounds: shapes (K,).
+
+    Weights add up to 1. Exponents of distances by products err by (3 d + 16) u gamma times four
+    squared norms; distances by differences by (d + 7) u relatively, which changes a kernel value by
+    less than that. Sums of n terms err by n u each.
+    """
+    n, d = member.shape[0], rows.shape[1]
     kernel = KernelExpansion(rows, member, np.zeros(member.shape[1]), gamma=gamma)
     norms = np.zeros(member.shape[1])
-    for block in row_blocks(len(member), max(16, (1 << 20) // max(len(member), 1))):
+    for block in row_blocks(n, max(16, (1 << 20) // max(n, 1))):
         means = kernel_values(kernel, rows[block]) @ member
         norms += np.einsum("ij,ij->j", member[block], means)
-    return norms
+    with np.errstate(over="ignore"):
+        about = rows if is_sparse(rows) else rows - rows.mean(axis=0)  # as `kernel_values` has it
+        farthest = float(squared_norms(about).max(initial=0.0))
+        exponents = min((3.0 * d + 16.0) * 4.0 * gamma * farthest, 1.0 / UNIT)
+    error = 1.05 * UNIT * (2.0 * n + d + 32.0 + exponents)
+    return norms, np.full_like(norms, error)

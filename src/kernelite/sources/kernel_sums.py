@@ -9,20 +9,59 @@ expansion, or of a part for each kernel, with its own gamma and its own map of t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from kernelite.exactly import UNIT, nearest
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
 from kernelite.inputs import FloatArray
+from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.gaussian_process_kernels import Covariance
 from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import sklearn_source
 from kernelite.sources.source import Source
 
-__all__ = ["kernel_source"]
+__all__ = ["DualWeights", "kernel_source"]
+
+
+@dataclass(frozen=True, eq=False)
+class DualWeights:
+    """What stands before the kernel: scale (sum_i alpha_i k(x_i, z)) + shift, output by output.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n, k)
+    sums : k fractions
+        sum_i alpha_i, of alphas without any rounding.
+    scales, shifts : k fractions each
+        1 and 0 by default.
+    units : float
+        Relative roundings of each alpha.
+    """
+
+    alphas: FloatArray
+    sums: list[Fraction]
+    scales: list[Fraction] = field(default_factory=list)
+    shifts: list[Fraction] = field(default_factory=list)
+    units: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, default in (("scales", Fraction(1)), ("shifts", Fraction(0))):
+            object.__setattr__(self, name, getattr(self, name) or [default] * len(self.sums))
+
+    @property
+    def scaled_sums(self) -> list[Fraction]:
+        """scale sum_i alpha_i."""
+        return [scale * total for scale, total in zip(self.scales, self.sums)]
+
+    def constants(self, kernel: Covariance) -> list[Fraction]:
+        """shift + constant scale sum_i alpha_i: where alphas cancel, a large constant tells."""
+        pairs = zip(self.scaled_sums, self.shifts)
+        return [kernel.exact_constant * total + shift for total, shift in pairs]
 
 
 def kernel_source(
@@ -32,8 +71,7 @@ def kernel_source(
     head: Head,
     *,
     rows: Any,
-    alphas: FloatArray,
-    intercept: FloatArray,
+    weights: DualWeights,
     **more: Any,
 ) -> Source:
     """The source of an estimator with a kernel of scikit-learn's Gaussian processes.
@@ -46,9 +84,7 @@ def kernel_source(
     head : Head
     rows : array-like of shape (n, d)
         x_i.
-    alphas : ndarray of shape (n, k)
-    intercept : ndarray of shape (k,)
-        b, without what the kernel's constant adds.
+    weights : DualWeights
     more
         Further fields of the `Source`.
 
@@ -65,14 +101,26 @@ def kernel_source(
     True
     """
     rows = np.asarray(rows, dtype=np.float64)
+    k = weights.alphas.shape[1]
     machines: list[Source] = []
-    for amplitude, (input_map, gamma) in zip(kernel.amplitudes, kernel.scalings()):
-        centers = rows if input_map is None else input_map(rows)
+    for amplitude, scaling in zip(kernel.amplitudes, kernel.scalings()):
+        centers = rows if scaling.input_map is None else scaling.input_map(rows)
+        expansion = KernelExpansion(
+            centers, amplitude * weights.alphas, np.zeros(k), gamma=scaling.gamma
+        ).rounded(
+            # alpha's own roundings, the amplitude's, and the product's.
+            units=weights.units + kernel.units + 1.0,
+            gamma=scaling.error,
+            centers=0.0 if scaling.input_map is None else UNIT,
+        )
         # What is constant is added once, by the first.
-        own = intercept * 0.0 if machines else intercept + kernel.constant * alphas.sum(axis=0)
-        expansion = KernelExpansion(centers, amplitude * alphas, own, gamma=gamma)
+        constants = [Fraction(0)] * k if machines else weights.constants(kernel)
+        expansion = scaled_outputs(expansion, weights.scales, constants)
+        if kernel.constant_error and not machines:
+            lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
+            expansion = expansion.rounded(intercept=lost)
         machines.append(
-            sklearn_source(model, type_name, expansion, head, input_map=input_map, **more)
+            sklearn_source(model, type_name, expansion, head, input_map=scaling.input_map, **more)
         )
     first = machines[0]
     if len(machines) == 1:

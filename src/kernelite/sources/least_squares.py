@@ -10,15 +10,19 @@ also scales K by 1 / sqrt(2 pi). SHOGUN calls it width, and gamma = 1 / width.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from kernelite.affine import AffineMap
 from kernelite.errors import InputError
+from kernelite.exactly import UNIT, nearest, relative_gap
 from kernelite.expansion import KernelExpansion
 from kernelite.head import ClassifierHead, Head, RegressorHead
 from kernelite.inputs import FloatArray
+from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.source import Source, describe
 
 __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
@@ -160,16 +164,23 @@ def from_lssvmlab(
     times, amplitude = LSSVMLAB[version]
     classifier = type[:1] == "c"
     scale, shift = (1.0, 0.0) if classifier else (float(y_std), float(y_mean))
-    return least_squares_svm(
+    meant = 1 / (Fraction(times) * Fraction(float(sig2)))
+    source = least_squares_svm(
         X,
-        amplitude * scale * alphas,
-        scale * float(np.ravel(b)[0]) + shift,
-        1.0 / (times * float(sig2)),
+        amplitude * alphas,
+        float(np.ravel(b)[0]),
+        nearest(meant),
         kind="classification" if classifier else "regression",
         zero_is_first=True,  # LS-SVMlab: 2 (Y > 0) - 1
         input_map=_standardised(x_mean, x_std, X.shape[1]),
         name=f"LS-SVMlab {'classifier' if classifier else 'function estimation'}",
     )
+    expansion = source.single.rounded(gamma=relative_gap(nearest(meant), meant))
+    if amplitude != 1.0:  # pi, its root, the quotient and the product are rounded
+        lost = 5.0 * UNIT * np.abs(expansion.coefficients).sum(axis=0)
+        expansion = expansion.rounded(coefficients=lost)
+    expansion = scaled_outputs(expansion, [Fraction(scale)], [Fraction(shift)])
+    return replace(source, expansion=expansion)
 
 
 def from_shogun(
@@ -200,9 +211,10 @@ def from_shogun(
     >>> source.expansion.gamma, source.head.predict(source.expansion.scores([[0.0]]))
     (0.25, array([1]))
     """
-    return least_squares_svm(
-        vectors, alphas, bias, 1.0 / float(width), kind=kind, name=f"SHOGUN {kind}"
-    )
+    meant = 1 / Fraction(float(width))
+    gamma = nearest(meant)
+    source = least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
+    return replace(source, expansion=source.single.rounded(gamma=relative_gap(gamma, meant)))
 
 
 def _check_equations(
@@ -234,7 +246,7 @@ def _standardised(mean: Any, std: Any, d: int) -> AffineMap | None:
     std = np.ones(d) if std is None else _numbers("x_std", std).reshape(-1)
     if not (std > 0).all():
         raise InputError("`x_std` must be positive.")
-    return AffineMap(1.0 / std, mean)
+    return AffineMap.of(("-", mean), ("/", std))
 
 
 def _numbers(name: str, value: Any) -> FloatArray:

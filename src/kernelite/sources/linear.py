@@ -8,6 +8,7 @@ A linear model by itself needs no support vectors, and is not served.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
 from kernelite.head import Head, RegressorHead
 from kernelite.heads.linear import LinearHead
-from kernelite.sources.sklearn_nystroem import fold_linear
+from kernelite.sources.folding import fold_linear
 from kernelite.sources.source import Source, describe
 
 __all__ = ["FEATURES", "is_linear", "linear_on"]
@@ -81,9 +82,8 @@ def linear_on(features: Source, maps: list[AffineMap], model: Any, /) -> Source:
         )
     weights = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=np.float64))
     intercept = np.asarray(model.intercept_, dtype=np.float64).reshape(-1)
-    for step in reversed(maps):
-        weights, intercept = weights * step.scale, intercept - weights @ (step.scale * step.shift)
-    expansion = fold_linear(features.single, weights, intercept)
+    between = list(reduce(AffineMap.then, maps).real()) if maps else None
+    expansion = fold_linear(features.single, weights, intercept, between)
     described = describe(f"scikit-learn {features.type_name} and {name}", expansion)
     return replace(
         features,

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.exactly import UNIT, exact_sum, gap, nearest_all
 from kernelite.expansion import KernelExpansion
 from kernelite.inputs import FloatArray, is_sparse
+from kernelite.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from kernelite.sources.source import Source
@@ -130,15 +132,39 @@ def merge_expansions(
     else:
         stacked = np.concatenate([expansion.centers for expansion in expansions])
     kept, place = _distinct_rows(stacked)
-    coefficients = np.zeros((len(kept), n_outputs))
-    intercept = np.zeros(n_outputs)
+    shape = len(kept), n_outputs
+    coefficients, sizes, counts = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    constants: list[list[float]] = [[] for _ in range(n_outputs)]
+    errors, lost = np.zeros(n_outputs), np.zeros(n_outputs)
     start = 0
     for expansion, columns in zip(expansions, outputs):
-        rows = place[start : start + expansion.n_centers]
+        rows = place[start : start + expansion.n_centers, None]
         start += expansion.n_centers
-        np.add.at(coefficients, (rows[:, None], columns[None, :]), expansion.coefficients)
-        intercept[columns] += expansion.intercept
-    return replace(first, centers=stacked[kept], coefficients=coefficients, intercept=intercept)
+        A = expansion.coefficients
+        for total, more in ((coefficients, A), (sizes, np.abs(A)), (counts, A != 0.0)):
+            np.add.at(total, (rows, columns[None, :]), more)
+        for column, constant in zip(columns, expansion.intercept):
+            constants[column].append(constant)
+        errors[columns] += expansion.known.coefficients
+        lost[columns] += expansion.known.intercept
+    sums = [exact_sum(constant) for constant in constants]
+    intercept = nearest_all(sums)
+    # Of c terms, c - 1 sums were rounded; none where centers did not meet.
+    errors += UNIT * (np.maximum(counts - 1.0, 0.0) * sizes).sum(axis=0) * (1.0 + 1e-6)
+    lost += list(map(gap, intercept, sums))
+    uncertainty = Uncertainty(
+        errors,
+        lost,
+        gamma=max(expansion.known.gamma for expansion in expansions),
+        centers=max(expansion.known.centers for expansion in expansions),
+    )
+    return replace(
+        first,
+        centers=stacked[kept],
+        coefficients=coefficients,
+        intercept=intercept,
+        uncertainty=uncertainty,
+    )
 
 
 def _distinct_rows(rows: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

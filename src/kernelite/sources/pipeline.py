@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.affine import AffineMap
+from kernelite.affine import AffineMap, Operation
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.front import Front, Kept, Selection, Step
+from kernelite.inputs import FloatArray
 from kernelite.sources.linear import FEATURES, is_linear, linear_on
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.sklearn_common import feature_names
@@ -81,11 +82,16 @@ def scaler_map(scaler: Any, /) -> AffineMap | None:
     -------
     AffineMap, or None if it is something else (or clips).
 
+    Raises
+    ------
+    InputError
+        If its scales are beyond what a map can hold.
+
     Examples
     --------
     >>> from sklearn.preprocessing import MinMaxScaler
     >>> scaler_map(MinMaxScaler().fit([[1.0], [3.0]]))
-    AffineMap(scale=array([0.5]), shift=array([1.]))
+    AffineMap(scale=array([0.5]), shift=array([1.]), low=None)
     """
     kind = type(scaler).__name__
     if kind not in SCALERS or not _of_sklearn(scaler) or getattr(scaler, "clip", False):
@@ -93,17 +99,20 @@ def scaler_map(scaler: Any, /) -> AffineMap | None:
     d = int(getattr(scaler, "n_features_in_", 0))
     if not d:
         raise UnsupportedModelError(f"this {kind} is not fitted; call `fit` first.")
+    operations: list[Operation] = []
     if kind == "MinMaxScaler":
-        scale = np.asarray(scaler.scale_, dtype=np.float64)
-        return AffineMap(scale, -np.asarray(scaler.min_, dtype=np.float64) / scale)
+        return AffineMap.of(("*", _numbers(scaler.scale_)), ("+", _numbers(scaler.min_)))
     shift = getattr(scaler, "mean_" if kind == "StandardScaler" else "center_", None)
-    if kind == "StandardScaler" and not scaler.with_mean:
-        shift = None  # partial fits keep the mean without using it
     divisor = getattr(scaler, "scale_", None)
-    return AffineMap(
-        np.ones(d) if divisor is None else 1.0 / np.asarray(divisor, dtype=np.float64),
-        np.zeros(d) if shift is None else np.asarray(shift, dtype=np.float64),
-    )
+    # Partial fits keep the mean without using it.
+    if shift is not None and (kind != "StandardScaler" or scaler.with_mean):
+        operations.append(("-", _numbers(shift)))
+    operations.append(("/", np.ones(d) if divisor is None else _numbers(divisor)))
+    return AffineMap.of(*operations)
+
+
+def _numbers(array: Any) -> FloatArray:
+    return np.asarray(array, dtype=np.float64)
 
 
 def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]:
@@ -137,16 +146,26 @@ def _flat(steps: list[Any]) -> list[Any]:
 
 def _behind(transformer: Any, source: Source) -> Source:
     """The same model, with one more step before all others."""
-    step = _step(transformer)
-    if isinstance(step, AffineMap) and source.front is not None and not source.front.rowwise:
-        # Before a kept transformer, the scaler's own arithmetic; its result goes through unknown
-        # functions, so that no bound could hold the difference.
-        step = _kept(transformer)
-    return with_step(step, source)
+    kept = source.front is not None and not source.front.rowwise
+    try:
+        step = _step(transformer)
+        if not (isinstance(step, AffineMap) and kept):
+            return with_step(step, source)
+    except InputError:  # no map can hold its scales, or a feature is dropped and moved
+        pass
+    # The scaler's own arithmetic: before a kept transformer, its result goes through unknown
+    # functions, so that no bound could hold the difference. The exact model begins behind it.
+    return with_step(_kept(transformer), source)
 
 
 def with_step(step: Step, source: Source) -> Source:
-    """The same model, with `step` before all else; affine maps join its `input_map`."""
+    """The same model, with `step` before all else; affine maps join its `input_map`.
+
+    Raises
+    ------
+    InputError
+        If the maps cannot be joined.
+    """
     if isinstance(source.expansion, CompositeExpansion):
         if isinstance(step, Kept) or source.front is not None:
             return _in_front(step, source)
@@ -155,14 +174,18 @@ def with_step(step: Step, source: Source) -> Source:
         )
         whole = replace(source.expansion, parts=parts, n_features=step.n_features)
         return replace(source, expansion=whole)
-    if isinstance(step, AffineMap) and source.front is None and not source.width_is_open:
-        if source.input_map is None:
-            return replace(source, input_map=step)
-        try:
-            return replace(source, input_map=step.then(source.input_map))
-        except InputError:  # a feature is dropped and moved: that is not one map
-            pass
-    return _in_front(step, source)
+    if not isinstance(step, AffineMap):
+        return _in_front(step, source)
+    # A map before a selection is one after it, of the features that are selected: whatever the
+    # order of scalers and selections, one map is left, and so one rounding.
+    for later in () if source.front is None else source.front.steps:
+        if not isinstance(later, Selection):
+            raise InputError("an affine map cannot stand before a transformer that is kept.")
+        step = step.selected(later.columns)
+    if source.width_is_open:
+        raise InputError("an affine map cannot stand before a model that takes rows of any width.")
+    joined = step if source.input_map is None else step.then(source.input_map)
+    return replace(source, input_map=joined)
 
 
 def _in_front(step: Step, source: Source) -> Source:

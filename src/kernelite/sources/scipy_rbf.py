@@ -7,11 +7,13 @@ The polynomial stays beside the expansion and is evaluated exactly; of degree 0 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.exactly import nearest, relative_gap
 from kernelite.expansion import KernelExpansion
 from kernelite.head import RegressorHead
 from kernelite.sources.source import Source, describe
@@ -62,12 +64,11 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
     powers = np.asarray(model.powers, dtype=np.int64).reshape(-1, d)
     beta = coefficients[n:]
     constant = ~powers.any(axis=1)
-    expansion = KernelExpansion(
-        centers,
-        coefficients[:n],
-        beta[constant].sum(axis=0),
-        gamma=float(model.epsilon) ** 2,
-    )
+    meant = Fraction(float(model.epsilon)) ** 2
+    gamma = nearest(meant)
+    intercept = beta[constant].sum(axis=0)  # of one monomial at most
+    expansion = KernelExpansion(centers, coefficients[:n], intercept, gamma=gamma)
+    expansion = expansion.rounded(gamma=relative_gap(gamma, meant))
     tail = None
     if not constant.all():
         tail = PolynomialTail(

@@ -7,9 +7,11 @@ in an expansion's terms, or a refusal that says why; and the `Source` of an expa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.exactly import relative_gap
 from kernelite.expansion import KernelExpansion
 from kernelite.head import Head
 from kernelite.sources.source import Source, describe
@@ -31,10 +33,14 @@ class NamedKernel:
     kernel: Literal["rbf", "poly2"]
     gamma: float
     coef0: float = 0.0
+    gamma_error: float = 0.0
+    """Relative, where gamma is the default, 1 / d."""
 
-    def fields(self) -> dict[str, Any]:
-        """As keywords of `KernelExpansion`."""
-        return {"kernel": self.kernel, "gamma": self.gamma, "coef0": self.coef0}
+    def expansion(self, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
+        """The expansion with this kernel."""
+        fields: dict[str, Any] = {"kernel": self.kernel, "gamma": self.gamma, "coef0": self.coef0}
+        made = KernelExpansion(centers, coefficients, intercept, **fields)
+        return made if not self.gamma_error else made.rounded(gamma=self.gamma_error)
 
 
 def require_fitted(model: Any, attribute: str, type_name: str) -> None:
@@ -62,13 +68,15 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     0.25
     """
     gamma = getattr(model, "gamma_", model.gamma)
+    error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
     if model.kernel == "rbf":
-        return NamedKernel("rbf", gamma)
+        return NamedKernel("rbf", gamma, gamma_error=error)
     if model.kernel in ("poly", "polynomial"):
         degree = 3 if model.degree is None else model.degree
         if degree == 2:
-            return NamedKernel("poly2", gamma, 1.0 if model.coef0 is None else float(model.coef0))
+            coef0 = 1.0 if model.coef0 is None else float(model.coef0)
+            return NamedKernel("poly2", gamma, coef0, error)
     raise other_kernel(model, type_name)
 
 

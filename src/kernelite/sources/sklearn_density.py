@@ -6,11 +6,13 @@ log density(z) = log(sum_i w_i exp(-|x_i - z|^2 / (2 h^2)) / sum_i w_i) - d log(
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.exactly import nearest, relative_gap
 from kernelite.expansion import KernelExpansion
 from kernelite.head import DensityHead
 from kernelite.sources.sklearn_common import require_fitted, sklearn_source
@@ -63,7 +65,10 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Sour
     weights = model.tree_.sample_weight
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     h, d = float(model.bandwidth_), rows.shape[1]
-    expansion = KernelExpansion(rows, weights / weights.sum(), np.zeros(1), gamma=0.5 / (h * h))
+    meant = Fraction(1, 2) / Fraction(h) ** 2
+    gamma = nearest(meant)
+    expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
+    expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient
     log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
     head = DensityHead(log_scale, float(model.atol), float(model.rtol))
     return sklearn_source(model, type_name, expansion, head)

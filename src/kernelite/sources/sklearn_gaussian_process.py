@@ -7,11 +7,13 @@ kernels is a sum of expansions.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.exactly import exact_sum
 from kernelite.head import LatentClassesHead, LatentHead, RegressorHead
 from kernelite.heads.latent_classes import MomentsHead
 from kernelite.heads.members import Member
@@ -20,7 +22,7 @@ from kernelite.heads.pairwise import PairwiseHead
 from kernelite.inputs import FloatArray
 from kernelite.posterior import Posterior
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
-from kernelite.sources.kernel_sums import kernel_source
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
@@ -64,8 +66,12 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
         kernel,
         RegressorHead(k),
         rows=model.X_train_,
-        alphas=alphas * scales,
-        intercept=means,
+        weights=DualWeights(
+            alphas,
+            [exact_sum(column) for column in alphas.T],
+            [Fraction(scale) for scale in scales],
+            [Fraction(mean) for mean in means],
+        ),
         posterior=_posterior(model, kernel, np.ones(len(alphas)), scales),
     )
 
@@ -141,7 +147,11 @@ def read_binary_classifier(
     """
     require_fitted(model, "X_train_", type_name)
     kernel = covariance(model.kernel_, _width(model), type_name)
-    gradient = np.asarray(model.y_train_ - model.pi_, dtype=np.float64)
+    labels = np.asarray(model.y_train_, dtype=np.float64)
+    shares = np.asarray(model.pi_, dtype=np.float64)
+    gradient = DualWeights(
+        (labels - shares)[:, None], [exact_sum([*labels, *(-shares)])], units=1.0
+    )
     weights = np.array(model.W_sr_, dtype=np.float64)
     return kernel_source(
         model,
@@ -149,8 +159,7 @@ def read_binary_classifier(
         kernel,
         LatentHead(np.array(model.classes_)),
         rows=model.X_train_,
-        alphas=gradient[:, None],
-        intercept=np.zeros(1),
+        weights=gradient,
         posterior=_posterior(model, kernel, weights, np.ones(1)),
         **({} if names is None else {"feature_names": names}),
     )

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
+from kernelite.exactly import accurate_product, exact_sum, two_words
 from kernelite.head import TransformHead
+from kernelite.inputs import FloatArray
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 
@@ -45,16 +46,23 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
     """
     require_fitted(model, "eigenvectors_", type_name)
     kernel = named_kernel(model, type_name, int(model.n_features_in_))
-    values = np.asarray(model.eigenvalues_, dtype=np.float64)
-    vectors = np.asarray(model.eigenvectors_, dtype=np.float64)
+    values = _numbers(model.eigenvalues_)
+    vectors = _numbers(model.eigenvectors_)
     kept = values != 0  # scikit-learn gives zeros along the null space
-    A = np.zeros_like(vectors)
-    A[:, kept] = vectors[:, kept] / np.sqrt(values[kept])
-    means, mean = model._centerer.K_fit_rows_, float(model._centerer.K_fit_all_)
-    expansion = KernelExpansion(
-        model.X_fit_,
-        A - A.mean(axis=0),
-        mean * A.sum(axis=0) - np.asarray(means, dtype=np.float64) @ A,
-        **kernel.fields(),
-    )
+    vectors = np.where(kept, vectors, 0.0)
+    roots = np.sqrt(np.where(kept, values, 1.0))
+    n, k = vectors.shape
+    # V - mean(V), whose mean has two words: off by 4u an entry, as `kernelite.affine` shows; then
+    # the root and the quotient.
+    means = np.array([two_words(exact_sum(column) / n) for column in vectors.T]).reshape(k, 2)
+    coefficients = ((vectors - means[:, 0]) - means[:, 1]) / roots
+    rows, whole = _numbers(model._centerer.K_fit_rows_), float(model._centerer.K_fit_all_)
+    left = np.concatenate([np.full(n, whole), -rows])[None, :]
+    constants, lost = accurate_product(left, np.vstack([vectors, vectors]))
+    expansion = kernel.expansion(model.X_fit_, coefficients, constants[0] / roots)
+    expansion = expansion.rounded(units=6.0, intercept=1.01 * lost[0] / roots)
     return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))
+
+
+def _numbers(array: Any) -> FloatArray:
+    return np.asarray(array, dtype=np.float64)

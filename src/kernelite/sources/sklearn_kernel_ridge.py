@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
+from kernelite.exactly import exact_sum
 from kernelite.head import RegressorHead
 from kernelite.sources.gaussian_process_kernels import covariance, is_kernel
-from kernelite.sources.kernel_sums import kernel_source
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 
@@ -45,8 +45,8 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
     head = RegressorHead(k, value_shape=targets)
     if is_kernel(model.kernel):
         summed = covariance(model.kernel, d, type_name)
-        given = {"rows": model.X_fit_, "alphas": coefficients, "intercept": np.zeros(k)}
-        return kernel_source(model, type_name, summed, head, **given)
+        weights = DualWeights(coefficients, [exact_sum(column) for column in coefficients.T])
+        return kernel_source(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
     kernel = named_kernel(model, type_name, d)
-    expansion = KernelExpansion(model.X_fit_, coefficients, np.zeros(k), **kernel.fields())
+    expansion = kernel.expansion(model.X_fit_, coefficients, np.zeros(k))
     return sklearn_source(model, type_name, expansion, head)

@@ -16,18 +16,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.affine import AffineMap
+from kernelite.affine import AffineMap, check_scales
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
+from kernelite.exactly import nearest, nearest_all, two_words
 from kernelite.expansion import KernelExpansion
 from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
 from kernelite.head import RegressorHead
 from kernelite.inputs import FloatArray, is_sparse
+from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.source import Source
 
 __all__ = ["SvmRange", "read_range", "with_range"]
@@ -72,13 +75,15 @@ class SvmRange:
         >>> unit.affine(2)(np.array([[7.0, 3.0]]))
         array([[0. , 0.5]])
         """
-        scale, shift = np.zeros(width), np.zeros(width)
-        span = self.maximum - self.minimum
-        moves = span > 0  # svm-scale leaves single-valued features out
-        factor = (self.upper - self.lower) / span[moves]
-        scale[self.columns[moves]] = factor
-        shift[self.columns[moves]] = self.minimum[moves] - self.lower / factor
-        return AffineMap(scale, shift)
+        moves = self.maximum > self.minimum  # svm-scale leaves single-valued features out
+        columns, least = self.columns[moves], self.minimum[moves]
+        lower, extent = Fraction(self.lower), Fraction(self.upper) - Fraction(self.lower)
+        factors = [extent / (Fraction(b) - Fraction(a)) for a, b in zip(least, self.maximum[moves])]
+        ends = [two_words(Fraction(a) - lower / f) for a, f in zip(least, factors)]
+        check_scales(nearest_all(factors))
+        scale, words = np.zeros(width), np.zeros((2, width))
+        scale[columns], words[:, columns] = nearest_all(factors), np.array(ends).reshape(-1, 2).T
+        return AffineMap(scale, words[0], words[1])
 
 
 def read_range(path: str | os.PathLike[str], /) -> SvmRange:
@@ -156,14 +161,12 @@ def with_range(source: Source, given: SvmRange | str | os.PathLike[str], /) -> S
     head: Any = source.head
     if found.target is not None and isinstance(head, RegressorHead):
         lower, upper, least, most = found.target
-        factor = (most - least) / (upper - lower)
-        expansion = replace(
-            expansion,
-            coefficients=factor * expansion.coefficients,
-            intercept=least + factor * (expansion.intercept - lower),
-        )
+        factor = (Fraction(most) - Fraction(least)) / (Fraction(upper) - Fraction(lower))
+        shift = Fraction(least) - factor * Fraction(lower)
+        k = expansion.n_outputs
+        expansion = scaled_outputs(expansion, [factor] * k, [shift] * k)
         if head.noise_scale is not None:
-            head = replace(head, noise_scale=factor * head.noise_scale)
+            head = replace(head, noise_scale=nearest(factor) * head.noise_scale)
     return replace(
         source,
         expansion=expansion,

@@ -7,6 +7,7 @@ by name; other transformers are kept as they are.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernelite.expansion import KernelExpansion
 from kernelite.head import RegressorHead
 from kernelite.heads.inverses import DECREASING, INCREASING, KeptInverse, NamedInverse
 from kernelite.heads.target import TargetHead
-from kernelite.inputs import FloatArray
+from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.pipeline import scaler_map
 from kernelite.sources.sklearn_common import require_fitted
@@ -64,36 +65,34 @@ def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegre
     return replace(described, head=TargetHead(source.head, _inverse(transformer), flat))
 
 
-def _affine(transformer: Any, source: Source) -> tuple[FloatArray, FloatArray] | None:
+def _affine(transformer: Any, source: Source) -> tuple[list[Fraction], list[Fraction]] | None:
     """(scale, shift) of y = score * scale + shift, where the values are the scores."""
     if type(source.head) is not RegressorHead:
         return None
     k = source.head.n_scores
     if type(transformer).__name__ == "FunctionTransformer" and transformer.inverse_func is None:
-        return np.ones(k), np.zeros(k)
+        return [Fraction(1)] * k, [Fraction(0)] * k
     folded = scaler_map(transformer)
     if folded is None:
         return None
-    return 1.0 / folded.scale, folded.shift
+    real = list(folded.real())
+    return [1 / s for s, _ in real], [-c / s for s, c in real]
 
 
 def _scaled(
-    expansion: KernelExpansion | CompositeExpansion, scale: FloatArray, shift: FloatArray
+    expansion: KernelExpansion | CompositeExpansion, scale: list[Fraction], shift: list[Fraction]
 ) -> KernelExpansion | CompositeExpansion:
     if isinstance(expansion, CompositeExpansion):
-        parts, moved = [], np.zeros(len(shift), dtype=np.bool_)
+        parts, moved = [], set[int]()
         for part in expansion.parts:
             # The shift is added once, by the first part that reaches an output.
-            own = np.where(moved[part.outputs], 0.0, shift[part.outputs])
-            moved[part.outputs] = True
-            inner = _scaled(part.source.expansion, scale[part.outputs], own)
+            outputs = [int(output) for output in part.outputs]
+            own = [Fraction(0) if output in moved else shift[output] for output in outputs]
+            moved |= set(outputs)
+            inner = _scaled(part.source.expansion, [scale[output] for output in outputs], own)
             parts.append(replace(part, source=replace(part.source, expansion=inner)))
         return replace(expansion, parts=tuple(parts))
-    return replace(
-        expansion,
-        coefficients=expansion.coefficients * scale,
-        intercept=expansion.intercept * scale + shift,
-    )
+    return scaled_outputs(expansion, scale, shift)
 
 
 def _inverse(transformer: Any) -> NamedInverse | KeptInverse:

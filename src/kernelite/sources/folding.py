@@ -1,0 +1,129 @@
+"""What readers fold into an expansion, with what that rounds: linear layers, scales of outputs.
+
+    W (f(z) - m) s + b                    y = scale f(z) + shift
+
+In: an expansion, and numbers that are known exactly. Out: an expansion whose `uncertainty` bounds
+how far its numbers are from the composition in real arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.exactly import accurate_product, gap, nearest_all, two_words
+from kernelite.expansion import KernelExpansion
+from kernelite.inputs import FloatArray
+
+__all__ = ["fold_linear", "scaled_outputs"]
+
+
+def scaled_outputs(
+    expansion: KernelExpansion, scales: Sequence[Fraction], shifts: Sequence[Any]
+) -> KernelExpansion:
+    """The expansion of scale f(z) + shift, output by output.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With k outputs.
+    scales, shifts : k fractions each
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0]], [2.0], [0.5], gamma=1.0)
+    >>> scaled_outputs(bump, [Fraction(1, 2)], [Fraction(3)]).scores([[0.0]])
+    array([[4.25]])
+    """
+    factors = nearest_all(scales)
+    constants = [s * Fraction(b) + t for s, b, t in zip(scales, expansion.intercept, shifts)]
+    intercept = nearest_all(constants)
+    lost = list(map(gap, intercept, constants))
+    coefficients = factors * expansion.coefficients
+    units = 0.0 if all(map(_is_power_of_two, scales)) else 2.0  # the factor and the product
+    made = replace(
+        expansion,
+        coefficients=coefficients,
+        intercept=np.zeros_like(intercept),
+        uncertainty=expansion.known.times(factors * (1.0 + 1e-9)),
+    )
+    return replace(made.rounded(units=units, intercept=lost), intercept=intercept)
+
+
+def fold_linear(
+    expansion: KernelExpansion,
+    weights: Any,
+    intercept: Any = 0.0,
+    between: Sequence[tuple[Fraction, Fraction]] | None = None,
+) -> KernelExpansion:
+    """The expansion of W f(z) + b: a linear model on the outputs of another expansion.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With k outputs.
+    weights : array-like of shape (q, k) or (k,)
+        W; scikit-learn's `coef_`.
+    intercept : array-like of shape (q,) or a number, of floats or fractions
+        b; scikit-learn's `intercept_`.
+    between : k pairs of fractions, optional
+        s and c of scalers in between, which make s f + c of each output f.
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0]], [[2.0, 1.0]], [0.5, 0.0], gamma=1.0)
+    >>> fold_linear(bump, [[1.0, 10.0]], 3.0).scores([[0.0]])
+    array([[15.5]])
+    """
+    W = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    k = expansion.n_outputs
+    if W.ndim != 2 or W.shape[1] != k:
+        raise InputError(
+            f"`weights` must have {k} columns, one an output of the expansion, "
+            f"got shape {np.shape(weights)}."
+        )
+    b = np.broadcast_to(np.asarray(intercept).reshape(-1), (len(W),))
+    scalers = [(Fraction(1), Fraction(0))] * k if between is None else between
+    high, low = _products(W, [s for s, _ in scalers])
+    left, right = expansion.coefficients, high.T
+    if low.any():
+        left, right = np.hstack([left, left]), np.hstack([high, low]).T
+    coefficients, errors = accurate_product(left, right)
+    after = [s * Fraction(c) + t for (s, t), c in zip(scalers, expansion.intercept)]
+    constants = [
+        Fraction(start) + sum((Fraction(w) * c for w, c in zip(row, after) if c), Fraction(0))
+        for row, start in zip(W, b)
+    ]
+    rounded = nearest_all(constants)
+    lost = list(map(gap, rounded, constants))
+    # What low itself lost is u of u of W s, and meets the coefficients once.
+    sizes = np.abs(expansion.coefficients) @ (np.abs(high) * 2.0**-105).T
+    made = KernelExpansion(
+        expansion.centers,
+        coefficients,
+        rounded,
+        gamma=expansion.gamma,
+        kernel=expansion.kernel,
+        coef0=expansion.coef0,
+        uncertainty=expansion.known.behind(high * (1.0 + 1e-9)),
+    )
+    return made.rounded(coefficients=(errors + sizes).sum(axis=0) * (1.0 + 1e-6), intercept=lost)
+
+
+def _products(W: FloatArray, factors: list[Fraction]) -> tuple[FloatArray, FloatArray]:
+    """W s as two words: one would lose digits that the sum over features may need."""
+    if all(factor == 1 for factor in factors):
+        return W, np.zeros_like(W)
+    words = [[two_words(Fraction(w) * s) for w, s in zip(row, factors)] for row in W]
+    high, low = np.moveaxis(np.array(words).reshape(*W.shape, 2), 2, 0)
+    return high, low
+
+
+def _is_power_of_two(value: Fraction) -> bool:
+    parts = value.numerator, value.denominator
+    return value > 0 and all(part & (part - 1) == 0 for part in parts)
