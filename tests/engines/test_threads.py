@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import kernelite as kl
 from kernelite.engines import threads
 from kernelite.engines.threads import (
     for_each_chunk,

@@ -111,7 +111,7 @@ def test_names_as_bytes(tmp_path: Path) -> None:
         file.write("1")
     with open_binary(path) as binary:
         assert binary.read() == b"1"
-    with pytest.raises(FileFormatError, match="no.svm: there is no such file"):
+    with pytest.raises(FileFormatError, match=r"no.svm: there is no such file"):
         open_binary(os.fsencode(tmp_path / "no.svm"))
     with pytest.raises(InputError, match="there is no folder"), atomic_write(b"no/such/out"):
         pass
@@ -180,7 +180,7 @@ def test_a_full_disk_is_told_in_one_sentence(
             patch.setattr("kernelite.formats.files.open", _full_file, raising=False)
         else:
             patch.setattr(os, failing, fail)
-        with pytest.raises(InputError, match="cannot write `.*`: No space left on device"):
+        with pytest.raises(InputError, match=r"cannot write `.*`: No space left on device"):
             model.save(tmp_path / "m.kernelite")
     assert os.listdir(tmp_path) == []
     with pytest.raises(InputError, match="not a file name"):

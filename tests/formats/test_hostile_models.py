@@ -181,3 +181,31 @@ def test_half_a_letter_is_no_label(labels: list[str]) -> None:
     svc = SVC(gamma=1.0).fit(rows, np.array(labels)[[0, 0, 1, 1]])
     with pytest.raises(InputError, match="is not Unicode text"):
         dumps(kl.compile(svc, guarantee="exact"))
+
+
+@pytest.mark.parametrize("guarantee", ["none", "exact"])
+@pytest.mark.parametrize("name", ["svc iris break ties", "density wine"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_huge_numbers_are_refused_or_answered_by_numbers(name: str, guarantee: str) -> None:
+    document, tensors = parts(stored(name, guarantee))
+    _, rows = fitted(name)
+    method = "score_samples" if name.startswith("density") else "decision_function"
+    refused = 0
+    for key, tensor in tensors.items():
+        for huge in (1e308, -1e308):
+            if tensor.dtype.kind != "f" or not tensor.size:
+                continue
+            changed = tensors | {key: np.full_like(tensor, huge)}
+            try:
+                model = loads(serialize(changed, metadata={"kernelite": json.dumps(document)}))
+                answers = getattr(model, method)(rows[:5], on_invalid="ignore")
+            except KerneliteError:
+                refused += 1
+                continue
+            assert not np.isnan(answers).any(), key
+    assert refused
+
+
+def test_coefficients_that_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match="so large that scores overflow"):
+        kl.compile(kl.KernelExpansion([[0.0], [1.0]], [1e308, 1e308], 0.0, gamma=1.0))

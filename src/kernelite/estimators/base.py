@@ -152,7 +152,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
 
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
         reason = "LIBSVM's weights are not equivalent to removing or repeating rows"
-        inner = getattr(self._inner(), "_get_tags", dict)()
+        inner: dict[str, Any] = getattr(self._inner(), "_get_tags", dict)()
         return {
             "_xfail_checks": {"check_sample_weights_invariance": reason},
             "multioutput": inner.get("multioutput", False),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import gzip
 import errno
+import gzip
 import io
 import os
 import re
@@ -106,7 +106,7 @@ def decompressed(raw: io.BufferedReader, compression: Compression | None) -> io.
     """A file's content as bytes, decompressed as it is read."""
     if compression is None:
         return raw
-    content: IO[bytes] = gzip.GzipFile(fileobj=raw) if compression == "gzip" else bz2.BZ2File(raw)
+    content: Any = gzip.GzipFile(fileobj=raw) if compression == "gzip" else bz2.BZ2File(raw)
     info = os.fstat(raw.fileno())
     # The length of a pipe is not known; its reader decides when it is enough.
     most = granted(info.st_size) if stat.S_ISREG(info.st_mode) else sys.maxsize
@@ -121,7 +121,7 @@ class TooLargeError(OSError):
 class _Bounded(io.RawIOBase):
     """A stream that ends in an error after `most` bytes."""
 
-    def __init__(self, stream: IO[bytes], most: int) -> None:
+    def __init__(self, stream: Any, most: int) -> None:
         self._stream = stream
         self._left = most
 
@@ -129,7 +129,7 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        count = int(self._stream.readinto(buffer))  # type: ignore[attr-defined]
+        count = int(self._stream.readinto(buffer))
         self._left -= count
         if self._left < 0:
             raise TooLargeError(

@@ -115,4 +115,4 @@ def _check_letters(texts: list[str], path: str) -> None:
     """Refuse half of a surrogate pair: no file and no terminal can be written with it."""
     for text in texts:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise InputError(f"`{path}` holds {ascii(text[:50])}, which is not Unicode text.")
+            raise InputError(f"`{path}` holds {text[:50]!a}, which is not Unicode text.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.head import RegressorHead
+from kernelite.model.overflow import check_overflow
 from kernelite.planning.tolerances import n_values
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def check_model(model: ModelFields) -> None:
         raise InputError("a compiled model needs a form or the exact expansion; both are None.")
     _check_shapes(model)
     _check_inputs(model)
+    check_overflow(model)
     if model.guarantee != "none" and model.expansion is None:
         raise InputError(f"a {model.guarantee} model must carry its support vectors.")
     if model.guarantee == "calibrated" and model.approximation and model.threshold is None:
