@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_regression
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -206,3 +207,14 @@ def test_the_wrapped_class_is_the_one_the_name_says() -> None:
     assert [kind()._inner().__class__ for kind in CLASSES] == [SVC, SVR, OneClassSVM]
     assert sklearn.base.is_classifier(CompiledClassifier())
     assert sklearn.base.is_regressor(CompiledRegressor())
+
+
+@parametrize_with_checks([CompiledRegressor(KernelRidge(kernel="rbf", gamma=0.1))])
+def test_kernel_ridge_passes_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_several_outputs_are_told_as_the_inner_estimator_tells_them() -> None:
+    tags = sklearn.utils.get_tags(CompiledRegressor(KernelRidge(kernel="rbf"))).target_tags
+    assert tags.multi_output
+    assert not sklearn.utils.get_tags(CompiledRegressor()).target_tags.multi_output

@@ -50,7 +50,7 @@ class FileFormatError(KerneliteError):
     def __init__(
         self, path: str | os.PathLike[str], problem: str, *, line: int | None = None
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self.problem = problem
         self.line = line
         where = self.path if line is None else f"{self.path}:{line}"

@@ -7,7 +7,7 @@ of the expected width, never the caller's own memory modified.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "FloatArray",
     "Rows",
+    "check_csr",
     "check_rows",
     "dense_block",
     "fit_width",
     "is_sparse",
+    "refuse_csr",
     "row_blocks",
     "row_part",
     "some_rows",
@@ -107,6 +109,39 @@ def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
             f"`{name}` contains NaN or infinity (first in row {first_row + row}); "
             "impute or drop such rows before predicting."
         )
+
+
+def check_csr(rows: Rows, *, name: str = "X") -> None:
+    """Refuse sparse rows that claim sorted, unique indices and have others.
+
+    The kernels of forms look as they go; engines that fill rows in would take them.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> rows = csr_array(([1.0, 2.0], [1, 0], [0, 2]), shape=(1, 2))
+    >>> rows.has_canonical_format = True
+    >>> check_csr(rows)
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `X` is not a canonical CSR matrix: the column indices of row 0 are
+    not increasing or not below 2.
+    """
+    if not is_sparse(rows):
+        return
+    indices, indptr, width = rows.indices, rows.indptr, rows.shape[1]
+    wrong = (indices < 0) | (indices >= width)
+    falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1  # which they may where a row begins
+    wrong[falls[indptr[np.searchsorted(indptr, falls, side="right") - 1] != falls]] = True
+    if wrong.any():
+        refuse_csr(int(np.searchsorted(indptr, np.argmax(wrong), side="right")) - 1, width, name)
+
+
+def refuse_csr(row: int, width: int, name: str = "X") -> NoReturn:
+    """Say that the indices of a row are wrong."""
+    raise InputError(
+        f"`{name}` is not a canonical CSR matrix: the column indices of row {row} are not "
+        f"increasing or not below {width}."
+    )
 
 
 def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:

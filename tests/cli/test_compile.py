@@ -150,3 +150,11 @@ def test_inspect_an_approxsvm_model(toys, good, tmp_path) -> None:
     good("compile", toys.path("svr.model"), "-o", out, "--format", "approxsvm")
     assert good("inspect", out, "--json").json["format"] == "approxsvm"
     assert "regressor" in good("inspect", out).out
+
+
+def test_quiet(toys, good, tmp_path) -> None:
+    flags = ("compile", toys.path("svc.model"), "-o", tmp_path / "m", "--sample")
+    assert good(*flags, toys.path("train.svm")).out
+    ran = good(*flags, toys.path("train.svm"), "-q")
+    assert (ran.out, ran.err) == ("", "")
+    assert good(*flags, toys.path("train.svm"), "-q", "--json").json["file_bytes"] > 0

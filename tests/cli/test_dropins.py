@@ -193,3 +193,19 @@ def test_models_of_several_outputs(toys, compiled, run, tmp_path) -> None:
     code, _, err = run("approx_predict", *flags, "-model", compiled / "svc.kernelite")
     assert (code, "one output" in err) == (1, True)
     assert not (tmp_path / "out").exists()
+
+
+def test_approx_predict_looks_at_no_labels_unless_asked(approx, binary, run, tmp_path) -> None:
+    # The original takes a label for the first index here: a 1 moves a value, a -1 ends the row.
+    path, _, _ = binary
+    flags = ("-data", path, "-model", approx, "-q", "-o")
+    run("approx_predict", *flags, tmp_path / "with", "-truth")
+    code, out, err = run("approx_predict", *flags, tmp_path / "without")
+    assert (code, out) == (0, "")
+    assert err == f"note: {path} has labels, which -truth compares with the predictions\n"
+    assert (tmp_path / "without").read_text() == (tmp_path / "with").read_text()
+    bare = tmp_path / "bare.svm"
+    bare.write_text("".join(line.split(" ", 1)[1] + "\n" for line in path.read_text().splitlines()))
+    ran = run("approx_predict", "-data", bare, *flags[2:], tmp_path / "bare")
+    assert ran == (0, "", "")
+    assert (tmp_path / "bare").read_text() == (tmp_path / "with").read_text()

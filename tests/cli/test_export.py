@@ -112,3 +112,14 @@ def test_without_the_extra_its_name_is_said(models, kernelite, tmp_path, monkeyp
     ran = kernelite("export", models / "none.kernelite", "-o", tmp_path / "m.onnx")
     assert ran.code == 1
     assert "kernelite[onnx]" in ran.err
+
+
+def test_no_file_that_is_read_is_written_over(models, kernelite, tmp_path) -> None:
+    source = tmp_path / "mm.c"
+    shutil.copy(models / "none.kernelite", source)
+    before = source.read_bytes()
+    refused = kernelite("export", source, "-o", tmp_path / "mm.h", "--main", "--form-only")
+    assert refused.code == 1
+    assert f"`{source}` is read too" in refused.err
+    assert source.read_bytes() == before
+    assert not (tmp_path / "mm.h").exists()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -174,3 +177,137 @@ def test_a_child_forked_while_blas_is_limited_lifts_that() -> None:
                 inside = blas_threads()
             os._exit(0 if inside == {1} and blas_threads() == before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_any_thread_sets_and_lifts_the_limit_of_blas() -> None:
+    before = blas_threads()
+    inside: list[set[int]] = []
+    entered, leave = threading.Event(), threading.Event()
+
+    def enter() -> None:
+        with single_threaded_blas():
+            inside.append(blas_threads())
+            entered.set()
+            leave.wait(20)
+        with limit_threads(1):
+            inside.append(blas_threads())
+
+    with single_threaded_blas():  # threadpoolctl listens to this thread from now on
+        pass
+    first = threading.Thread(target=enter)
+    first.start()
+    assert entered.wait(20)
+    with single_threaded_blas():  # and this one is the last one out
+        leave.set()
+        first.join()
+    assert inside == [{1}, {1}]
+    assert blas_threads() == before
+
+
+FORKS = """
+import os, signal, threading, time
+import numpy as np
+import kernelite as kl
+
+rng = np.random.default_rng(0)
+machine = kl.KernelExpansion(rng.normal(size=(2000, 60)), rng.normal(size=2000), 0.1, gamma=0.1)
+model, rows = kl.compile(machine, guarantee="exact"), rng.normal(size=(2000, 60))
+expected = model.predict(rows)
+
+def predict_on():
+    while True:
+        model.predict(rows)
+
+for _ in range(3):
+    threading.Thread(target=predict_on, daemon=True).start()
+for _ in range(4):
+    time.sleep(0.05)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # what would wait for ever ends the child
+        os._exit(0 if np.allclose(model.predict(rows), expected) else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_children_forked_while_threads_predict() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=90
+    )
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["0"] * 4, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_sets_the_limit_of_blas_itself() -> None:
+    from threadpoolctl import threadpool_limits
+
+    before = blas_threads()
+    with single_threaded_blas():
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            threadpool_limits(3)  # as BLAS does when it starts its threads again
+            with single_threaded_blas():
+                inside = blas_threads()
+            os._exit(0 if inside == {1} and blas_threads() == before else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+LATE = """
+import atexit, sys, threading, time
+import numpy as np
+import kernelite as kl
+
+rng = np.random.default_rng(0)
+machine = kl.KernelExpansion(rng.normal(size=(200, 6)), rng.normal(size=200), 0.1, gamma=0.1)
+model, rows = kl.compile(machine, guarantee="exact"), rng.normal(size=(8000, 6))
+expected = model.predict(rows)
+
+def late():
+    threading.main_thread().join()  # ends before the threads of the pool do
+    time.sleep(0.2)
+    print(np.array_equal(model.predict(rows), expected))
+
+def predict_on():
+    while True:
+        model.predict(rows)
+
+if sys.argv[1] == "atexit":
+    atexit.register(lambda: print(np.array_equal(model.predict(rows), expected)))
+elif sys.argv[1] == "thread":
+    threading.Thread(target=late).start()
+else:
+    for _ in range(4):
+        threading.Thread(target=predict_on, daemon=True).start()
+    time.sleep(0.3)
+    print(True)
+"""
+
+
+@pytest.mark.parametrize("when", ["atexit", "thread", "daemon"])
+def test_predicting_while_the_interpreter_ends(when: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, when], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_the_caller_does_all_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = ThreadPoolExecutor(4)
+    monkeypatch.setattr(threads, "_pool", lambda: pool)
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        for_each_chunk(lambda part: done.append(part.start), 8, 1)
+    assert sorted(done) == list(range(8))
+    pool.submit(done.clear).result()  # what was queued had been cancelled
+    assert done == []
+    pool.shutdown()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
 import threading
 from pathlib import Path
@@ -12,9 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse import csr_array, save_npz
 
 from kernelite.errors import FileFormatError, InputError
+from kernelite.formats import limits
+from kernelite.formats.check_data import defects
 from kernelite.formats.data import DataSet, iter_data, read_data
+from kernelite.formats.model_kind import model_kind
 from kernelite.inputs import check_rows
 from tests.helpers import shared_path
 
@@ -181,3 +187,58 @@ def test_filled_parts_come_dense_where_they_may(
     np.testing.assert_array_equal(rows if dense else rows.toarray(), expected.toarray())
     np.testing.assert_array_equal(beyond, more)
     np.testing.assert_array_equal(part.labels, [1, -1])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", "i2", "?"])
+def test_array_rows_in_parts(tmp_path: Path, order: Any, dtype: str) -> None:
+    table = np.asarray(np.arange(35).reshape(7, 5) % 3, dtype=dtype, order=order)
+    np.save(tmp_path / "a.npy", table)
+    parts = [part.rows for part in iter_data(tmp_path / "a.npy", 3)]
+    assert [len(part) for part in parts] == [3, 3, 1]
+    np.testing.assert_array_equal(np.concatenate(parts), table)
+    np.testing.assert_array_equal(read_data(os.fsencode(tmp_path / "a.npy")).rows, table)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_that_is_cut_short_while_it_is_read(tmp_path: Path, order: Any) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros((10_000, 10), order=order))
+    parts = iter_data(path, 1000)
+    next(parts)
+    os.truncate(path, 4096)  # a mapped file would end the process here, by SIGBUS
+    with pytest.raises(FileFormatError, match="cut short while it was read"):
+        list(parts)
+
+
+def test_small_archives_do_not_become_large_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zeros.npz"
+    n = 3_000_000
+    parts = np.zeros(n, np.int8), np.zeros(n, np.int32), np.array([0, n])
+    save_npz(path, csr_array(parts, shape=(1, 1)))
+    assert path.stat().st_size < 50_000
+    with pytest.raises(FileFormatError, match=r"over 200 times the file.*KERNELITE_MAX_EXPANSION"):
+        read_data(path)
+    monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "2000")
+    assert read_data(path).rows.shape == (1, 1)
+    monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "lots")
+    with pytest.raises(InputError, match="must be a whole number, got lots"):
+        read_data(path)
+
+
+@pytest.mark.parametrize("squeeze", [gzip.compress, bz2.compress])
+def test_small_files_do_not_become_long_ones(
+    tmp_path: Path, squeeze: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ALWAYS_GRANTED", 2**17)
+    path = tmp_path / "blank"
+    path.write_bytes(squeeze(b"\n" * 1_000_000))
+    found = list(defects(path))
+    assert len(found) == 1
+    assert "times as long as the file; if you trust it, set the env" in found[0].problem
+    with pytest.raises(FileFormatError, match="KERNELITE_MAX_EXPANSION"):
+        read_data(path)
+    with pytest.raises(FileFormatError, match="the file is empty"):
+        model_kind(path)

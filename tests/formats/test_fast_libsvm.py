@@ -220,3 +220,22 @@ def test_a_note_before_rows_without_labels(tmp_path: Path, monkeypatch: pytest.M
     data = read_data(path, format="libsvm")
     assert data.labels is None
     assert data.rows.toarray().tolist() == [[0, 0, 1], [1, 1, 0]]
+
+
+def test_reading_goes_on_after_memory_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = fast_libsvm._Room()
+    room.arrays(64)
+    empty = np.empty
+
+    def fail(shape: object, dtype: object = float) -> np.ndarray:
+        if dtype is np.int32:
+            raise MemoryError
+        return empty(shape, dtype)  # type: ignore[arg-type, call-overload, no-any-return]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fast_libsvm.np, "empty", fail)
+        with pytest.raises(MemoryError):
+            room.arrays(4096)
+    labels, indptr, indices, values = room.arrays(4096)
+    assert (len(labels), len(indptr)) == (2049, 2050)
+    assert (len(indices), len(values)) == (1025, 1025)

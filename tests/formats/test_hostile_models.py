@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as serialize
+from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.errors import FileFormatError, KerneliteError
+from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.formats.store import dumps, loads
 from tests.models import fitted
 
@@ -150,3 +152,60 @@ def test_a_gamma_whose_square_overflows_is_served() -> None:
     with np.errstate(all="ignore"):
         assert model.predict([[5.0]], on_invalid="ignore").shape == (1,)
         assert model.predict(np.array([[5.0]]), on_invalid="ignore").shape == (1,)
+
+
+def test_many_scores_take_no_memory() -> None:
+    document, tensors = parts(stored("calibrated scales sparse", "exact"))
+    model = document["model"]
+    assert model["parts"]
+    model["head"] = {"class": "TransformHead", "n_scores": 2**24, "kind": "transform"}
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="parts do not reach each score"):
+            loads(serialize(tensors, metadata={"kernelite": json.dumps(document)}))
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("labels", [["no", "\ud800"], ["\udcff", "yes"]])
+def test_half_a_letter_is_no_label(labels: list[str]) -> None:
+    rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    svc = SVC(gamma=1.0).fit(rows, ["no", "no", "yes", "yes"])
+    document, tensors = parts(dumps(kl.compile(svc, guarantee="exact")))
+    texts = document["model"]["head"]["classes"]
+    assert texts["texts"] == ["no", "yes"]
+    texts["texts"] = labels
+    with pytest.raises(FileFormatError, match="is not Unicode text"):
+        loads(serialize(tensors, metadata={"kernelite": json.dumps(document)}))
+    svc = SVC(gamma=1.0).fit(rows, np.array(labels)[[0, 0, 1, 1]])
+    with pytest.raises(InputError, match="is not Unicode text"):
+        dumps(kl.compile(svc, guarantee="exact"))
+
+
+@pytest.mark.parametrize("guarantee", ["none", "exact"])
+@pytest.mark.parametrize("name", ["svc iris break ties", "density wine"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_huge_numbers_are_refused_or_answered_by_numbers(name: str, guarantee: str) -> None:
+    document, tensors = parts(stored(name, guarantee))
+    _, rows = fitted(name)
+    method = "score_samples" if name.startswith("density") else "decision_function"
+    refused = 0
+    for key, tensor in tensors.items():
+        for huge in (1e308, -1e308):
+            if tensor.dtype.kind != "f" or not tensor.size:
+                continue
+            changed = tensors | {key: np.full_like(tensor, huge)}
+            try:
+                model = loads(serialize(changed, metadata={"kernelite": json.dumps(document)}))
+                answers = getattr(model, method)(rows[:5], on_invalid="ignore")
+            except KerneliteError:
+                refused += 1
+                continue
+            assert not np.isnan(answers).any(), key
+    assert refused
+
+
+def test_coefficients_that_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match="so large that scores overflow"):
+        kl.compile(kl.KernelExpansion([[0.0], [1.0]], [1e308, 1e308], 0.0, gamma=1.0))

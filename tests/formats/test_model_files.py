@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.formats import approxsvm
 from kernelite.formats.model_files import open_model
 from kernelite.formats.model_kind import model_kind
+from kernelite.formats.store import load
 from tests.formats.models import compiled
 
 LIBSVM = """svm_type epsilon_svr
@@ -77,3 +79,16 @@ def test_folders_and_pipes_are_refused(tmp_path: Path) -> None:
     finally:
         os.close(read)
         os.close(write)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.kernelite"
+    os.mkfifo(path)
+    signal.alarm(20)  # opening a pipe that nobody writes to waits for ever
+    try:
+        for reads in (load, open_model, model_kind):
+            with pytest.raises(FileFormatError, match="from a regular file, not from a pipe"):
+                reads(path)
+    finally:
+        signal.alarm(0)

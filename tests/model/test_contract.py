@@ -11,11 +11,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import KernelPCA
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import get_scorer
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
@@ -210,3 +212,18 @@ def test_notebooks_show_texts_escaped() -> None:
     assert "<img" not in page
     assert "&lt;script&gt;" in page
     assert "&amp; co" in page
+
+
+@pytest.mark.parametrize("guarantee", ["none", "certified", "exact"])
+@pytest.mark.parametrize("several", [False, True])
+def test_sparse_rows_that_claim_too_much_are_refused(guarantee: str, several: bool) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    machine = SVC(gamma=0.01, C=10).fit(rows, rows[:, 0] > 0)
+    if several:
+        machine = OneVsRestClassifier(SVC(gamma="scale")).fit(rows, np.arange(40) % 3)
+    fast = kl.compile(machine, rows, guarantee=guarantee, on_invalid="ignore")
+    for columns in ([0, 0, 2], [2, 0, 1], [0, 1, 6]):
+        claims = csr_array((np.ones(6), [0, 1, 2, *columns], [0, 3, 6]), shape=(2, 6))
+        claims.has_canonical_format = True
+        with pytest.raises(InputError, match="the column indices of row 1 are not"):
+            fast.predict(claims)

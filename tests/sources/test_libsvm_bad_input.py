@@ -73,6 +73,7 @@ CASES = {
     "data file": Case(b"+1 1:0.5 2:1\n-1 1:0.25\n", 1, "`+1` does not begin"),
     "huge line": Case(b"a", 1, "longer than the limit of 16777216 bytes", 100_000_000),
     "huge vector line": Case(GOOD[:-1] + b"0", 15, "longer than the limit", 100_000_000),
+    "a separator as the last line": Case(swap(b"-0.5 1 4:2\n", b"\x1c"), 15, "`\\x1c`"),
     "unknown key": Case(swap(b"nr_class 3", b"nr_klass 3"), 4, "`nr_klass` is not a key"),
     "double key": Case(swap(b"rho", b"gamma 0.5\nrho"), 6, "`gamma` is there twice"),
     "decimal comma in gamma": Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,24 @@ def test_the_command_line_takes_a_range(tmp_path: Path, capsys: Any) -> None:
     np.testing.assert_array_equal(kl.load(out).predict([[190.0], [120.0]]), [1, -1])
     assert main([*arguments, "--range", str(tmp_path / "absent.range")]) == 1
     assert "absent.range" in capsys.readouterr().err
+
+
+def test_a_short_range_asks_for_little_memory(tmp_path: Path) -> None:
+    lines = "".join(f"{1 + i % 2} 1:{i}\n" for i in range(200))
+    model = tmp_path / "svm.model"
+    model.write_text(
+        "svm_type epsilon_svr\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 200\nrho 0\nSV\n"
+        + lines
+    )
+    path = written(tmp_path, "x\n-1 1\n16777216 0 1\n")
+    with pytest.raises(InputError, match=r"names feature 16777216, but only 1 features in all"):
+        with_range(read(model), path)
+    tracemalloc.start()
+    try:
+        scaled = with_range(read(model), written(tmp_path, "x\n-1 1\n60000 0 1\n"))
+        assert tracemalloc.get_traced_memory()[1] < 2**26  # dense: 2**27
+    finally:
+        tracemalloc.stop()
+    assert scaled.single.centers.shape == (200, 60000)
+    values = kl.compile(scaled, guarantee="exact").predict(csr_array((2, 60000)))
+    np.testing.assert_allclose(values, values[0])

@@ -60,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of OUT; approxsvm holds one output about the origin without a guarantee, and these "
         "become the defaults (default: kernelite)",
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print neither plan nor notes")
     add_pickle(parser)
     add_json(parser)
     add_compile_options(parser)
@@ -152,6 +153,8 @@ def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:
     size = os.path.getsize(args.output) if os.path.isfile(args.output) else None
     if args.json:
         print_json({"output": args.output, "file_bytes": size, **description(compiled)})
+        return
+    if args.quiet:
         return
     print(plan_text(compiled.plan, most=5))
     if size is not None:

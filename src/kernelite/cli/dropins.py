@@ -1,7 +1,8 @@
 """approxsvm's four commands with its flags and its output: approx-svm, -predict, -analyse, -xval.
 
 Where the original reads past the end of a row, counts a dense file's dimensions one too many,
-ignores unknown flags or repeats a warning for every row, these do what was meant, and say so once.
+ignores unknown flags, takes a label for the first index (without -truth) or repeats a warning for
+every row, these do what was meant, and say so once.
 """
 
 from __future__ import annotations
@@ -115,15 +116,19 @@ def _predict(args: argparse.Namespace) -> int:
     check_output(args.output, args.data, args.model)
     rows = ApproxRows(load(args.model))
     metric = metric_for(rows.model.head.kind)
+    labels_unread = False
     with Progress("predicting rows") as bar, atomic_write(args.output) as file:
         for part in iter_data(args.data, **_reading(args)):
             answers, lines = rows.answer(part)
             file.write(lines)
             if args.truth and part.labels is not None:
                 metric.add(part.labels, answers)
+            labels_unread = labels_unread or (not args.truth and part.labels is not None)
             bar.advance(len(answers))
     if args.truth:
         print(metric.lines()[0])
+    if labels_unread:
+        note(f"note: {args.data} has labels, which -truth compares with the predictions")
     for line in rows.notes(quiet=args.quiet):
         note(line)
     return 0

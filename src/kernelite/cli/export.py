@@ -70,11 +70,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export."""
     from kernelite.cli.models import check_output
-    from kernelite.export.files import export
+    from kernelite.export.files import export, export_names
     from kernelite.export.float32 import float32_error
     from kernelite.export.selection import select
 
-    check_output(args.output, args.model, args.sample)
+    for name in export_names(args.output, main=args.main):
+        check_output(name, args.model, args.sample)
     model, options = _model(args), _options(args)
     sample = _sample(args, model.n_features_in_)
     written = export(

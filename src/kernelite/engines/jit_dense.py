@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from kernelite.engines.jit_support import array_type, kernel
 from kernelite.engines.threads import for_each_chunk
-from kernelite.errors import InputError
-from kernelite.inputs import FloatArray
+from kernelite.inputs import FloatArray, refuse_csr
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,10 +60,7 @@ def scattered(
 def check_canonical(bad: int, first: int, n_features: int) -> None:
     """Refuse a matrix in which a kernel found a malformed row, the one after `first` so many."""
     if bad >= 0:
-        raise InputError(
-            f"`X` is not a canonical CSR matrix: the column indices of row {first + bad} are not "
-            f"increasing or not below {n_features}."
-        )
+        refuse_csr(first + bad, n_features)
 
 
 @kernel(

@@ -12,8 +12,8 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -83,8 +83,13 @@ def limit_threads(n_jobs: int | None) -> Iterator[int]:
     threads = thread_count(n_jobs)
     token = _limit.set(threads)
     try:
-        with threadpool_limits(threads):
+        with _in_control():
+            limits = threadpool_limits(threads)
+        try:
             yield threads
+        finally:
+            with _in_control():
+                limits.restore_original_limits()
     finally:
         _limit.reset(token)
 
@@ -97,15 +102,17 @@ def single_threaded_blas() -> Iterator[None]:
     lifts it, so that no caller restores what another one had set.
     """
     global _inside, _inherited, _lift
-    with _blas_lock:
-        if _inside == 0 and not _inherited:
-            _lift = _controller().limit(limits=1, user_api="blas")
+    with _in_control():
+        if _inside == 0:
+            # Set in a forked child too, which need not have what its parent had set.
+            limit = _controller().limit(limits=1, user_api="blas")
+            _lift = _lift if _inherited else limit
         _inherited = False
         _inside += 1
     try:
         yield
     finally:
-        with _blas_lock:
+        with _in_control():
             _inside = max(0, _inside - 1)  # 0 already in a child that was forked in here
             if _inside == 0:
                 _lift.restore_original_limits()
@@ -143,10 +150,31 @@ def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
     return single_threaded_blas() if several else nullcontext()
 
 
-_blas_lock = threading.Lock()
+_blas_lock = threading.RLock()
 _inside = 0
-_inherited = False  # whether the limit is one that a forked parent had set
+_inherited = False  # whether `_lift` is that of a parent that forked in here
 _lift: Any = None
+
+
+@contextmanager
+def _in_control() -> Iterator[None]:
+    """BLAS listens to this thread inside the block.
+
+    Newer versions of threadpoolctl give OpenBLAS to the thread that first set a limit, and
+    ignore all others for as long as that one lives: ours could neither set nor lift theirs.
+    """
+    with _blas_lock:
+        _let_go()
+        try:
+            yield
+        finally:
+            _let_go()
+
+
+def _let_go() -> None:
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @cache
@@ -160,7 +188,7 @@ def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> N
     """Call `work` on slices that cover `n_items`, on several threads; each takes the next one.
 
     A slice has at most `chunk` items. The caller works too, so it waits for nobody but those who
-    have begun.
+    have begun, and does everything where no thread can be had: while the interpreter ends, say.
 
     Examples
     --------
@@ -186,8 +214,9 @@ def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> N
     if threads <= 1:
         take_chunks()
         return
-    helpers = [_pool().submit(take_chunks) for _ in range(threads - 1)]
+    helpers: list[Future[None]] = [Future() for _ in range(threads - 1)]
     try:
+        _ask(helpers, take_chunks)
         take_chunks()
     finally:
         # A helper that never began (other callers keep the pool busy) has nothing left to do.
@@ -196,6 +225,29 @@ def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> N
     for error in errors:
         if error is not None:
             raise error
+
+
+def _ask(helpers: list[Future[None]], work: Callable[[], None]) -> None:
+    """Have threads of the pool do `work`, as many as can be had; each tells its own future.
+
+    The futures are ours, not the pool's: `submit` may queue work and then fail for want of a
+    thread, and such work, too, must be cancelled or waited for.
+    """
+
+    def help_out(helper: Future[None]) -> None:
+        if not helper.set_running_or_notify_cancel():
+            return
+        try:
+            work()
+        except BaseException as error:  # handed over, not swallowed
+            helper.set_exception(error)
+        else:
+            helper.set_result(None)
+
+    # RuntimeError: the interpreter is ending, or the system has no thread left.
+    with suppress(RuntimeError):
+        for helper in helpers:
+            _pool().submit(help_out, helper)
 
 
 def _even(n_items: int, chunk: int, threads: int) -> int:
@@ -252,9 +304,15 @@ def _start_anew() -> None:
     """In a forked child: threads do not survive a fork, nor does what they were about to undo."""
     global _blas_lock, _inside, _inherited
     _pool.cache_clear()
-    _blas_lock = threading.Lock()
+    _blas_lock = threading.RLock()
     _inside, _inherited = 0, _inside > 0 or _inherited
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    # The lock is held meanwhile: BLAS stops its threads for a fork, and hangs if told to start
+    # some just then.
+    os.register_at_fork(
+        before=lambda: _blas_lock.acquire(),
+        after_in_parent=lambda: _blas_lock.release(),
+        after_in_child=_start_anew,
+    )

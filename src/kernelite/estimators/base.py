@@ -145,8 +145,15 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        inner = self._inner()
+        if hasattr(inner, "__sklearn_tags__"):
+            tags.target_tags.multi_output = inner.__sklearn_tags__().target_tags.multi_output
         return tags
 
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
         reason = "LIBSVM's weights are not equivalent to removing or repeating rows"
-        return {"_xfail_checks": {"check_sample_weights_invariance": reason}}
+        inner: dict[str, Any] = getattr(self._inner(), "_get_tags", dict)()
+        return {
+            "_xfail_checks": {"check_sample_weights_invariance": reason},
+            "multioutput": inner.get("multioutput", False),
+        }

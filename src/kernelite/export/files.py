@@ -11,7 +11,7 @@ from kernelite.export.selection import Dtype, Part
 from kernelite.formats.files import atomic_write
 from kernelite.model import CompiledModel
 
-__all__ = ["TARGETS", "export"]
+__all__ = ["TARGETS", "export", "export_names"]
 
 TARGETS = {".onnx": "ONNX graph", ".h": "C99 header"}
 
@@ -76,6 +76,17 @@ def export(
     return _write_c(model, file, name or _identifier(stem), main, sample, options)
 
 
+def export_names(file: str, *, main: bool) -> list[str]:
+    """The files that `export` writes.
+
+    Examples
+    --------
+    >>> export_names("svm.h", main=True)
+    ['svm.h', 'svm.c']
+    """
+    return [file, f"{os.path.splitext(file)[0]}.c"] if main else [file]
+
+
 def _write_onnx(model: CompiledModel, file: str, **options: Any) -> list[str]:
     from kernelite.export.onnx import to_onnx
 
@@ -90,14 +101,14 @@ def _write_c(
 ) -> list[str]:
     from kernelite.export.c import to_c, to_c_program
 
-    texts = {file: to_c(model, name=name, sample=sample, **options)}
+    texts = [to_c(model, name=name, sample=sample, **options)]
     if main:
-        program = to_c_program(model, header=os.path.basename(file), name=name, **options)
-        texts[f"{os.path.splitext(file)[0]}.c"] = program
-    for target, text in texts.items():
+        texts.append(to_c_program(model, header=os.path.basename(file), name=name, **options))
+    targets = export_names(file, main=main)
+    for target, text in zip(targets, texts):
         with atomic_write(target) as stream:
             stream.write(text)
-    return list(texts)
+    return targets
 
 
 def _identifier(stem: str) -> str:

@@ -11,6 +11,8 @@ import math
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from numpy.typing import NDArray
 from kernelite.errors import FileFormatError
 from kernelite.formats.files import open_binary
 from kernelite.formats.libsvm_data import MAX_INDEX
+from kernelite.formats.limits import VARIABLE, granted, most_expansion
+from kernelite.formats.npy_rows import NpyRows
 from kernelite.formats.numbers import quote
 
 if TYPE_CHECKING:
@@ -40,18 +44,19 @@ _READ_ERRORS = (
 )
 
 
-def open_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Map a .npy file of real numbers with two dimensions.
+@contextmanager
+def open_npy(path: str | os.PathLike[str]) -> Iterator[NpyRows]:
+    """Open a .npy file of real numbers with two dimensions.
 
     Parameters
     ----------
     path : path-like
         A file as `numpy.save` writes it.
 
-    Returns
-    -------
-    ndarray of shape (n, d)
-        Read-only, in the file's own dtype; entries may still be NaN.
+    Yields
+    ------
+    NpyRows
+        Entries may still be NaN.
 
     Raises
     ------
@@ -64,21 +69,19 @@ def open_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     >>> with TemporaryDirectory() as folder:
     ...     name = os.path.join(folder, "a.npy")
     ...     np.save(name, np.eye(2))
-    ...     open_npy(name).tolist()
+    ...     with open_npy(name) as rows:
+    ...         rows.part(0, 2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     with open_binary(path) as file:
         shape, fortran, dtype = _header(file, path)
         offset, size = file.tell(), os.fstat(file.fileno()).st_size
-    _check_size(path, shape, dtype, size - offset)
-    if len(shape) != 2:
-        raise FileFormatError(path, f"the shape is {shape}, expected (rows, features)")
-    if shape[1] == 0:
-        raise FileFormatError(path, f"the shape is {shape}, expected at least one feature")
-    if shape[0] == 0:
-        return np.empty(shape, dtype)
-    layout: dict[str, Any] = {"order": "F" if fortran else "C"}
-    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, **layout)
+        _check_size(path, shape, dtype, size - offset)
+        if len(shape) != 2:
+            raise FileFormatError(path, f"the shape is {shape}, expected (rows, features)")
+        if shape[1] == 0:
+            raise FileFormatError(path, f"the shape is {shape}, expected at least one feature")
+        yield NpyRows(file, os.fspath(path), offset, shape, fortran, dtype)
 
 
 def read_npz(path: str | os.PathLike[str]) -> csr_array:
@@ -167,6 +170,15 @@ def _check_size(
         )
 
 
+def _check_memory(path: str | os.PathLike[str], taken: int, most: int) -> None:
+    if taken > most:
+        raise FileFormatError(
+            path,
+            f"an array of it takes {taken} bytes, over {most_expansion()} times the file; if you "
+            f"trust it, set the environment variable {VARIABLE} to a larger number",
+        )
+
+
 def _read_members(file: IO[bytes], path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     try:
         archive = zipfile.ZipFile(file)
@@ -177,17 +189,20 @@ def _read_members(file: IO[bytes], path: str | os.PathLike[str]) -> dict[str, ND
     if "format" in missing:
         raise FileFormatError(path, f"this .npz holds no sparse matrix, {_CURE}")
     arrays: dict[str, NDArray[Any]] = {}
+    most = granted(os.fstat(file.fileno()).st_size)
     for name in _MEMBERS:
         if name in missing:
             raise FileFormatError(path, f"the array `{name}` is missing, {_CURE}")
-        arrays[name] = _read_member(archive, name, path)
+        arrays[name] = _read_member(archive, name, path, most)
         if name == "format" and arrays[name].tobytes().rstrip(b"\0").replace(b"\0", b"") != b"csr":
             kind = quote(arrays[name].tobytes().replace(b"\0", b"").decode("latin-1"))
             raise FileFormatError(path, f"the sparse format is {kind}, {_CURE}")
     return arrays
 
 
-def _read_member(archive: zipfile.ZipFile, name: str, path: str | os.PathLike[str]) -> NDArray[Any]:
+def _read_member(
+    archive: zipfile.ZipFile, name: str, path: str | os.PathLike[str], most: int
+) -> NDArray[Any]:
     """One array, allocated only after its header, the archive's entry and its size agree."""
     info = archive.getinfo(f"{name}.npy")
     if info.file_size > _MOST_DEFLATE * (info.compress_size + 64):
@@ -200,6 +215,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, path: str | os.PathLike[st
             if dtype.hasobject:
                 raise FileFormatError(path, "the array holds Python objects, never unpickled")
             _check_size(path, shape, dtype, info.file_size - start)
+            _check_memory(path, math.prod(shape) * max(dtype.itemsize, 8), most)
             content = member.read()
     except FileFormatError:
         raise

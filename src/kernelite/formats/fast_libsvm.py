@@ -118,9 +118,9 @@ class _Room(threading.local):
         self, size: int
     ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int32], FloatArray]:
         if self.size < size:
-            self.size = size
             self.labels, self.indptr = np.empty(size // 2 + 1), np.empty(size // 2 + 2, np.int64)
             self.indices, self.values = np.empty(size // 4 + 1, np.int32), np.empty(size // 4 + 1)
+            self.size = size  # last: any of these may have failed for want of memory
         return self.labels, self.indptr, self.indices, self.values
 
 

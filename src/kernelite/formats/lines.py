@@ -10,7 +10,13 @@ from types import TracebackType
 from typing import IO, Self
 
 from kernelite.formats.defects import Defect, Report, raise_first
-from kernelite.formats.files import BUFFER, decompressed, find_compression, open_binary
+from kernelite.formats.files import (
+    BUFFER,
+    TooLargeError,
+    decompressed,
+    find_compression,
+    open_binary,
+)
 
 __all__ = ["MAX_LINE_BYTES", "Lines"]
 
@@ -69,7 +75,7 @@ class Lines(Iterator[tuple[int, str]]):
         report: Report | None = None,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self.report = raise_first(path) if report is None else report
         self._max = max_line_bytes
         self._number = 0
@@ -205,7 +211,9 @@ class Lines(Iterator[tuple[int, str]]):
                 raise self._broken
             return self._stream.readline(limit)
         except (EOFError, OSError, zlib.error) as error:
-            if self.compression is None:
+            if isinstance(error, TooLargeError):
+                problem = str(error)
+            elif self.compression is None:
                 problem = f"cannot be read on ({error})"
             else:
                 problem = f"the {self.compression} stream is corrupt or cut off ({error})"

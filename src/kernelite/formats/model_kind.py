@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from typing import Literal
 
 from kernelite.errors import FileFormatError
@@ -16,6 +17,7 @@ __all__ = ["ModelKind", "model_kind"]
 
 ModelKind = Literal["kernelite", "approxsvm", "libsvm"]
 
+MOST_BLANK = 1000  # lines before the first word of a model
 LIBSVM_KEYS = (
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
     *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv", "SV"),
@@ -49,9 +51,8 @@ def model_kind(path: str | os.PathLike[str], /) -> ModelKind:
     ...     model_kind(name)
     'libsvm'
     """
+    _check_regular(path)
     with open_binary(path) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FileFormatError(path, "a model is read from a regular file, not from a pipe")
         start = file.read(9)
     # A safetensors file: the header's length as eight bytes, little-endian, then JSON.
     if start[5:] == b"\0\0\0{":
@@ -65,6 +66,16 @@ def model_kind(path: str | os.PathLike[str], /) -> ModelKind:
     raise FileFormatError(path, f"{quote(word)} begins no kind of model; {_EXPECTED}", line=1)
 
 
+def _check_regular(path: str | os.PathLike[str]) -> None:
+    """Before it is opened: opening a pipe that nobody writes to waits for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # `open_binary` says what is wrong
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise FileFormatError(path, "a model is read from a regular file, not from a pipe")
+
+
 _EXPECTED = "expected a .kernelite file, an approxsvm model or a LIBSVM model"
 
 
@@ -72,13 +83,13 @@ def _first_line(path: str | os.PathLike[str]) -> str:
     """The first line that is not blank."""
     defects: list[Defect] = []
     with Lines(path, report=defects.append) as lines:
-        for _, text in lines:
+        for _, text in islice(lines, MOST_BLANK):
             if defects:
                 break
             if text.strip():
                 return text
         compressed = lines.compression is not None
-    if not defects:
+    if not defects:  # no lines, or only blank ones at its start
         raise FileFormatError(path, f"the file is empty; {_EXPECTED}")
     if compressed:
         raise FileFormatError(path, defects[0].problem, line=defects[0].line)

@@ -44,6 +44,7 @@ def texts_of(array: NDArray[Any], path: str) -> dict[str, Any]:
     if array.ndim != 1 or not all(isinstance(text, str) for text in texts):
         raise InputError(f"`{path}` must be a list of texts or an array of numbers to be stored.")
     width = None if array.dtype.kind == "O" else array.dtype.itemsize // 4
+    _check_letters(texts, path)
     if width is not None and _too_wide(len(texts), width):
         raise InputError(f"the texts of `{path}` are too long to be stored.")
     return {"texts": [str(text) for text in texts], "width": width}
@@ -65,6 +66,7 @@ def text_array(tree: dict[str, Any], path: str) -> NDArray[Any]:
     )
     if not sound or not (width is None or (type(width) is int and width >= 0)):
         raise InputError(f"`{path}` must be a list of texts and their width.")
+    _check_letters(texts, path)
     if width is None:
         return np.array(texts, dtype=object)
     if _too_wide(len(texts), width) or any(len(text) > width for text in texts):
@@ -107,3 +109,10 @@ def csr_of(parts: tuple[NDArray[Any], ...], shape: Any, path: str) -> Any:
 
 def _too_wide(count: int, width: int) -> bool:
     return 4 * count * width > MAX_TEXT_BYTES
+
+
+def _check_letters(texts: list[str], path: str) -> None:
+    """Refuse half of a surrogate pair: no file and no terminal can be written with it."""
+    for text in texts:
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise InputError(f"`{path}` holds {text[:50]!a}, which is not Unicode text.")

@@ -129,7 +129,7 @@ def scan(
     Defect(line=2, token='0:1', problem='index `0` is out of range, the first feature has index 1')
     [array([ 1., -1.])]
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     kind = options.format or _by_extension(name) or _by_first_bytes(name)
     if kind == "npy" or kind == "npz":
         if options.labels in ("required", "text"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from contextlib import nullcontext
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from kernelite.errors import FileFormatError
 from kernelite.formats.arrays import open_npy, read_npz
 from kernelite.formats.dataset import DataSet
 from kernelite.formats.defects import Defect, Report
+from kernelite.formats.npy_rows import NpyRows
 from kernelite.inputs import Rows, is_sparse
 
 __all__ = ["scan_arrays"]
@@ -53,7 +55,18 @@ def scan_arrays(
     ...     [part.first_row for part in scan_arrays(folder + "/a.npy", "npy", print, 2)]
     [0, 2]
     """
-    rows = open_npy(path) if kind == "npy" else read_npz(path)
+    with open_npy(path) if kind == "npy" else nullcontext(read_npz(path)) as rows:
+        yield from _parts(rows, path, kind, report, chunk_rows, n_features)
+
+
+def _parts(
+    rows: NpyRows | Any,
+    path: str,
+    kind: Literal["npy", "npz"],
+    report: Report,
+    chunk_rows: int | None,
+    n_features: int | None,
+) -> Iterator[DataSet]:
     n, d = rows.shape
     if n_features is not None and (d > n_features or (d < n_features and kind == "npy")):
         raise FileFormatError(path, f"the rows have {d} features, expected {n_features}")
@@ -67,11 +80,11 @@ def scan_arrays(
             yield data
 
 
-def _part(rows: Rows, start: int, stop: int) -> Rows:
-    if is_sparse(rows):
-        return rows if start == 0 and stop >= rows.shape[0] else rows[start:stop]
-    # A copy, so that the caller may close, move or overwrite the mapped file.
-    return np.array(rows[start:stop], dtype=np.float64, order="C")
+def _part(rows: NpyRows | Any, start: int, stop: int) -> Rows:
+    if isinstance(rows, NpyRows):
+        return rows.part(start, stop)
+    whole: Rows = rows if start == 0 and stop >= rows.shape[0] else rows[start:stop]
+    return whole
 
 
 def _all_finite(part: Rows, first_row: int, report: Report) -> bool:

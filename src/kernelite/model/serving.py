@@ -16,7 +16,7 @@ from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.heads.criteria import Settles, by_margin, never
-from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row
+from kernelite.inputs import FloatArray, Rows, check_csr, check_rows, fit_width, is_plain_row
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
 
 if TYPE_CHECKING:
@@ -89,9 +89,12 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
         return check_rows(model.front(X, names), n_features=model._served.n_features), None
     d = model.n_features_in_
     poly = model._served.kernel == "poly2"  # drops what is beyond its width, NaN included
-    if model.origin.width_is_open:
-        return fit_width(check_rows(X, feature_names=names, finite=poly), d)
-    return check_rows(X, n_features=d, feature_names=names, finite=False), None
+    wide = model.origin.width_is_open
+    width = None if wide else d
+    rows = check_rows(X, n_features=width, feature_names=names, finite=wide and poly)
+    if model.approximation is None:
+        check_csr(rows)
+    return fit_width(rows, d) if wide else (rows, None)
 
 
 def part_rows(model: ModelFields, X: Any) -> PartRows:
@@ -109,6 +112,8 @@ def part_rows(model: ModelFields, X: Any) -> PartRows:
         if shared is None:
             d = part.model.n_features_in_
             shared = check_rows(X, n_features=d, feature_names=names, finite=False)
+            if any(part.model.approximation is None for part in model.parts):
+                check_csr(shared)
         found.append(shared)
     return PartRows(tuple(found))
 

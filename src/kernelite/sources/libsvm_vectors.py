@@ -140,7 +140,7 @@ def _counted(lines: Lines, total: int | None, report: Report) -> Iterator[tuple[
         last = text
         yield number, text
     if count and not lines.ended:
-        token = last.split()[-1]
+        token = re.split(r"[ \t]+", last.strip(" \t"))[-1]
         problem = f"the file ends at {quote(token)} within a line, so it was cut short"
         report(Defect(number, token, f"{problem}; if it is complete, end it with a newline"))
     if total is not None and count < total:

@@ -36,6 +36,7 @@ from kernelite.sources.source import Source
 __all__ = ["SvmRange", "read_range", "with_range"]
 
 MAX_WIDTH = 2**24  # the map takes memory for each feature up to the largest index
+ALWAYS_GRANTED, GRANTED_EACH = 2**16, 64  # so a short file may not ask for much of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +154,12 @@ def with_range(source: Source, given: SvmRange | str | os.PathLike[str], /) -> S
         )
     expansion = source.single
     width = max(expansion.n_features, found.n_features)
+    named = len(found.columns)
+    if width > max(expansion.n_features, ALWAYS_GRANTED + GRANTED_EACH * named):
+        raise InputError(
+            f"the range names feature {width}, but only {named} features in all; a range may be at "
+            f"most {GRANTED_EACH} times as wide as it is long, beyond the first {ALWAYS_GRANTED}."
+        )
     if not source.width_is_open and width > expansion.n_features:
         raise InputError(
             f"the range names feature {width}, but the model has {expansion.n_features}."
@@ -178,11 +185,15 @@ def with_range(source: Source, given: SvmRange | str | os.PathLike[str], /) -> S
 
 
 def _padded(expansion: KernelExpansion, width: int) -> KernelExpansion:
-    """The same centers with zeros up to `width`."""
+    """The same centers with zeros up to `width`; they become sparse where those would be many."""
     more = width - expansion.n_features
     if not more:
         return expansion
     centers: Any = expansion.centers
+    if expansion.n_centers * width > max(GRANTED_EACH * centers.size, ALWAYS_GRANTED):
+        from scipy.sparse import csr_array
+
+        centers = csr_array(centers)
     if is_sparse(centers):
         centers = type(centers)(
             (centers.data, centers.indices, centers.indptr), shape=(expansion.n_centers, width)
