@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelite.errors import FileFormatError, InputError
+from kernelite.folders import cache_folder
 
 if TYPE_CHECKING:
     from kernelite.formats.dataset import DataSet
@@ -103,19 +103,6 @@ def files_of(name: str, /) -> tuple[DataFile, ...]:
     if name in FILES:
         return (FILES[name],)
     raise InputError(f"`{name}` is not a known data set; known are {', '.join(SETS)}.")
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: $KERNELITE_CACHE, or `kernelite` in the user's cache folder."""
-    if own := os.environ.get("KERNELITE_CACHE"):
-        return Path(own)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "kernelite"
 
 
 def find(name: str, /, *, also: Sequence[str | os.PathLike[str]] = ()) -> Path:

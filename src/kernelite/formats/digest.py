@@ -52,7 +52,7 @@ def content_digest(version: int, tree: Any, tensors: Mapping[str, NDArray[Any]],
         array = tensors[name]
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         _add(state, json.dumps([name, little.dtype.str, array.shape]))
-        for piece in _pieces(memoryview(little.reshape(-1).view(np.uint8))):
+        for piece in _pieces(memoryview(little.reshape(-1).view(np.uint8).data)):
             state.update(piece)
     return state.hexdigest()
 
