@@ -56,7 +56,7 @@ def warm_up() -> WarmUp:
     >>> done.compiled <= done.kernels
     True
     """
-    from kernelite.engines.jit_background import declared, no_notice, prepare_now
+    from kernelite.engines.jit_background import declared, is_prepared, no_notice, prepare_now
     from kernelite.engines.jit_support import jit_available
 
     if not jit_available():
@@ -64,12 +64,12 @@ def warm_up() -> WarmUp:
     started = perf_counter()
     _declare_all()
     kernels: list[Any] = declared()
+    new = [kernel for kernel in kernels if not is_prepared(kernel)]
     with no_notice(), Progress("compiling kernels", len(kernels)) as bar:
         for kernel in kernels:
             prepare_now(kernel)
             bar.advance()
-    caches = [kernel._cache for kernel in kernels]
-    compiled = [cache for cache in caches if cache.missed]
+    compiled = [kernel._cache for kernel in new if kernel._cache.missed]
     folder = compiled[-1].kept_in if compiled else None
     return WarmUp(len(kernels), len(compiled), perf_counter() - started, folder)
 

@@ -84,6 +84,11 @@ def _run(arguments: list[str]) -> int:
         return 0
     args = parser.parse_args(arguments)
     verb: Any = _module(args.verb)
+    if getattr(args, "quiet", False):
+        from kernelite.engines.jit_background import no_notice
+
+        with no_notice():
+            return int(verb.run(args))
     return int(verb.run(args))
 
 

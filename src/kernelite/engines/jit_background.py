@@ -1,8 +1,8 @@
 """Kernels compiled on a thread of their own, while answers come from the slow twins.
 
 `ready(kernel)` says whether a kernel can be called now; if not, it is on its way. With
-KERNELITE_COMPILE=wait it is always ready, after a wait. A kernel that is called without having
-been asked for is compiled there and then.
+KERNELITE_COMPILE=wait, for tests and benchmarks, it is always ready, after a wait and without a
+word. A kernel that is called without having been asked for is compiled there and then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-__all__ = ["declare", "declared", "no_notice", "notice", "prepare_now", "ready"]
+__all__ = ["declare", "declared", "is_prepared", "no_notice", "notice", "prepare_now", "ready"]
 
 _signatures: dict[Any, Any] = {}  # of every kernel, in the order of their declaration
 _prepared: set[Any] = set()
@@ -26,6 +26,7 @@ _compiling = threading.Lock()  # held while numba is at work on a kernel
 def declare(kernel: Any, signature: Any) -> None:
     """Say which arguments a kernel is compiled for, when it comes to that."""
     _signatures[kernel] = signature
+    _end_well()
 
     def compiled(*_: Any) -> Any:
         """What numba asks for code when it has none; it calls what it is given."""
@@ -40,6 +41,11 @@ def declared() -> list[Any]:
     return list(_signatures)
 
 
+def is_prepared(kernel: Any) -> bool:
+    """Whether a kernel is compiled and loaded; asks for nothing."""
+    return kernel in _prepared
+
+
 def ready(kernel: Callable[..., Any], /) -> bool:
     """Whether a kernel can be called without waiting for the compiler; if not, it is begun.
 
@@ -49,7 +55,7 @@ def ready(kernel: Callable[..., Any], /) -> bool:
         return True
     made: Any = kernel
     signature = _signatures[made]
-    waits = os.environ.get("KERNELITE_COMPILE") == "wait" or made in _worker.failed
+    waits = _waits() or made in _worker.failed
     # numba's lock is held while a kernel compiles: even loading one would wait for it.
     if waits or (not _worker.busy and made._cache.holds(signature, made.targetctx)):
         prepare_now(made)
@@ -58,9 +64,12 @@ def ready(kernel: Callable[..., Any], /) -> bool:
     return False
 
 
+def _waits() -> bool:
+    return os.environ.get("KERNELITE_COMPILE") == "wait"
+
+
 def prepare_now(kernel: Any) -> None:
     """Load or compile a kernel, and wait for it."""
-    _end_well()
     with _compiling:
         if kernel not in _prepared:
             kernel.compile(_signatures[kernel])
@@ -87,7 +96,7 @@ def notice() -> None:
     Through `logging`, at a level that shows on stderr where nothing is configured: a warning might
     be turned into an error, and there is nothing wrong.
     """
-    if not _notices[0]:
+    if not _notices[0] or _waits():
         return
     _notices[0] = False
     logging.getLogger("kernelite").warning(
