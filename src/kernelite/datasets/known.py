@@ -49,6 +49,11 @@ class DataFile:
     features: int
     digest: str | None = None
 
+    @property
+    def most_bytes(self) -> int:
+        """What it may have at most, as text or compressed: twice what the widest numbers take."""
+        return 4096 + self.rows * (64 + 32 * self.features)
+
 
 _DIGESTS = {
     "a9a": "87345cd5888081ab3724c03be2caf80e44938be96ac0f0a034c89204a9b4d6ab",
@@ -183,14 +188,16 @@ def check(
     for part in iter_data(path, format="libsvm", labels="required"):
         rows += part.rows.shape[0]
         features = max(features, part.n_features)
+        if rows > file.rows:
+            break  # however much more there is
         for piece in _numbers(part):
             state.update(piece)
         tell(rows)
     if (rows, features) != (file.rows, file.features):
         raise FileFormatError(
             path,
-            f"has {rows:,} rows and {features:,} features, but {file.name} has {file.rows:,} and "
-            f"{file.features:,}",
+            f"has {rows:,} rows {'or more ' if rows > file.rows else ''}and {features:,} features, "
+            f"but {file.name} has {file.rows:,} and {file.features:,}",
         )
     found = state.hexdigest()
     if file.digest not in (None, found) and not unchecked:
