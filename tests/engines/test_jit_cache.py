@@ -29,7 +29,10 @@ def double(x, out):
 
 out = np.empty(2)
 if USER is not None:
-    os.seteuid(USER)  # not before: another user may not be able to read this Python's files
+    import numba
+
+    numba.njit(lambda x: x + 1.0)(1.0)  # loads all that another user may not be able to read
+    os.seteuid(USER)
 double(np.array([1.0, 2.0]), out)
 print(out.tolist(), "compiled" if double._cache.missed else "kept")
 """

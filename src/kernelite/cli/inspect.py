@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
+from kernelite.printable import printable
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
@@ -203,4 +204,4 @@ def _shown(value: Any) -> str:
         items = items if isinstance(items, list) else [items]
         more = f", ... ({len(items)})" if len(items) > _MOST_CLASSES else ""
         return ", ".join(map(_shown, items[:_MOST_CLASSES])) + more
-    return str(value)
+    return printable(str(value), one_line=True)
