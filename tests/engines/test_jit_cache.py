@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,13 @@ from kernelite.engines import jit_cache
 from kernelite.engines.jit_cache import MAGIC, kernel_folders
 
 SOURCE = Path(kernelite.__file__).parents[1]
-HEAD = "import os\nfrom pathlib import Path"
 RUN = """
+import os
+import sys
+from pathlib import Path
 import numpy as np
 from kernelite.engines import jit_cache
-jit_cache.kernel_folders = lambda: FOLDERS
+jit_cache.kernel_folders = lambda: [Path(name) for name in sys.argv[2:]]
 from kernelite.engines.jit_support import array_type, kernel
 
 @kernel(array_type(1), array_type(1, writable=True))
@@ -28,11 +31,11 @@ def double(x, out):
         out[i] = 2.0 * x[i]
 
 out = np.empty(2)
-if USER is not None:
+if sys.argv[1] != "None":
     import numba
 
     numba.njit(lambda x: x + 1.0)(1.0)  # loads all that another user may not be able to read
-    os.seteuid(USER)
+    os.seteuid(int(sys.argv[1]))
 double(np.array([1.0, 2.0]), out)
 print(out.tolist(), "compiled" if double._cache.missed else "kept")
 """
@@ -41,10 +44,9 @@ COMPILED, KEPT = "[2.0, 4.0] compiled", "[2.0, 4.0] kept"
 
 def run(script: Path, *folders: Path, user: int | None = None) -> tuple[str, str]:
     """What a process with a kernel says, on stdout and stderr."""
-    paths = ", ".join(f"Path({str(folder)!r})" for folder in folders)
-    script.write_text(f"{HEAD}\nFOLDERS = [{paths}]\nUSER = {user}\n{RUN}")
+    script.write_text(RUN)
     ran = subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), str(user), *map(str, folders)],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "KERNELITE_COMPILE": "wait"},
         capture_output=True,
         text=True,
@@ -54,20 +56,19 @@ def run(script: Path, *folders: Path, user: int | None = None) -> tuple[str, str
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kernel's file."""
     folder = tmp_path_factory.mktemp("kept")
     assert run(folder / "script.py", folder / "cache") == (COMPILED, "")
     (file,) = (folder / "cache").iterdir()
-    return file.read_bytes()
-
-
-def cache_of(folder: Path, kept: bytes) -> Path:
-    """A cache with one kernel; returns its file."""
-    cache = folder / "cache"
-    run(folder / "script.py", cache)
-    (file,) = cache.iterdir()
-    assert len(file.read_bytes()) > len(MAGIC) + 32
+    assert run(folder / "script.py", folder / "cache") == (KEPT, "")
     return file
+
+
+def cache_of(folder: Path, kept: Path) -> Path:
+    """A cache with one kernel; returns its file."""
+    (folder / "cache").mkdir()
+    return Path(shutil.copy(kept, folder / "cache"))
 
 
 DAMAGE = {
@@ -81,22 +82,24 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damaged_kernels_are_compiled_again(damage, kept: bytes, tmp_path: Path) -> None:
+def test_damaged_kernels_are_compiled_again(damage, kept: Path, tmp_path: Path) -> None:
     file = cache_of(tmp_path, kept)
     file.write_bytes(damage(file.read_bytes()))
     assert run(tmp_path / "script.py", file.parent) == (COMPILED, "")
     assert run(tmp_path / "script.py", file.parent) == (KEPT, "")  # mended
 
 
-def test_a_kernel_of_another_name_is_none(kept: bytes, tmp_path: Path) -> None:
+def test_a_kernel_of_another_name_is_none(kept: Path, tmp_path: Path) -> None:
+    digest_of_another = jit_cache._digest(b"another kernel", b"its code")
     file = cache_of(tmp_path, kept)
-    file.write_bytes(kept)  # sound, but of another file's function
+    file.write_bytes(MAGIC + digest_of_another + b"its code")
+    assert jit_cache._read(file, b"another kernel") == b"its code"
     assert run(tmp_path / "script.py", file.parent) == (COMPILED, "")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are POSIX's")
 @pytest.mark.parametrize("what", ["file", "folder", "parent"])
-def test_what_others_can_write_is_not_loaded(what: str, kept: bytes, tmp_path: Path) -> None:
+def test_what_others_can_write_is_not_loaded(what: str, kept: Path, tmp_path: Path) -> None:
     file = cache_of(tmp_path, kept)
     {"file": file, "folder": file.parent, "parent": tmp_path}[what].chmod(0o777)
     said, warned = run(tmp_path / "script.py", file.parent)
@@ -111,7 +114,7 @@ def test_what_others_can_write_is_not_loaded(what: str, kept: bytes, tmp_path: P
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give")
 @pytest.mark.parametrize("what", ["file", "folder", "parent"])
-def test_what_belongs_to_others_is_not_loaded(what: str, kept: bytes, tmp_path: Path) -> None:
+def test_what_belongs_to_others_is_not_loaded(what: str, kept: Path, tmp_path: Path) -> None:
     file = cache_of(tmp_path, kept)
     os.chown({"file": file, "folder": file.parent, "parent": tmp_path}[what], 12345, 12345)
     said, warned = run(tmp_path / "script.py", file.parent)
@@ -129,7 +132,7 @@ def test_what_root_warmed_is_used_by_others() -> None:
         assert run(script, cache, user=12345) == (KEPT, "")
 
 
-def test_a_link_is_not_followed(kept: bytes, tmp_path: Path) -> None:
+def test_a_link_is_not_followed(kept: Path, tmp_path: Path) -> None:
     file = cache_of(tmp_path, kept)
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
