@@ -37,7 +37,8 @@ FORBIDDEN = {
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {
-    "errors": set(),
+    "printable": set(),
+    "errors": {"printable"},
     "frames": {"errors"},
     "inputs": {"errors", "frames"},
     "exactly": {"inputs"},

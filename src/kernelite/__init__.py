@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelite.gamma import gamma_max
     from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
     from kernelite.model import CompiledModel
+    from kernelite.warming import warm_up
 
 _HOMES = {
     "ClassifierHead": "kernelite.head",
@@ -35,6 +36,7 @@ _HOMES = {
     "limit_threads": "kernelite.engines.threads",
     "load": "kernelite.formats.store",
     "predict_files": "kernelite.columnar.files",
+    "warm_up": "kernelite.warming",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "limit_threads",
     "load",
     "predict_files",
+    "warm_up",
 ]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from kernelite.printable import printable
+
 __all__ = [
     "FileFormatError",
     "InputError",
@@ -19,7 +21,18 @@ __all__ = [
 
 
 class KerneliteError(ValueError):
-    """Base of every error that kernelite raises for bad input."""
+    """Base of every error that kernelite raises for bad input.
+
+    A message may quote a file: as text it holds nothing that a terminal would obey.
+
+    Examples
+    --------
+    >>> str(KerneliteError("the label \\x1b[2J"))
+    'the label \\\\x1b[2J'
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(KerneliteError):

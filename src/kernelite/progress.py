@@ -9,6 +9,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from kernelite.printable import printable, unwrapped
+
 __all__ = ["Progress", "progress_bar"]
 
 PATIENCE = 2.0  # seconds before a bar appears
@@ -32,7 +34,7 @@ class Progress:
     _outermost: ClassVar[Progress | None] = None
 
     def __init__(self, title: str, total: float | None = None) -> None:
-        self._title = title
+        self._title = printable(title, one_line=True)
         self._total = total
         self._done = 0.0
         self._started = monotonic()
@@ -80,7 +82,7 @@ class Progress:
             BarColumn(),
             TextColumn(share),
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            console=Console(file=unwrapped(sys.stderr)),  # the bar moves by escapes
             transient=True,
         )
         self._task = self._drawn.add_task(self._title, total=self._total)

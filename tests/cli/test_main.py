@@ -27,7 +27,7 @@ def test_every_verb_has_help_with_examples_and_json(verb, good) -> None:
     assert out.startswith(f"usage: kernelite {verb}")
     assert f"kernelite {verb}" in out.partition("examples:")[2]
     assert "--json" in out
-    module = importlib.import_module(f"kernelite.cli.{verb}")
+    module = importlib.import_module(f"kernelite.cli.{verb.replace('-', '_')}")
     assert callable(module.configure)
     assert callable(module.run)
 

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
+from kernelite.formats.digest import content_digest
 from kernelite.formats.store import dumps, loads
 from tests.models import fitted
 
@@ -71,7 +72,10 @@ def leaves(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def rebuilt(document: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
+    """A file of these parts, with their digest: whoever changes a file can do that too."""
     whole = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    own = content_digest(document["version"], document["model"], whole)
+    document = document | {"digest": own}
     return serialize(whole, metadata={"kernelite": json.dumps(document)})
 
 

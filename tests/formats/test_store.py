@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
+from kernelite.formats.digest import content_digest
 from kernelite.formats.registry import CLASSES, check_types, field_values, named_class
 from kernelite.formats.store import VERSION, dumps, load, loads, save
 from kernelite.head import ClassifierHead
@@ -46,7 +47,10 @@ def parts(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]
 
 
 def rebuilt(document: Any, tensors: dict[str, np.ndarray[Any, Any]]) -> bytes:
-    """A file of these parts."""
+    """A file of these parts, with their digest: what is wrong about them is no damage."""
+    if isinstance(document, dict) and "model" in document:
+        own = content_digest(document["version"], document["model"], tensors)
+        document = document | {"digest": own}
     text = document if isinstance(document, str) else json.dumps(document)
     return to_safetensors(tensors, metadata={"kernelite": text})
 
@@ -380,6 +384,18 @@ WRONG_DOCUMENTS = {
         "written by a newer kernelite",
     ),
     "no model": ('{"format": "kernelite", "version": 1}', "the keys format, version and model"),
+    "no digest": (
+        '{"format": "kernelite", "version": 2, "model": 3}',
+        "the keys format, version, digest and model",
+    ),
+    "a digest before its time": (
+        '{"format": "kernelite", "version": 1, "digest": "", "model": 3}',
+        "the keys format, version and model",
+    ),
+    "a digest of another kind": (
+        '{"format": "kernelite", "version": 2, "digest": 3, "model": 3}',
+        "does not agree with its digest",
+    ),
     "a key twice": ('{"format": "kernelite", "format": "kernelite"}', "a key twice"),
     "a constant": ('{"format": NaN}', "NaN, which is not JSON"),
     "an overflow": ('{"format": 1e999}', "too large for a double"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from kernelite.cli.arguments import add_data_options, add_json, data_options
 from kernelite.cli.console import print_json
 from kernelite.errors import FileFormatError, KerneliteError
+from kernelite.printable import printable
 
 if TYPE_CHECKING:
     from kernelite.formats.defects import Defect
@@ -63,10 +64,11 @@ def run(args: argparse.Namespace) -> int:
         return 1 if listed else 0
     count = 0
     for defect in found:
-        print(FileFormatError(args.file, defect.problem, line=defect.line))
+        problem = FileFormatError(args.file, defect.problem, line=defect.line)
+        print(printable(str(problem), one_line=True))
         count += 1
     counted = "no defects" if count == 0 else "1 defect" if count == 1 else f"{count} defects"
-    print(f"{args.file}: {counted} ({_IN_WORDS[kind]})")
+    print(f"{printable(args.file, one_line=True)}: {counted} ({_IN_WORDS[kind]})")
     return 1 if count else 0
 
 

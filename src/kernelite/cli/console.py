@@ -11,18 +11,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kernelite.printable import printable, unwrapped
+
 __all__ = ["note", "print_json", "print_table"]
 
 
 def note(message: str, *, quiet: bool = False) -> None:
     """One line for people, on stderr."""
     if not quiet:
-        print(message, file=sys.stderr, flush=True)
+        print(printable(message, one_line=True), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
     """`value` as JSON on stdout; NaN and infinities become null, NumPy's scalars numbers."""
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    # All but ASCII is escaped in JSON; DEL is ASCII.
+    print(json.dumps(_plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
 def print_table(
@@ -46,6 +49,7 @@ def print_table(
     a       10
     bb       9
     """
+    columns, *rows = ([printable(cell, one_line=True) for cell in row] for row in [columns, *rows])
     if sys.stdout.isatty():
         _rich_table(columns, rows, marked)
         return
@@ -65,7 +69,7 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], marked: i
         table.add_column(Text(column), justify="right" if i else "left")
     for i, row in enumerate(rows):
         table.add_row(*map(Text, row), style="bold" if i == marked else None)
-    Console().print(table)
+    Console(file=unwrapped(sys.stdout)).print(table)
 
 
 def _plain(value: Any) -> Any:

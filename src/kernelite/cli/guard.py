@@ -13,9 +13,10 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from kernelite.errors import KerneliteError
+from kernelite.printable import PrintableStream
 
 __all__ = ["guarded"]
 
@@ -42,12 +43,24 @@ def guarded(program: str, command: Callable[[], int]) -> int:
     # A file name or a label may hold what the terminal cannot show.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
+    with _harmless_streams():
+        try:
+            return _code_of(program, command)
+        except BrokenPipeError:
+            return BROKEN_PIPE
+        finally:
+            _settle(sys.stdout)
+
+
+@contextmanager
+def _harmless_streams() -> Iterator[None]:
+    """Whatever is printed, by whom ever, holds nothing that a terminal would obey."""
+    streams: Any = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(PrintableStream, streams)
     try:
-        return _code_of(program, command)
-    except BrokenPipeError:
-        return BROKEN_PIPE
+        yield
     finally:
-        _settle(sys.stdout)
+        sys.stdout, sys.stderr = streams
 
 
 def _code_of(program: str, command: Callable[[], int]) -> int:

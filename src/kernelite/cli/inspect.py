@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
+from kernelite.printable import printable
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Describe."""
     from kernelite.formats.model_kind import model_kind
-    from kernelite.formats.store import load
+    from kernelite.formats.store import load, stored_digest
     from kernelite.sources import read
 
     kind = model_kind(args.model)
@@ -59,12 +60,16 @@ def run(args: argparse.Namespace) -> int:
         facts |= _fitted(read(args.model))
     else:
         model = load(args.model)
+        if kind == "kernelite":
+            facts["format_version"], facts["digest"] = stored_digest(args.model)
         facts |= description(model)
         plan = model.plan
     if args.json:
         print_json(facts)
         return 0
     facts.pop("plan", None)
+    if "digest" in facts:
+        facts["digest"] = _digest_text(facts["digest"])
     width = max(map(len, facts))
     for name, value in facts.items():
         print(f"{name.replace('_', ' '):<{width}}  {_shown(value)}")
@@ -116,6 +121,12 @@ def plan_text(plan: Plan, most: int | None = None) -> str:
         return "\n".join(lines)
     more = f"  and {len(plan.others) - most} more; `kernelite inspect` lists them"
     return "\n".join([*lines[: cut + most], more])
+
+
+def _digest_text(digest: str | None) -> str:
+    if digest is None:
+        return "none, so damage would go unnoticed; save the model again to add one"
+    return f"{digest}, agrees with the content"
 
 
 def _promise(model: CompiledModel) -> str:
@@ -193,4 +204,4 @@ def _shown(value: Any) -> str:
         items = items if isinstance(items, list) else [items]
         more = f", ... ({len(items)})" if len(items) > _MOST_CLASSES else ""
         return ", ".join(map(_shown, items[:_MOST_CLASSES])) + more
-    return str(value)
+    return printable(str(value), one_line=True)

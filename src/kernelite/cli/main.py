@@ -27,7 +27,8 @@ VERBS = {
     "xval": "cross-validate grids of C and gamma, exact against compiled",
     "inspect": "say what a model file holds and what it guarantees",
     "check": "list every defect of a data or model file",
-    "fetch": "download the data sets of the paper, verified",
+    "fetch": "download the data sets of the paper, and check them",
+    "warm-up": "compile all kernels ahead, so that the first prediction need not wait",
     "demo": "train, compile and compare on data that scikit-learn ships",
 }
 """Verb -> what it does. The module `kernelite.cli.VERB` has `configure(parser)` and `run(args)`."""
@@ -82,8 +83,17 @@ def _run(arguments: list[str]) -> int:
         parser.print_help()
         return 0
     args = parser.parse_args(arguments)
-    verb: Any = import_module(f"kernelite.cli.{args.verb}")
+    verb: Any = _module(args.verb)
+    if getattr(args, "quiet", False):
+        from kernelite.engines.jit_background import no_notice
+
+        with no_notice():
+            return int(verb.run(args))
     return int(verb.run(args))
+
+
+def _module(verb: str) -> Any:
+    return import_module(f"kernelite.cli.{verb.replace('-', '_')}")
 
 
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
@@ -107,6 +117,6 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         )
         own.set_defaults(usage_error=own.error)
         if name == wanted:
-            verb: Any = import_module(f"kernelite.cli.{name}")
+            verb: Any = _module(name)
             verb.configure(own)
     return parser

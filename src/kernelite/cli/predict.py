@@ -13,6 +13,7 @@ from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data
 from kernelite.cli.console import note, print_json
 from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
 from kernelite.cli.predict_dask import add_engine_options, check_engine_options
+from kernelite.printable import unwrapped
 from kernelite.progress import Progress
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _predict(args: argparse.Namespace) -> int:
 def output(name: str) -> Iterator[IO[str]]:
     """The named file, moved into place when it is whole; stdout for -."""
     if name == "-":
-        yield sys.stdout
+        yield sys.stdout if sys.stdout.isatty() else unwrapped(sys.stdout)
         sys.stdout.flush()  # what cannot be written is said instead of an accuracy, not after it
         return
     from kernelite.formats.files import atomic_write

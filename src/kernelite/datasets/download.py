@@ -1,4 +1,4 @@
-"""Downloads the paper's data sets from LIBSVM's page: whole and verified, or not at all.
+"""Downloads the paper's data sets from LIBSVM's page: whole and checked, or not at all.
 
 An address comes in, a file in the cache folder goes out. Nothing else is left behind, whether the
 network fails, the disk fills up, the content is damaged or the user interrupts.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -43,10 +44,11 @@ def download(
     *,
     base: str = BASE,
     unchecked: bool = False,
+    insecure: bool = False,
     tell: Tell = lambda done, total: None,
     tell_check: Callable[[int], None] = lambda rows: None,
 ) -> Path:
-    """Bring a data file into a folder, unless it is there.
+    """Bring a data file into a folder, unless it is there; one that is there is checked.
 
     Parameters
     ----------
@@ -54,9 +56,11 @@ def download(
     folder : path-like, optional
         The cache folder by default; made if absent.
     base : str
-        Address of a mirror with the same layout, http or https.
+        Address of a mirror with the same layout, https.
     unchecked : bool
         Accept a file whose digest is not the known one.
+    insecure : bool
+        Accept http, where anybody on the way can change what comes.
     tell : callable
         Told the bytes done and the bytes in all (None if the server does not say).
     tell_check : callable
@@ -74,18 +78,20 @@ def download(
     """
     address = urljoin(base if base.endswith("/") else f"{base}/", file.address)
     if urlsplit(address).scheme not in ("http", "https"):
-        raise InputError(f"`{base}` is not an address that starts with http:// or https://.")
+        raise InputError(f"`{base}` is not an address that starts with https:// (or http://).")
+    _refuse_if_insecure(address, insecure)
     into = cache_folder() if folder is None else Path(folder)
     target = into / Path(file.address).name
     if target.is_file():
+        _check_kept(target, file, unchecked, tell_check)
         return target
-    _make(into)
+    _make(into, target.name)
     # In a folder of its own, so that the name, by which the format is known, can be the final one.
     temporary = into / f".{target.name}.{os.getpid()}.tmp"
     try:
         temporary.mkdir(exist_ok=True)
         part = temporary / target.name
-        _receive(address, part, tell)
+        _receive(address, part, file.most_bytes, insecure, tell)
         try:
             check(part, file, unchecked=unchecked, tell=tell_check)
         except FileFormatError as error:
@@ -100,7 +106,24 @@ def download(
     return target
 
 
-def _make(folder: Path) -> None:
+def _check_kept(target: Path, file: DataFile, unchecked: bool, tell: Callable[[int], None]) -> None:
+    try:
+        check(target, file, unchecked=unchecked, tell=tell)
+    except FileFormatError as error:
+        raise FileFormatError(
+            target, f"{error.problem}; delete this file, and fetch it again", line=error.line
+        ) from None
+
+
+def _refuse_if_insecure(address: str, insecure: bool) -> None:
+    if urlsplit(address).scheme != "https" and not insecure:
+        raise InputError(
+            f"{address} is not https, so anybody on the way could change what comes; name an "
+            "https mirror, or allow this one with --insecure."
+        )
+
+
+def _make(folder: Path, name: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -108,20 +131,27 @@ def _make(folder: Path) -> None:
             f"the folder `{folder}` cannot be made ({error.strerror}); name another with --folder "
             "or KERNELITE_CACHE."
         ) from None
-    for stale in folder.glob(".*.tmp"):  # of a run that was killed
+    # Of a run that was killed: folders named as ours are, with nothing in them but the file.
+    ours = re.compile(rf"\.{re.escape(name)}\.\d+\.tmp")
+    for stale in folder.iterdir():
         with contextlib.suppress(OSError):
+            if not ours.fullmatch(stale.name) or stale.is_symlink() or not stale.is_dir():
+                continue
+            if not {file.name for file in stale.iterdir()} <= {name}:
+                continue
             if time.time() - stale.stat().st_mtime > STALE:
                 shutil.rmtree(stale)
 
 
-def _receive(address: str, path: Path, tell: Tell) -> None:
+def _receive(address: str, path: Path, most: int, insecure: bool, tell: Tell) -> None:
     request = Request(address, headers={"User-Agent": "kernelite", "Accept-Encoding": "identity"})
     with open(path, "xb") as out:
         with _in_words(address), urlopen(request, timeout=TIMEOUT) as answer:
             said = answer.headers.get("Content-Length", "")
             total = int(said) if said.isdigit() else None
-            _refuse_if_too_large(address, total, path.parent)
-            done = _copy(answer, out, total, tell)
+            _refuse_if_insecure(answer.geturl(), insecure)  # where it was sent on to
+            _refuse_if_too_large(address, total, most, path.parent)
+            done = _copy(_Capped(answer, address, most), out, total, tell)
         out.flush()
         os.fsync(out.fileno())
     if total is not None and done != total:
@@ -130,7 +160,27 @@ def _receive(address: str, path: Path, tell: Tell) -> None:
         )
 
 
-def _refuse_if_too_large(address: str, total: int | None, folder: Path) -> None:
+class _Capped:
+    """An answer that must not be longer than its file can be."""
+
+    def __init__(self, answer: Any, address: str, most: int) -> None:
+        self.answer, self.address, self.left = answer, address, most
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        piece: bytes = self.answer.read(size)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise DownloadError(_LONGER.format(self.address))
+        return piece
+
+
+_LONGER = "{} has more bytes than this data set can have; nothing was kept, try another mirror."
+
+
+def _refuse_if_too_large(address: str, total: int | None, most: int, folder: Path) -> None:
+    if total is not None and total > most:
+        raise DownloadError(_LONGER.format(address))
     free = shutil.disk_usage(folder).free
     if total is not None and total + SPARE > free:
         raise DownloadError(

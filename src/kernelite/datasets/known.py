@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelite.errors import FileFormatError, InputError
+from kernelite.folders import cache_folder
 
 if TYPE_CHECKING:
     from kernelite.formats.dataset import DataSet
@@ -48,6 +48,11 @@ class DataFile:
     rows: int
     features: int
     digest: str | None = None
+
+    @property
+    def most_bytes(self) -> int:
+        """What it may have at most, as text or compressed: twice what the widest numbers take."""
+        return 4096 + self.rows * (64 + 32 * self.features)
 
 
 _DIGESTS = {
@@ -103,19 +108,6 @@ def files_of(name: str, /) -> tuple[DataFile, ...]:
     if name in FILES:
         return (FILES[name],)
     raise InputError(f"`{name}` is not a known data set; known are {', '.join(SETS)}.")
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: $KERNELITE_CACHE, or `kernelite` in the user's cache folder."""
-    if own := os.environ.get("KERNELITE_CACHE"):
-        return Path(own)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "kernelite"
 
 
 def find(name: str, /, *, also: Sequence[str | os.PathLike[str]] = ()) -> Path:
@@ -196,14 +188,16 @@ def check(
     for part in iter_data(path, format="libsvm", labels="required"):
         rows += part.rows.shape[0]
         features = max(features, part.n_features)
+        if rows > file.rows:
+            break  # however much more there is
         for piece in _numbers(part):
             state.update(piece)
         tell(rows)
     if (rows, features) != (file.rows, file.features):
         raise FileFormatError(
             path,
-            f"has {rows:,} rows and {features:,} features, but {file.name} has {file.rows:,} and "
-            f"{file.features:,}",
+            f"has {rows:,} rows {'or more ' if rows > file.rows else ''}and {features:,} features, "
+            f"but {file.name} has {file.rows:,} and {file.features:,}",
         )
     found = state.hexdigest()
     if file.digest not in (None, found) and not unchecked:

@@ -16,7 +16,7 @@ from kernelite.approximation.cubic import CubicForm
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.engines.blas import Evaluated, cubic_values
 from kernelite.engines.forms import FormEngine, form_bounds
-from kernelite.engines.jit_support import jit_available
+from kernelite.engines.jit_support import jit_available, ready
 from kernelite.engines.paired import PairedEngine
 from kernelite.inputs import FloatArray
 
@@ -46,6 +46,15 @@ class CellEngine:
             third = _third_engine(cell)
         return cls(cell, FormEngine.prepare(cell, fused=fused), full, third, fused)
 
+    @property
+    def third_now(self) -> JitThird | None:
+        """The second tier on its kernel, unless that has still to be compiled."""
+        if self.third is None:
+            return None
+        from kernelite.engines import jit_third
+
+        return self.third if ready(jit_third.third_kernel) else None
+
     @cached_property
     def paired(self) -> PairedEngine | None:
         """A product that stands for the third order, where one can be had."""
@@ -59,10 +68,11 @@ class CellEngine:
         The untruncated form; with it the third order, evaluated or bounded along each row's
         direction. `evaluated` is what the first tier found.
         """
-        if self.third is not None:
+        third_now = self.third_now
+        if third_now is not None:
             from kernelite.engines import jit_third
 
-            return jit_third.scores(self.third, rows)
+            return jit_third.scores(third_now, rows)
         cell, form = self.cell, self.cell.form
         certificate, cubic = cell.certificate, cell.cubic
         assert certificate is not None

@@ -14,7 +14,7 @@ from kernelite.approximation.certificate import Certificate
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated, form_scores
-from kernelite.engines.jit_support import jit_available
+from kernelite.engines.jit_support import jit_available, ready
 from kernelite.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class FormEngine:
     def takes_sparse(self, rows: csr_array) -> bool:
         """Whether sparse rows had better stay so, because they have few entries."""
         filled = rows.nnz / max(rows.shape[0], 1)
-        return self.fused is not None and GATHER_COST * filled < rows.shape[1]
+        few = self.fused is not None and GATHER_COST * filled < rows.shape[1]
+        return few and ready(_sparse_kernel(self.form))
 
     def run_sparse(self, rows: csr_array, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """As `run`, for rows that `takes_sparse` accepts."""
@@ -64,7 +65,7 @@ class FormEngine:
 
     def run(self, rows: FloatArray, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """Scores of the rows, and bounds on their errors if `bounded`."""
-        if self.fused is not None:
+        if self.fused is not None and ready(self.fused.kernel):
             return self.fused.run(rows, bounded)
         evaluated = form_scores(self.form, rows)
         if not bounded:
@@ -80,23 +81,24 @@ class Fused:
     form: Any
     certificate: Any
     run_kernel: Callable[..., tuple[Evaluated, FloatArray | None]]
+    kernel: Callable[..., Any]  # what that calls
 
     @classmethod
     def prepare(cls, cell: Cell) -> Fused:
-        """Load the kernels and lay out the cell's first tier."""
+        """Lay out the cell's first tier."""
         from kernelite.engines import jit_bounds
 
         certificate = jit_bounds.NO_CERTIFICATE
         if cell.certificate is not None:
             certificate = jit_bounds.prepare_certificate(cell.certificate)
-        # A kernel is loaded with its module, so only the one that is needed.
         if isinstance(cell.form, SpectralForm):
             from kernelite.engines import jit_spectral
 
-            return cls(jit_spectral.prepare(cell.form), certificate, jit_spectral.scores)
+            prepared = jit_spectral.prepare(cell.form)
+            return cls(prepared, certificate, jit_spectral.scores, jit_spectral.spectral_kernel)
         from kernelite.engines import jit
 
-        return cls(jit.prepare(cell.form), certificate, _full_scores)
+        return cls(jit.prepare(cell.form), certificate, _full_scores, jit.form_kernel)
 
     def run(self, rows: FloatArray, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """As `FormEngine.run`."""
@@ -120,6 +122,16 @@ class Fused:
 
         found = jit_sparse.scores(jit_sparse.prepare(form, self.form), rows, certificate)
         return Evaluated(found.scores, found.sq_norms), found.bounds
+
+
+def _sparse_kernel(form: QuadraticForm | SpectralForm) -> Callable[..., Any]:
+    if isinstance(form, SpectralForm):
+        from kernelite.engines.jit_spectral_sparse import sparse_spectral_kernel
+
+        return sparse_spectral_kernel
+    from kernelite.engines.jit_sparse_kernel import sparse_kernel
+
+    return sparse_kernel
 
 
 def _full_scores(

@@ -33,7 +33,7 @@ from kernelite.engines.jit_tiles import (
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitForm", "bounded_scores", "mapped_scores", "prepare", "scores"]
+__all__ = ["JitForm", "bounded_scores", "form_kernel", "mapped_scores", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +161,11 @@ def _run(
     fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
     m, chunk = len(rows), form.chunk
     if m <= chunk:
-        _form_kernel(rows, *fixed, values, sq_norms, bounds)
+        form_kernel(rows, *fixed, values, sq_norms, bounds)
         return
 
     def part(block: slice) -> None:
-        _form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
+        form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
 
     for_each_chunk(part, m, chunk)
 
@@ -182,7 +182,7 @@ def _run(
     array_type(1, writable=True),
     array_type(2, writable=True),
 )
-def _form_kernel(
+def form_kernel(
     rows: FloatArray,
     point: FloatArray,
     way: FloatArray,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.jit_support import array_type, kernel
+from kernelite.engines.jit_support import array_type, kernel, ready
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray, refuse_csr
 
@@ -46,6 +46,8 @@ def scattered(
     array([[0., 5., 0.]])
     """
     m = len(indptr) - 1
+    if not ready(_scatter_kernel):
+        return _scattered_slowly(indptr, indices, values, width)
     out = np.empty((m, width))
     entries = indices.astype(np.int32, copy=False), values
 
@@ -54,6 +56,20 @@ def scattered(
         check_canonical(_scatter_kernel(starts, *entries, out[block]), block.start, width)
 
     for_each_chunk(part, m, max(1, _CHUNK // max(width, 1)))
+    return out
+
+
+def _scattered_slowly(
+    indptr: NDArray[np.integer], indices: NDArray[np.integer], values: FloatArray, width: int
+) -> FloatArray:
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    entries = slice(indptr[0], indptr[0] + len(row))
+    column = indices[entries]
+    wrong = (column < 0) | (column >= width)
+    wrong[1:] |= (row[1:] == row[:-1]) & (column[1:] <= column[:-1])
+    check_canonical(int(row[wrong.argmax()]) if wrong.any() else -1, 0, width)
+    out = np.zeros((len(indptr) - 1, width))
+    out[row, column] = values[entries]
     return out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.engines.jit_exp import exp_nonpositive
-from kernelite.engines.jit_support import array_type, kernel
+from kernelite.engines.jit_support import array_type, kernel, ready
 from kernelite.inputs import FloatArray
 
 __all__ = ["exp_in_place", "exp_of_products"]
@@ -33,6 +33,9 @@ def exp_in_place(tile: FloatArray) -> None:
     array([[1., 0., 1.]])
     """
     assert tile.flags.c_contiguous  # else a copy would be overwritten
+    if not ready(_exp_kernel):
+        np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
+        return
     _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
 
 
@@ -60,6 +63,9 @@ def exp_of_products(
     >>> exp_of_products(np.ones((1, 2), np.float32), np.array([1.0, 2.0]), np.array([0.0]))
     array([[1.        , 0.36787944]])
     """
+    if not ready(_products_kernel):
+        exponent = products - exponents - shifts[:, None]
+        return np.asarray(np.exp(np.minimum(exponent, 0.0, out=exponent), out=exponent))
     out = np.empty(products.shape)
     _products_kernel(products, exponents, shifts, out)
     return out

@@ -20,7 +20,7 @@ import numpy as np
 from kernelite.engines.jit_exp import exp_nonpositive
 from kernelite.engines.jit_support import array_type, inlined, kernel
 
-__all__ = ["WIDTHS", "local_kernel"]
+__all__ = ["WIDTHS", "all_kernels", "local_kernel"]
 
 WIDTHS = (2, 4, 8)  # features that kernels are compiled for; rows are padded with zeros
 STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itself
@@ -29,6 +29,11 @@ UNDERFLOW = 745.0  # exp of less is zero
 _boxes = array_type(3)
 _table = array_type(2)
 _out = array_type(2, writable=True)
+
+
+def all_kernels() -> list[Callable[..., None]]:
+    """The kernels of all widths, for `kernelite.warm_up`."""
+    return [local_kernel(width) for width in WIDTHS]
 
 
 @cache

@@ -27,7 +27,7 @@ from kernelite.engines.jit_vectors import LANES
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitSpectralForm", "prepare", "scores"]
+__all__ = ["JitSpectralForm", "prepare", "scores", "spectral_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def scores(
 
     def part(block: slice) -> None:
         out = values[block], sq_norms[block], kept[block], bounds[block]
-        _spectral_kernel(rows[block], *fixed, *out)
+        spectral_kernel(rows[block], *fixed, *out)
 
     if m <= form.chunk:
         part(slice(None))
@@ -148,7 +148,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
     array_type(1, writable=True),
     array_type(2, writable=True),
 )
-def _spectral_kernel(
+def spectral_kernel(
     rows: FloatArray,
     way: FloatArray,
     columns: FloatArray,

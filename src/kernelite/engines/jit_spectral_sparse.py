@@ -38,7 +38,7 @@ from kernelite.inputs import FloatArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["JitSparseSpectralForm", "prepare", "scores"]
+__all__ = ["JitSparseSpectralForm", "prepare", "scores", "sparse_spectral_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def scores(
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
         out = values[block], sq_norms[block], kept[block], bounds[block], reach[block]
         arguments: tuple[Any, ...] = (starts, *entries, *fixed, *out)
-        check_canonical(_sparse_spectral_kernel(*arguments), block.start, d)
+        check_canonical(sparse_spectral_kernel(*arguments), block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, form))
     found = Evaluated(values, sq_norms, kept)
@@ -190,7 +190,7 @@ def _sums(
     array_type(2, writable=True),
     array_type(1, writable=True),
 )
-def _sparse_spectral_kernel(
+def sparse_spectral_kernel(
     starts: NDArray[np.int64],
     indices: NDArray[np.int32],
     data: FloatArray,

@@ -1,26 +1,23 @@
 """Compiling kernels with numba: whether it can be done, and with what freedom.
 
-Kernels are compiled for one signature when their module is loaded, and kept between processes in
-numba's cache: beside the source, else in the user's cache folder, else (neither is writable) for
-this process only. The optimiser may contract a product and a sum into one fma and nothing more:
-the proof allows any order of summation, but `exp` needs its (x + c) - c, and rows whose
-polynomial overflows need infinities and NaN to behave.
-
-numba sees that a kernel's own file changed, not that a helper's did, and of its own file only date
-and size. So what is kept goes by a fingerprint of all that may be compiled into a kernel.
+A kernel is compiled for one signature when it is first needed, in the background where a twin in
+NumPy can answer meanwhile (`jit_background`), and kept between processes (`jit_cache`). The
+optimiser may contract a product and a sum into one fma and nothing more: the proof allows any order
+of summation, but `exp` needs its (x + c) - c, and rows whose polynomial overflows need infinities
+and NaN to behave.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import pickle
 import warnings
-import zlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
+
+from kernelite.engines.jit_background import declare, notice, ready
+from kernelite.engines.jit_cache import KernelCache
 
 __all__ = [
     "JitWarning",
@@ -30,6 +27,7 @@ __all__ = [
     "instruction",
     "jit_available",
     "kernel",
+    "ready",
     "wide_vectors",
 ]
 
@@ -132,49 +130,36 @@ def inlined(function: Function) -> Function:
 
 
 def kernel(*argument_types: Any) -> Callable[[Function], Function]:
-    """Compile a function for these arguments, from the cache if it is there.
+    """Declare a function that is compiled for these arguments when it is first called.
 
     Types are those of `array_type`, or names of scalars. The compiled function releases the
-    interpreter's lock.
+    interpreter's lock. Where there is a slow twin, ask `ready` before each call.
     """
     from numba import njit, types
 
     signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in argument_types)
 
-    def compile_now(function: Function) -> Function:
-        function.__qualname__ += f"_{_fingerprint()}"  # numba names its files so
+    def made(function: Function) -> Function:
+        compiled: Any = njit(fastmath={"contract"}, error_model="numpy", nogil=True)(function)
+        compiled._cache = KernelCache(function, notice, _note_unkept)
+        declare(compiled, signature)
+        declared: Function = compiled
+        return declared
 
-        def build(kept: bool) -> Function:
-            decorate = njit(
-                signature, fastmath={"contract"}, error_model="numpy", nogil=True, cache=kept
-            )
-            compiled: Any = decorate(function)
-            return compiled
-
-        try:
-            return build(kept=True)
-        except (RuntimeError, OSError, EOFError, pickle.UnpicklingError):
-            # No folder to keep it in (RuntimeError), a full disk, or a damaged cache file.
-            _note_uncached()
-            return build(kept=False)
-
-    return compile_now
+    return made
 
 
-@cache
-def _fingerprint() -> str:
-    """Changes with the kernels, their helpers, and the constants that come from the proof."""
-    package = Path(__file__).parents[1]
-    found, total = [*package.glob("*/jit*.py"), *package.glob("approximation/rounding.py")], 0
-    for file in sorted(found):
-        total = zlib.crc32(file.read_bytes(), total)
-    return f"{total:08x}"
+_said: list[str] = []
 
 
-@cache
-def _note_uncached() -> None:
+def _note_unkept(reason: str) -> None:
+    """Warn once, whatever the number of kernels."""
+    if _said:
+        return
+    _said.append(reason)
     message = (
-        "compiled kernels cannot be kept, so each process compiles them for seconds; set "
-        "NUMBA_CACHE_DIR to a writable folder."
+        f"compiled kernels cannot be kept ({reason}), so each process compiles them for seconds; "
+        "set KERNELITE_CACHE to a folder of your own that nobody else can write, or run "
+        "`kernelite warm-up` where kernelite is installed."
     )
     warnings.warn(JitWarning(message), stacklevel=2)

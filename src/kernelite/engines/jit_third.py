@@ -38,7 +38,15 @@ from kernelite.engines.jit_tiles import TILE, aligned, load_tile, square_tile
 from kernelite.engines.threads import for_each_chunk
 from kernelite.inputs import FloatArray
 
-__all__ = ["JitThird", "TwoTiers", "prepare", "prepare_paired", "scores", "two_tiers"]
+__all__ = [
+    "JitThird",
+    "TwoTiers",
+    "prepare",
+    "prepare_paired",
+    "scores",
+    "third_kernel",
+    "two_tiers",
+]
 
 LARGE_RANK, SMALL_TILE = 96, 16  # from there on the products of a whole tile would fill the caches
 
@@ -174,7 +182,7 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
 
     def part(block: slice) -> None:
         to = found.scores[block], found.bounds[block], found.sq_norms[block]
-        _third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, found.tier[block])
+        third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, found.tier[block])
 
     if m <= third.chunk:
         part(slice(None))
@@ -202,7 +210,7 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
     array_type(1, writable=True),
     array_type(1, "int8", writable=True),
 )
-def _third_kernel(
+def third_kernel(
     rows: FloatArray,
     Y: FloatArray,
     point: FloatArray,

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelite.approximation.local import LocalSums
 from kernelite.approximation.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, folding
-from kernelite.engines.jit_support import jit_available
+from kernelite.engines.jit_support import jit_available, ready
 from kernelite.engines.leaves import LEAF, Leaves, sort_into_leaves
 from kernelite.engines.threads import for_each_chunk
 from kernelite.expansion import KernelExpansion
@@ -86,6 +86,13 @@ class LocalEngine:
         absolute = TINY * (1.0 + weight) + folding(expansion, weight, reach, mapped=mapped)
         leaves = sort_into_leaves(centers, expansion.coefficients, width)
         return cls(expansion, settings, leaves, width, absolute)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernel is compiled; if not, that is begun."""
+        from kernelite.engines.jit_local import local_kernel
+
+        return ready(local_kernel(self.width))
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, k)."""

@@ -13,7 +13,7 @@ from kernelite.affine import AffineMap
 from kernelite.approximation.spectral import SpectralForm
 from kernelite.engines.blas import Evaluated
 from kernelite.engines.forms import FormEngine
-from kernelite.engines.jit_support import jit_available
+from kernelite.engines.jit_support import jit_available, ready
 from kernelite.inputs import FloatArray
 
 __all__ = ["MappedRows"]
@@ -49,7 +49,7 @@ class MappedRows:
     def run(self, engine: FormEngine, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
         """As `FormEngine.run`; fused forms map rows as they read them."""
         fused = engine.fused
-        if fused is None:
+        if fused is None or not ready(fused.kernel):
             return engine.run(self[:], bounded=bounded)
         from kernelite.engines.jit_bounds import NO_CERTIFICATE
 

@@ -302,7 +302,7 @@ class Runner:
         undecidable: int | None = None
         if isinstance(settles, Within) and self.local is None and self.tail is None:
             scores, undecidable = self.exact.run_within(rows, settles.tolerance, into)
-        elif self.local is None or settles is None or settles is never:
+        elif self.local is None or settles is None or settles is never or not self.local.ready:
             scores, bounds = self.exact.run_for(rows, settles)
         else:
             scores, bounds = self.local.run(rows)

@@ -175,7 +175,7 @@ def _at_once(engine: CellEngine, rows: Rows | MappedRows, settled: Within) -> Ji
     where it leaves few enough.
     """
     whole = engine.third is not None and engine.full is None  # it has the first tier on its way
-    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
+    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED or engine.third_now is None:
         return None
     from kernelite.engines.jit_third import two_tiers
 
@@ -228,7 +228,7 @@ def _try_second_tier(
     if is_sparse(rows):
         # The folded shift cost |u|^2 some digits; the second tier's bounds want it whole.
         dense = dense_block(rows, still)
-    elif engine.third is not None:
+    elif engine.third_now is not None:
         dense = rows[still]  # it takes nothing over from the first tier
     else:
         dense = rows[still]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.jit_support import jit_available
+from kernelite.engines.jit_support import jit_available, ready
 from kernelite.engines.threads import for_each_chunk
 from kernelite.formats.libsvm_data import MAX_INDEX, SparseBlock, has_label
 from kernelite.inputs import FloatArray
@@ -64,7 +64,7 @@ def read_block(
     >>> read_block(b"+1 0:1\\n") is None
     True
     """
-    if not jit_available():
+    if not jit_available() or not _compiled():
         return None
     if labelled is None:
         labelled = _first_has_label(block)
@@ -85,6 +85,12 @@ def read_block(
     if len(good) < len(pieces):
         return None
     return FastBlock(_joined(good, labelled), labelled, sum(piece.n_lines for piece in good))
+
+
+def _compiled() -> bool:
+    from kernelite.formats.jit_libsvm import read_lines
+
+    return ready(read_lines)
 
 
 def _first_has_label(block: bytes) -> bool:

@@ -1,12 +1,15 @@
 """The `.kernelite` store: a compiled model as one safetensors file, never pickle.
 
 The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
-value is JSON: {"format": "kernelite", "version": 1, "model": {...}}. What stands under "model", and
-the names of the tensors: `kernelite.formats.packing`. The same model always gives the same bytes.
+value is JSON: {"format": "kernelite", "version": 2, "digest": "...", "model": {...}}. What stands
+under "model", and the names of the tensors: `kernelite.formats.packing`; the digest is of both:
+`kernelite.formats.digest`. Files of version 1 have none. The same model always gives the same
+bytes.
 
-To bump the format, when a stored class changes its fields or the tree its shape: raise `VERSION`,
-and add to `UPGRADES` a function from the old version's (tree, tensors) to the new version's. Files
-of older versions are upgraded step by step on load; files of newer ones are refused.
+To bump the format, when a stored class changes its fields or the tree its shape: raise
+`document.VERSION`, and add to `UPGRADES` a function from the old version's (tree, tensors) to the
+new version's. Files of older versions are upgraded step by step on load; files of newer ones are
+refused.
 """
 
 from __future__ import annotations
@@ -20,18 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
+from kernelite.formats.document import KEY, VERSION, check_digest, read_document, written_document
 from kernelite.formats.files import atomic_write, open_binary
 from kernelite.formats.model_kind import model_kind
 from kernelite.formats.packing import Tensors, Tree, pack, unpack
 from kernelite.heads.criteria import decision_settles, label_settles
 from kernelite.model import CompiledModel
 
-__all__ = ["VERSION", "dumps", "load", "loads", "save"]
+__all__ = ["VERSION", "dumps", "load", "loads", "save", "stored_digest"]
 
-VERSION = 1
-UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {}
+UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {
+    1: lambda tree, tensors: (tree, tensors),  # the digest came, the content is the same
+}
 
-KEY = "kernelite"
 DTYPES = {
     "BOOL": "?",
     **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
@@ -108,6 +112,24 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
     return loads(data, name=path)
 
 
+def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str | None]:
+    """The format version and the digest in a `.kernelite` file that `load` accepts.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    version : int
+    digest : str, or None in files of version 1
+    """
+    with open_binary(path) as file:
+        length = int.from_bytes(file.read(8), "little")
+        document = read_document(json.loads(file.read(length)))
+    return document["version"], document.get("digest")
+
+
 def dumps(model: CompiledModel, /) -> bytes:
     """A model as the bytes of a `.kernelite` file, the same bytes every time.
 
@@ -138,9 +160,7 @@ def dumps(model: CompiledModel, /) -> bytes:
     if not isinstance(model, CompiledModel):
         raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
     tree, tensors = pack(model)
-    document = {"format": KEY, "version": VERSION, "model": tree}
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return serialize(tensors, metadata={KEY: text})
+    return serialize(tensors, metadata={KEY: written_document(tree, tensors)})
 
 
 def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> CompiledModel:
@@ -174,7 +194,9 @@ def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> Compiled
 
     try:
         tensors, header = _container(data)
-        tree, tensors = _current(_document(header), tensors)
+        document = read_document(header)
+        check_digest(document, tensors)
+        tree, tensors = _current(document, tensors)
         model = unpack(tree, tensors)
     except KerneliteError as error:
         refuse(str(error))
@@ -236,54 +258,8 @@ def _array(part: dict[str, Any], key: str) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _document(header: dict[str, Any]) -> dict[str, Any]:
-    """The JSON under our key of the metadata, with format and version checked."""
-    text = (header.get("__metadata__") or {}).get(KEY)
-    if text is None:
-        raise InputError("this is a safetensors file, but not a kernelite model")
-    try:
-        document = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
-        )
-    except KerneliteError:
-        raise
-    except ValueError as error:
-        raise InputError(f"its metadata are not JSON ({error})") from None
-    if not isinstance(document, dict) or document.get("format") != KEY:
-        raise InputError("its metadata do not say that it is a kernelite model")
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise InputError("its metadata give no format version")
-    if version > VERSION:
-        raise InputError(
-            f"it was written by a newer kernelite (format version {version}, this one reads up to "
-            f"{VERSION}); install a newer kernelite"
-        )
-    if set(document) != {"format", "version", "model"}:
-        raise InputError("its metadata must have the keys format, version and model")
-    return document
-
-
 def _current(document: dict[str, Any], tensors: Tensors) -> tuple[Tree, Tensors]:
     tree: Tree = document["model"]
     for version in range(document["version"], VERSION):
         tree, tensors = UPGRADES[version](tree, tensors)
     return tree, tensors
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    built = dict(pairs)
-    if len(built) < len(pairs):
-        raise InputError("its metadata have a key twice")
-    return built
-
-
-def _no_constant(token: str) -> NoReturn:
-    raise InputError(f"its metadata contain {token}, which is not JSON")
-
-
-def _finite(token: str) -> float:
-    number = float(token)
-    if number in (float("inf"), float("-inf")):
-        raise InputError("its metadata contain a number that is too large for a double")
-    return number

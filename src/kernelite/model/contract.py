@@ -15,6 +15,7 @@ from kernelite.errors import InputError
 from kernelite.model.html import model_html
 from kernelite.model.offering import offered
 from kernelite.model.transforming import Transforming
+from kernelite.printable import printable
 
 __all__ = ["ScikitLearnContract"]
 
@@ -105,7 +106,8 @@ class ScikitLearnContract(Transforming):
         return True
 
     def __repr__(self) -> str:
-        return f"<CompiledModel of {self.origin.description}; {self.plan.summary}>"
+        said = f"<CompiledModel of {self.origin.description}; {self.plan.summary}>"
+        return printable(said, one_line=True)
 
     def _repr_html_(self) -> str:
         return model_html(self)

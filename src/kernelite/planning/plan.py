@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from kernelite.printable import printable
+
 __all__ = ["Candidate", "Plan"]
 
 
@@ -103,7 +105,7 @@ class Plan:
         cells = [("candidate", "ns a row", "falls back", "bytes", "verdict"), *self.rows()]
         widths = [max(len(row[i]) for row in cells) for i in range(5)]
         lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)
 
 
 def _times(other: Candidate, chosen: Candidate) -> str:
