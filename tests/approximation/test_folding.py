@@ -16,8 +16,6 @@ from kernelite.approximation.local import LocalSums
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.engines.cell import CellEngine
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.exact_dense import DenseExact
-from kernelite.engines.exact_single import SingleExact
 from kernelite.engines.local import LocalEngine
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
@@ -87,9 +85,9 @@ def test_single_precision_holds_it_too():
     rng = np.random.default_rng(0)
     model = random_expansion(rng, n=400, d=60, gamma=0.01)
     model = replace(model, coefficients=np.abs(model.coefficients), intercept=[-1.0])
-    plain = SingleExact.prepare(DenseExact.prepare(model))
+    plain = ExactEngine.prepare(model).single
     unsure = model.rounded(coefficients=ERROR, intercept=ERROR)
-    folded = SingleExact.prepare(DenseExact.prepare(unsure))
+    folded = ExactEngine.prepare(unsure).single
     assert plain is not None
     assert folded is not None
     rows = rng.normal(size=(10, 60))

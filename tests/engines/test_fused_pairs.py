@@ -1,4 +1,4 @@
-"""One-vs-one in panels: winners that are surely those of the exact model, sums of few coefficients."""
+"""One-vs-one in panels: winners that are surely the exact model's, sums of few coefficients."""
 
 from __future__ import annotations
 

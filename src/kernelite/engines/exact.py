@@ -85,7 +85,17 @@ class ExactEngine:
     @property
     def by_panels(self) -> bool:
         """Whether dense rows are summed in registers: fast even one at a time."""
-        return self.sparse is None and self.dense.fused is not None
+        return self.sparse is None and self.dense.fused is not None and self.dense.fused.ready
+
+    @property
+    def ready(self) -> bool:
+        """Whether all kernels that may serve are compiled; if not, that is begun."""
+        ways = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
+        return all([way is None or way.ready for way in ways])  # noqa: C419  # begin them all
+
+    @property
+    def _single_ready(self) -> bool:
+        return self.single is not None and self.single.ready
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and rounding bounds, each of shape (m, k)."""
@@ -96,8 +106,9 @@ class ExactEngine:
     def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
         """As `run`; where labels are all that is asked for, scores may be only as good as that."""
         way, rows = self._way(rows)
-        if not isinstance(settles, Proven) or way is not self.dense or self.single is None:
+        if not isinstance(settles, Proven) or way is not self.dense or not self._single_ready:
             return self.run(rows)
+        assert self.single is not None
         return self._run_single(self.single, rows, settles)
 
     def _run_single(
@@ -133,7 +144,7 @@ class ExactEngine:
             Where the scores go.
         """
         way, rows = self._way(rows)
-        single = self.single if way is self.dense else None
+        single = self.single if way is self.dense and self._single_ready else None
         if single is not None:
             within = Within(tolerance)
             scores, bounds = self._run_single(single, rows, within)

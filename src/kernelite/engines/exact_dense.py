@@ -97,6 +97,8 @@ class DenseExact:
         m, k = len(rows), self.expansion.n_outputs
         scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
         shifts, fused = self.expansion.intercept.any(), self.fused
+        if fused is not None and not fused.ready:
+            fused = None  # until it is, BLAS answers
         if isinstance(fused, FusedSums):
             squares = fused.scores(rows, scores)
             scores += self.expansion.intercept

@@ -23,6 +23,7 @@ from kernelite.engines.fused_sums import (
     SINGLE_UNIT,
     few_rows,
 )
+from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import Layout, Panels, error_terms
 from kernelite.engines.threads import for_each_chunk, thread_count
 from kernelite.inputs import FloatArray
@@ -45,7 +46,7 @@ def classes_of_centers(coefficients: FloatArray) -> NDArray[np.intp] | None:
     """
     k = coefficients.shape[1]
     K = (1 + math.isqrt(1 + 8 * k)) // 2
-    if K < 3 or K * (K - 1) // 2 != k:
+    if K < 3 or k != K * (K - 1) // 2:
         return None
     meets = np.zeros((k, K), dtype=np.float32)
     for c in range(K):
@@ -102,7 +103,11 @@ class FusedPairs:
         reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
         if not reach <= MOST_NORM:
             return None
-        if owner is None or not len(sizes) or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]:
+        if (
+            owner is None
+            or not len(sizes)
+            or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]
+        ):
             return None
         K = (1 + math.isqrt(1 + 8 * A.shape[1])) // 2
         groups = [np.flatnonzero(owner == c) for c in range(K)]
@@ -127,6 +132,16 @@ class FusedPairs:
             rounding,
         )
 
+    @property
+    def ready(self) -> bool:
+        """Whether its kernels are compiled; if not, that is begun."""
+        from kernelite.engines import jit_pairs, jit_rows
+
+        kernels: list[Any] = [jit_rows.single_rows, jit_pairs.walk_rows]
+        if self.panels.layout.sparse:
+            kernels += [jit_rows.entries, jit_pairs.walk_entries]
+        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+
     def winners(self, rows: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
         """The class that surely wins all of its pairs, -1 where none does; and its least lead."""
         rows, m = np.ascontiguousarray(rows), len(rows)
@@ -149,11 +164,9 @@ class FusedPairs:
         w = np.empty((len(rows), len(layout.order)), np.float32)
         shifts, norms = np.empty(len(rows), np.float32), np.empty((len(rows), 2))
         jit_rows.single_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        jit_pairs.walk_rows(
-            *(w, shifts, norms, precision.rows),
-            *self._model(0),
-            *(self._room(len(rows)), winners, leads),
-        )
+        walk: Any = jit_pairs.walk_rows
+        given = w, shifts, norms, precision.rows, *self._model(0)
+        walk(*given, self._room(len(rows)), winners, leads)
 
     def _run_entries(self, rows: FloatArray, winners: Any, leads: Any) -> None:
         from kernelite.engines import jit_pairs, jit_rows
@@ -166,11 +179,9 @@ class FusedPairs:
             *(rows, layout.point, layout.order, layout.g, layout.least),
             *(indptr, indices, data, shifts, norms),
         )
-        jit_pairs.walk_entries(
-            *(indptr, indices, data, shifts, norms),
-            *self._model(1),
-            *(self._room(m), winners, leads),
-        )
+        walk: Any = jit_pairs.walk_entries
+        given = indptr, indices, data, shifts, norms, *self._model(1)
+        walk(*given, self._room(m), winners, leads)
 
     def _room(self, m: int) -> NDArray[np.float32]:
         """For kernel values of a tile of rows, and what coefficients are padded by beyond them."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from kernelite.approximation.rounding import SAFETY, TINY, UNIT
 from kernelite.engines.exact_rounding import ExactRounding
+from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import BLOCK_PANELS, Layout, Panels, error_terms
 from kernelite.engines.threads import for_each_chunk, thread_count
 from kernelite.inputs import FloatArray
@@ -82,6 +83,19 @@ class FusedSums:
         terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
         return cls(made, np.array(signs), terms, rounding)
 
+    @property
+    def ready(self) -> bool:
+        """Whether its kernels are compiled; if not, that is begun."""
+        from kernelite.engines import jit_errors, jit_panels, jit_rows
+
+        if self.panels.precision.size == 8:
+            kernels: list[Any] = [jit_rows.double_rows, jit_panels.double_sums]
+        else:
+            kernels = [jit_rows.single_rows, jit_panels.single_sums, jit_errors.bounded_sums]
+            if self.panels.layout.sparse:
+                kernels += [jit_rows.entries, jit_panels.single_entry_sums]
+        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
         sums, norms, _ = self._sums(rows)
@@ -143,8 +157,8 @@ class FusedSums:
         single = panels.precision.size == 4
         w = np.empty((len(rows), len(layout.order)), panels.precision.dtype)
         shifts = np.empty(len(rows), panels.precision.dtype)
-        ready = jit_rows.single_rows if single else jit_rows.double_rows
-        ready(rows, layout.point, layout.order, layout.g, w, shifts, norms)
+        prepare = jit_rows.single_rows if single else jit_rows.double_rows
+        prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
         run = jit_panels.single_sums if single else jit_panels.double_sums
         many = panels.precision.rows
         run(w, shifts, panels.lines, panels.exponents, panels.starts, many, sums)
@@ -168,4 +182,3 @@ class FusedSums:
 def few_rows(m: int, layout: Layout) -> bool:
     """Whether a call is too little work to be shared out."""
     return m * layout.shifted.size < LITTLE
-

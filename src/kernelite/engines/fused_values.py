@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernelite.engines.exact_rounding import CENTERS
 from kernelite.engines.fused_pairs import classes_of_centers, columns_of_class
 from kernelite.engines.fused_sums import MOST_NUMBERS
+from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import Layout, Panels
 from kernelite.inputs import FloatArray, row_blocks
 
@@ -67,6 +68,14 @@ class FusedValues:
             first += len(kind)
         order = np.concatenate(kinds)
         return cls(Panels.lay_out(layout, DOUBLE, [order], np.zeros(n)), tuple(weights))
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernels are compiled; if not, that is begun."""
+        from kernelite.engines import jit_panels, jit_rows
+
+        kernels = [jit_rows.double_rows, jit_panels.double_values]
+        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
 
     def add(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """out += sums without intercept, shape (m, k); returns |u|^2, shape (m,)."""

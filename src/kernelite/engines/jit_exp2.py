@@ -173,7 +173,8 @@ class Code:
     def exp2(self, y: Any) -> Any:
         """2^y; below the smallest exponent, and of NaN, 2^smallest, in double precision 0.
 
-        Doubles must vanish as scikit-learn's do: some heads divide by their sums. No flag may let the compiler reorder: it would fold (y + c) - c.
+        Doubles must vanish as scikit-learn's do: some heads divide by their sums. No flag may let
+        the compiler reorder: it would fold (y + c) - c.
         """
         builder, precision = self.builder, self.precision
         least, rounder = self.all_lanes(precision.smallest), self.all_lanes(precision.rounder)

@@ -31,7 +31,7 @@ def _dots(_context: Any, _values: Any, _coefficients: Any, _turns: Any, _out: An
         values, coefficients, turns, out = arguments
         code, i64 = Code(builder, SINGLE), turns.type
         sums = [[code.variable() for _ in range(TURN)] for _ in range(2)]
-        with cgutils.for_range(builder, turns) as loop:  # type: ignore[no-untyped-call]
+        with cgutils.for_range(builder, turns) as loop:
             far = builder.mul(loop.index, i64(4 * TURN * SINGLE.lanes))
             k_at, a_at = builder.add(values, far), builder.add(coefficients, far)
             for v in range(TURN):
@@ -50,13 +50,14 @@ def _dots(_context: Any, _values: Any, _coefficients: Any, _turns: Any, _out: An
 
 
 @helper
-def _side(values: Any, starts: Any, offsets: Any, coefficients: Any, c: int, j: int, out: Any) -> None:
+def _side(
+    values: Any, starts: Any, offsets: Any, coefficients: Any, c: int, j: int, out: Any
+) -> None:
     """Sums of class c's centers for its pair with class j; for j = c, of their weights."""
     turns = (offsets[c + 1] - offsets[c]) // ((len(starts) - 1) * TURN * _LANES)
     _dots(
         np.uintp(values.ctypes.data) + np.uintp(4 * starts[c]),
-        np.uintp(coefficients.ctypes.data)
-        + np.uintp(4 * (offsets[c] + j * turns * TURN * _LANES)),
+        np.uintp(coefficients.ctypes.data) + np.uintp(4 * (offsets[c] + j * turns * TURN * _LANES)),
         turns,
         np.uintp(out.ctypes.data),
     )

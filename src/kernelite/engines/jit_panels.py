@@ -20,14 +20,21 @@ from numba.core import cgutils, types
 from kernelite.engines.jit_exp2 import DOUBLE, SINGLE, VECTORS, Code, Precision
 from kernelite.engines.jit_support import array_type, helper, instruction, kernel
 
-__all__ = ["double_sums", "double_values", "single_entry_sums", "single_sums", "value_entries", "value_rows"]
+__all__ = [
+    "double_sums",
+    "double_values",
+    "single_entry_sums",
+    "single_sums",
+    "value_entries",
+    "value_rows",
+]
 
 
 def _row_products(code: Code, rows: int, where: Any, step: Any, count: Any, panel: Any) -> Any:
     """Variables with w.x for rows that lie `step` bytes apart: a list per row, one per vector."""
     builder, size, i64 = code.builder, code.precision.size, count.type
     sums = [[code.variable() for _ in range(VECTORS)] for _ in range(rows)]
-    with cgutils.for_range(builder, count) as loop:  # type: ignore[no-untyped-call]
+    with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
         x = [code.load(at, v) for v in range(VECTORS)]
         entry = builder.add(where, builder.mul(loop.index, i64(size)))
@@ -43,7 +50,7 @@ def _entry_products(code: Code, _rows: int, where: Any, data: Any, count: Any, p
     """As `_row_products` for one row of which only some entries are not zero."""
     builder, size, i64, i32 = code.builder, code.precision.size, count.type, ir.IntType(32)
     sums = [code.variable() for _ in range(VECTORS)]
-    with cgutils.for_range(builder, count) as loop:  # type: ignore[no-untyped-call]
+    with cgutils.for_range(builder, count) as loop:
         place = builder.add(where, builder.mul(loop.index, i64(4)))
         feature = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
         line = builder.mul(builder.zext(feature, i64), i64(size * code.precision.panel))
@@ -82,11 +89,13 @@ def _over_panels(
         rows = precision.rows if several else 1
 
         def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            _, where, step, count, panel, panel_step, panels, exponents, shifts, out, far = arguments
+            _, where, step, count, panel, panel_step, panels, exponents, shifts, out, far = (
+                arguments
+            )
             code, i64, size = Code(builder, precision), count.type, precision.size
             shift = [code.spread(builder.add(shifts, i64(size * i))) for i in range(rows)]
             totals = [code.variable() for _ in range(rows)]
-            with cgutils.for_range(builder, panels) as loop:  # type: ignore[no-untyped-call]
+            with cgutils.for_range(builder, panels) as loop:
                 here = builder.add(panel, builder.mul(loop.index, panel_step))
                 across = builder.mul(loop.index, i64(size * precision.panel))
                 found = products(code, rows, where, step, count, here)
@@ -110,7 +119,19 @@ def _over_panels(
             return context.get_dummy_value()
 
         address, size = types.uintp, types.intp
-        arguments = (like, address, size, size, address, size, size, address, address, address, size)
+        arguments = (
+            like,
+            address,
+            size,
+            size,
+            address,
+            size,
+            size,
+            address,
+            address,
+            address,
+            size,
+        )
         return types.void(*arguments), build
 
     return run
@@ -184,9 +205,7 @@ def _sum_entries(
             values = np.intp(data.ctypes.data) + size * indptr[i]
             shift = np.uintp(shifts.ctypes.data) + np.uintp(i * size)
             entries, there = indptr[i + 1] - indptr[i], np.uintp(i * far)
-            _entries_sum(
-                data, where, values, entries, x, line, count, c, shift, at + there, far
-            )
+            _entries_sum(data, where, values, entries, x, line, count, c, shift, at + there, far)
 
 
 @helper

@@ -91,9 +91,14 @@ class Layout:
         """|s|^2, shape (n,)."""
         return np.asarray(np.einsum("ij,ij->i", self.shifted, self.shifted))
 
+    @property
+    def sparse(self) -> bool:
+        """Whether rows like the centers had better be taken entry by entry."""
+        return self.filled <= ENTRIES_PAY and len(self.order) >= FEWEST_FEATURES
+
     def few_entries(self, rows: FloatArray) -> bool:
         """Whether rows had better be taken entry by entry, as some of them show."""
-        if self.filled > ENTRIES_PAY or len(self.order) < FEWEST_FEATURES:
+        if not self.sparse:
             return False
         some = rows[:: max(1, len(rows) // SHOWN)][:, self.order]
         filled = np.abs(some - self.point[self.order]) > self.least

@@ -124,7 +124,8 @@ class Runner:
         plain = self.tiers is None and self.local is None and self.tail is None
         if not plain or self.exact is None or not isinstance(settles, Proven):
             return None
-        return self.exact.pairs if settles.classes is not None else None
+        pairs = self.exact.pairs if settles.classes is not None else None
+        return pairs if pairs is not None and pairs.ready else None
 
     def _labels(
         self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, settles: Any

@@ -62,6 +62,8 @@ class Finals:
         finalists = finalists[: ALWAYS if self.always else FINALISTS]
         rows = np.ascontiguousarray(sample[:: -(-len(sample) // ROWS)])
         engine = ExactEngine.prepare(expansion, mapped=mapped)
+        if not engine.ready:  # in a new installation, kernels are on their way
+            return options, exact, None
         timed = [
             replace(
                 option,

@@ -112,9 +112,7 @@ def truncated_form(
     return form
 
 
-def exact_candidate(
-    expansion: KernelExpansion, verdict: str, *, labels: bool = False
-) -> Candidate:
+def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = False) -> Candidate:
     """The exact engine's line in the plan."""
     cost = exact_cost(expansion, labels=labels)
     return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)
