@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options
@@ -76,7 +76,7 @@ def _kind(path: str, asked: str | None) -> Kind:
     from kernelite.formats.files import open_binary
     from kernelite.formats.model_kind import model_kind
 
-    if os.path.isfile(path) or not os.path.exists(path):  # a pipe can be opened only once
+    if not Path(path).is_fifo():  # a pipe can be opened only once
         open_binary(path).close()  # a file that is not there has no defects to list
     bare = path.lower().removesuffix(".gz").removesuffix(".bz2")
     if asked == "data" or (asked is None and bare.endswith(_DATA_NAMES)):
