@@ -106,10 +106,23 @@ class ExactEngine:
     def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
         """As `run`; where labels are all that is asked for, scores may be only as good as that."""
         way, rows = self._way(rows)
-        if not isinstance(settles, Proven) or way is not self.dense or not self._single_ready:
+        if not isinstance(settles, Proven):
             return self.run(rows)
-        assert self.single is not None
-        return self._run_single(self.single, rows, settles)
+        if way is self.dense and self._single_ready:
+            assert self.single is not None
+            return self._run_single(self.single, rows, settles)
+        return self.run_alike(rows, settles)
+
+    def run_alike(self, rows: Rows, settles: Settles) -> tuple[FloatArray, FloatArray]:
+        """As `run`, but rows that it cannot settle get the same scores alone and among others.
+
+        A matrix product's last digits depend on its shape, and there they are the label.
+        """
+        scores, bounds = self.run(rows)
+        if rows.shape[0] > 1:
+            for i in np.flatnonzero(~settles(scores, bounds)):
+                scores[i], bounds[i] = self.run(rows[i : i + 1])
+        return scores, bounds
 
     def _run_single(
         self, single: FusedSums, rows: FloatArray, settles: Settles

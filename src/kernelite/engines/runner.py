@@ -139,7 +139,7 @@ class Runner:
         labels, undecidable = settles.classes[found], 0
         still = np.flatnonzero(found < 0)
         if len(still):
-            scores, bounds = self.exact.run(part[still])
+            scores, bounds = self.exact.run_alike(part[still], settles)
             labels[still] = finish(scores)
             undecidable = int(np.count_nonzero(~settles(scores, bounds)))
         m, taken = len(found), perf_counter() - started

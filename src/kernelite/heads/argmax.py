@@ -72,7 +72,11 @@ class ArgmaxHead:
 
     def predict(self, scores: FloatArray) -> NDArray[Any]:
         """Labels of shape (m,)."""
-        compared = self.probabilities(scores) if self.shares else scores
+        compared = scores
+        if self.shares:
+            # Rounding may leave a sum below zero, which would turn the order of its shares round.
+            positive = scores.sum(axis=1, keepdims=True) > 0.0
+            compared = np.where(positive, self.probabilities(scores), scores)
         return self.classes[np.argmax(compared, axis=1)]
 
     def decision(self, scores: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ positive score favours the first class of its pair. A score of zero votes for th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,21 +41,32 @@ def count_votes(for_first: NDArray[np.bool_], n_classes: int) -> NDArray[np.int6
     >>> count_votes(np.array([[True, True, False]]), 3)
     array([[2, 0, 1]])
     """
-    first = np.ascontiguousarray(for_first.T)  # a pair's rows side by side
-    votes = np.zeros((n_classes, len(for_first)), dtype=np.int64)
-    for pair, (i, j) in enumerate(pairs(n_classes)):
-        votes[i] += first[pair]
-        votes[j] += ~first[pair]
-    return votes.T
+    first, second = _members(n_classes)
+    # Whole numbers up to 2^24 are exact in single precision, and so is their product.
+    votes = for_first.astype(np.float32) @ (first - second) + second.sum(axis=0)
+    return np.asarray(votes, dtype=np.int64)
+
+
+@cache
+def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Which class is the first and which the second of each pair, each of shape (k, K)."""
+    made = [np.zeros((n_classes * (n_classes - 1) // 2, n_classes), np.float32) for _ in range(2)]
+    for pair, classes in enumerate(pairs(n_classes)):
+        for members, c in zip(made, classes):
+            members[pair, c] = 1.0
+    for members in made:
+        members.flags.writeable = False
+    return made[0], made[1]
 
 
 def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     """S_c: the sum of the scores in favour of each class, shape (m, K)."""
-    sums = np.zeros((len(scores), n_classes))
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        sums[:, i] += scores[:, column]
-        sums[:, j] -= scores[:, column]
-    return sums
+    # In scikit-learn's order, because the last bit may break a tie; a pair's rows side by side.
+    by_pair, sums = np.ascontiguousarray(scores.T), np.zeros((n_classes, len(scores)))
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        sums[i] += by_pair[pair]
+        sums[j] -= by_pair[pair]
+    return np.ascontiguousarray(sums.T)
 
 
 def ovr_scores(scores: FloatArray, n_classes: int) -> FloatArray:
@@ -129,13 +141,9 @@ def vote_range(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """L_c and U_c of `winner_decided`: the fewest and most votes a class can have, shape (m, K)."""
     sure = np.abs(scores) > bounds
-    favours = sure & (scores > 0), sure & (scores <= 0)
-    first, second = (np.ascontiguousarray(won.T) for won in favours)  # a pair's rows together
-    low = np.zeros((n_classes, len(scores)), dtype=np.int64)
-    high = np.zeros_like(low)
-    for pair, (i, j) in enumerate(pairs(n_classes)):
-        low[i] += first[pair]
-        low[j] += second[pair]
-        high[i] += ~second[pair]
-        high[j] += ~first[pair]
-    return low.T, high.T
+    won = (sure & (scores > 0)).astype(np.float32)
+    lost = (sure & (scores <= 0)).astype(np.float32)
+    first, second = _members(n_classes)
+    low = won @ first + lost @ second
+    high = (n_classes - 1) - (won @ second + lost @ first)
+    return low.astype(np.int64), high.astype(np.int64)
