@@ -43,6 +43,7 @@ BOTTOM: dict[str, set[str]] = {
     "inputs": {"errors", "frames"},
     "exactly": {"inputs"},
     "uncertainty": {"errors", "inputs"},
+    "pairs": {"errors", "inputs"},
     "affine": {"errors", "inputs", "exactly"},
 }
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.exactly import UNIT
 from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+from kernelite.pairs import own_columns, spread_out
 from kernelite.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
@@ -103,10 +104,15 @@ class KernelExpansion:
             object.__setattr__(self, field, value)
 
     def __pack__(self) -> dict[str, Any]:
-        """For files: dense centers by their entries, where that is less than half the size."""
+        """For files: dense centers by their entries, where that is less than half the size.
+
+        Of one-vs-one coefficients only those of a center's own pairs.
+        """
         stored = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.uncertainty is None:
             del stored["uncertainty"]
+        if (own := own_columns(self.coefficients)) is not None:
+            stored["classes"], stored["coefficients"] = own
         if is_sparse(self.centers) or self.n_centers == 0:
             return stored
         filled = np.count_nonzero(self.centers)
@@ -119,7 +125,9 @@ class KernelExpansion:
     @classmethod
     def __unpack__(cls, stored: dict[str, Any]) -> KernelExpansion:
         """Back from `__pack__`."""
-        centers = stored["centers"]
+        centers, classes = stored["centers"], stored.pop("classes", None)
+        if classes is not None:
+            stored = stored | {"coefficients": spread_out(classes, stored["coefficients"])}
         if stored.pop("dense", False):
             # A few bytes in a file must not ask for gigabytes.
             if not is_sparse(centers) or math.prod(centers.shape) > MOST_UNPACKED * centers.nnz:

@@ -11,9 +11,10 @@ from sklearn.svm import SVC, NuSVC
 
 import kernelite as kl
 from kernelite.engines.exact import ExactEngine
-from kernelite.engines.fused_pairs import FusedPairs, classes_of_centers, columns_of_class
+from kernelite.engines.fused_pairs import FusedPairs
 from kernelite.engines.fused_values import FusedValues
 from kernelite.expansion import KernelExpansion
+from kernelite.pairs import classes_of_centers, columns_of_class
 from tests.oracle import true_scores
 
 
@@ -129,3 +130,17 @@ def test_outputs_that_are_no_pairs_are_summed_as_they_are() -> None:
     rows = rng.normal(size=(500, 5))
     scores, bounds = engine.run(rows)
     assert (np.abs(scores - model.scores(rows)) <= 2 * bounds).all()
+
+
+def test_a_file_holds_the_coefficients_of_own_pairs_only(tmp_path) -> None:
+    X, y = make_classification(
+        900, 8, n_informative=6, n_redundant=0, n_classes=12, n_clusters_per_class=1, random_state=0
+    )
+    model = SVC().fit(X, y)
+    fast = kl.compile(model, X, guarantee="exact")
+    fast.save(tmp_path / "m.kernelite")
+    n, d = model.support_vectors_.shape
+    assert (tmp_path / "m.kernelite").stat().st_size < 1.2 * 8 * n * (d + 11)
+    again = kl.load(tmp_path / "m.kernelite")
+    np.testing.assert_array_equal(again.expansion.coefficients, fast.expansion.coefficients)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -6,7 +6,6 @@ is read off the zeros of the coefficient matrix.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,40 +26,12 @@ from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import Layout, Panels, error_terms
 from kernelite.engines.threads import for_each_chunk, thread_count
 from kernelite.inputs import FloatArray
+from kernelite.pairs import classes_of_centers, columns_of_class, n_classes
 
-__all__ = ["FusedPairs", "classes_of_centers", "columns_of_class"]
+__all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
 TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
-
-
-def classes_of_centers(coefficients: FloatArray) -> NDArray[np.intp] | None:
-    """The class of each center, shape (n,); None where columns are not pairs of classes.
-
-    Examples
-    --------
-    >>> classes_of_centers(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0], [-1.0, 0.0, 3.0]]))
-    array([0, 2, 1])
-    >>> classes_of_centers(np.ones((1, 3))) is None
-    True
-    """
-    k = coefficients.shape[1]
-    K = (1 + math.isqrt(1 + 8 * k)) // 2
-    if K < 3 or k != K * (K - 1) // 2:
-        return None
-    meets = np.zeros((k, K), dtype=np.float32)
-    for c in range(K):
-        meets[columns_of_class(K, c), c] = 1.0
-    used = (coefficients != 0.0).astype(np.float32)
-    within = used @ meets == used.sum(axis=1, keepdims=True)
-    return np.argmax(within, axis=1) if within.any(axis=1).all() else None
-
-
-def columns_of_class(K: int, c: int) -> NDArray[np.intp]:
-    """Columns of the pairs of class c with classes 0, 1, ... but itself, shape (K - 1,)."""
-    others = np.array([j for j in range(K) if j != c], dtype=np.intp)
-    i, j = np.minimum(others, c), np.maximum(others, c)
-    return i * (2 * K - i - 1) // 2 + j - i - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +80,7 @@ class FusedPairs:
             or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]
         ):
             return None
-        K = (1 + math.isqrt(1 + 8 * A.shape[1])) // 2
+        K = int(n_classes(A.shape[1]) or 0)
         groups = [np.flatnonzero(owner == c) for c in range(K)]
         turn, parts, offsets = TURN * SINGLE.lanes, [], [0]
         for c, group in enumerate(groups):

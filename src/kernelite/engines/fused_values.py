@@ -6,7 +6,6 @@ while they are in cache. One-vs-one centers stand class by class and have K - 1 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.engines.exact_rounding import CENTERS
-from kernelite.engines.fused_pairs import classes_of_centers, columns_of_class
 from kernelite.engines.fused_sums import MOST_NUMBERS
 from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import Layout, Panels
 from kernelite.inputs import FloatArray, row_blocks
+from kernelite.pairs import classes_of_centers, columns_of_class, n_classes
 
 __all__ = ["FusedValues"]
 
@@ -56,7 +55,7 @@ class FusedValues:
         if layout.shifted.size > MOST_NUMBERS or not n:
             return None
         owner = classes_of_centers(coefficients)
-        K = (1 + math.isqrt(1 + 8 * k)) // 2
+        K = n_classes(k) or 1
         kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
         weights, first = [], 0
         for c, kind in enumerate(kinds):

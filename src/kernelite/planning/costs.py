@@ -6,8 +6,6 @@ with `benchmarks/` on an AVX-512 machine. A plan is thereby the same on every ma
 
 from __future__ import annotations
 
-import math
-
 from kernelite.approximation.cells import Approximation, Cell
 from kernelite.approximation.cubic import CubicForm, packed_size
 from kernelite.approximation.quadratic import QuadraticForm
@@ -16,6 +14,7 @@ from kernelite.engines.exact_dense import EXPONENTIAL, WIDEST
 from kernelite.engines.exact_sparse import DENSER
 from kernelite.engines.tiers import MOSTLY
 from kernelite.expansion import KernelExpansion
+from kernelite.pairs import n_classes
 
 __all__ = [
     "cells_cost",
@@ -51,14 +50,14 @@ GATHER = 60.0  # picking an open row out and putting its result back
 def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     """A row on the exact engine; `labels`: where single precision mostly suffices."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    classes = (1 + math.isqrt(1 + 8 * k)) // 2
-    pairs = classes > 2 and classes * (classes - 1) // 2 == k
+    classes = n_classes(k)  # of a one-vs-one machine, most likely
+    pairs = classes is not None
     if expansion.kernel == "poly2" or d > WIDEST:
         exponents = min(n * d * PRODUCT, expansion.meeting_entries * ENTRY)
         return exponents + n * (k * PRODUCT + VALUE) + ROW
     if labels and (k == 1 or pairs):
         return n * (d + SINGLE_VALUE + (WINNER if pairs else 0)) * SINGLE + ROW
-    weights = 0 if k == 1 else (classes - 1 if pairs else k)
+    weights = 0 if k == 1 else k if classes is None else classes - 1
     dense = n * ((d + DOUBLE_VALUE) * DOUBLE + weights * PRODUCT)
     sparse = expansion.meeting_entries * ENTRY + n * (k * PRODUCT + VALUE)
     return min(dense, sparse) + ROW
