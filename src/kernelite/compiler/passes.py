@@ -36,8 +36,7 @@ Fields: TypeAlias = dict[str, Any]
 
 def exact_fields(task: Task) -> Fields:
     """The exact model, on kernelite's engine."""
-    labels = task.source.head.kind in ("classifier", "outlier")
-    chosen = exact_candidate(task.expansion, "asked for", labels=labels)
+    chosen = exact_candidate(task.expansion, "asked for", labels=_is_for_labels(task))
     return {
         "approximation": None,
         "expansion": task.expansion,
@@ -61,7 +60,10 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
         array_bytes(approximation),
         "asked for",
     )
-    plan = Plan("none", chosen, (), exact_cost(task.expansion))
+    exact = exact_cost(task.expansion, labels=_is_for_labels(task))
+    cheaper = "The exact engine is estimated to be cheaper than this form: try guarantee='exact'."
+    notes = (cheaper,) if exact < chosen.nanoseconds else ()
+    plan = Plan("none", chosen, (), exact, notes)
     return {"approximation": approximation, "expansion": None, "plan": plan}
 
 
@@ -83,7 +85,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             cells=task.cells,
             random_state=task.random_state,
             choose=finals,
-            values=head.kind not in ("classifier", "outlier"),
+            values=not _is_for_labels(task),
             tell=tell,
         )
     local = None
@@ -154,6 +156,10 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
     scores = ExactEngine.prepare(task.expansion).run(sample)[0]
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
+
+
+def _is_for_labels(task: Task) -> bool:
+    return task.source.head.kind in ("classifier", "outlier")
 
 
 def _warn_about_few_centers(expansion: KernelExpansion) -> None:
