@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from kernelite.engines.panels import Layout, middle
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Proven, Within, never
 from tests.oracle import error_ratios, true_scores
+from tests.random_models import HOW_MANY, Case, cases
 
 
 def made(model: KernelExpansion, precision=SINGLE) -> FusedSums:
@@ -60,6 +63,26 @@ def test_no_score_is_further_off_than_its_bound(**given: object) -> None:
     assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
     ratios = error_ratios(true_scores(model, rows[known]), scores[known], bounds[known])
     assert np.max(ratios, initial=0.0) <= 1.0
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=HOW_MANY)
+def test_hard_models_hold_their_bounds_in_both_precisions(case: Case) -> None:
+    """Near twins of opposite sign, far centers, offsets; rows that are far, huge or centers."""
+    for column in range(min(case.expansion.n_outputs, 2)):
+        model = replace(
+            case.expansion,
+            coefficients=case.expansion.coefficients[:, [column]],
+            intercept=case.expansion.intercept[[column]],
+        )
+        exact, true = ExactEngine.prepare(model), true_scores(model, case.rows)
+        assert np.max(error_ratios(true, *exact.run(case.rows))) <= 1.0
+        if exact.single is None:
+            continue
+        scores, bounds = exact.single.run(case.rows)
+        known = np.isfinite(bounds[:, 0])
+        some = [row for row, found in zip(true, known) if found]
+        assert np.max(error_ratios(some, scores[known], bounds[known]), initial=0.0) <= 1.0
 
 
 @given(**models)
