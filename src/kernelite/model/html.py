@@ -40,7 +40,7 @@ def model_html(model: ModelFields, /) -> str:
     True
     """
     facts = _table([(name, str(value)) for name, value in _facts(model)], header=None)
-    title = escape(f"ModelFields: {model.origin.description}")
+    title = escape(f"{type(model).__name__}: {model.origin.description}")
     return (
         f"<div><b>{title}</b>{facts}"
         f"<details><summary>plan: {escape(model.plan.chosen.name)}</summary>"
@@ -59,7 +59,7 @@ def _facts(model: ModelFields) -> list[tuple[str, Any]]:
     ]
     if model.plan.speed_up == model.plan.speed_up:  # not NaN
         gain = f"{model.plan.speed_up:,.3g} times faster than exact"
-        facts.insert(3, ("expected", f"{chosen.nanoseconds:,.0f} ns a row, {gain}"))
+        facts.insert(3, ("expected", f"{chosen.nanoseconds:,.0f} ns per row, {gain}"))
     if model.tolerance is not None:
         shown = ", ".join(f"{value:.3g}" for value in model.tolerance[:4])
         facts.append(("tolerance", shown + (", ..." if len(model.tolerance) > 4 else "")))
@@ -71,7 +71,7 @@ def _plan(plan: Plan) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in plan.notes)
     more = len(rows) - MOST_CANDIDATES - 1
     left = f"<p>and {more} more</p>" if more > 0 else ""
-    header = ("candidate", "ns a row", "falls back", "bytes", "verdict")
+    header = ("candidate", "ns per row", "falls back", "bytes", "verdict")
     return _table([tuple(row) for row in rows[: MOST_CANDIDATES + 1]], header) + left + notes
 
 
