@@ -19,6 +19,7 @@ lint: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-docs
 	@echo "The site, its examples included: about 3 minutes on 2 cores."
+	rm -rf docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

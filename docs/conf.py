@@ -35,9 +35,9 @@ myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
+default_role = "code"  # single backticks in docstrings
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections say the types, with shapes
-autodoc_preserve_defaults = True
 numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_xref_param_type = False
 numpydoc_class_members_toctree = False

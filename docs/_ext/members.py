@@ -1,7 +1,12 @@
-"""Which members of a class the reference shows: ours, not those of scikit-learn or of Python."""
+"""Which members of a class the reference shows, and how their texts are read.
+
+Ours are shown, not those of scikit-learn or of Python. In our texts a bar is a norm and a star a
+product: neither is markup.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -16,7 +21,18 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return None
 
 
+def plain_marks(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Escape bars and stars, except in examples."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(r"(?<!\\)([|*])", r"\\\1", line)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Listen to autodoc."""
     app.connect("autodoc-skip-member", skip)
+    # Before numpydoc, which writes markup of its own.
+    app.connect("autodoc-process-docstring", plain_marks, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
