@@ -31,11 +31,12 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "auto_gallery/**/*.ipynb", "auto_gallery/**/*.json"]
-myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "attrs_block"]
+myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
 default_role = "code"  # single backticks in docstrings
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections say the types, with shapes
 numpydoc_show_class_members = False  # the template of classes lists them
@@ -68,6 +69,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}
 
 copybutton_exclude = ".linenos, .gp, .go"
