@@ -110,8 +110,8 @@ def _absent(one: dict[str, Any]) -> str:
     paper = PRINTED[one["name"]]
     return (
         f"{one['name']}: {one['why']}. The paper prints γ max {paper.gamma_max:g}, "
-        f"γ {paper.gamma:g}, {paper.support_vectors:,} support vectors, {paper.accuracy:g}% for the "
-        "exact model and "
+        f"γ {paper.gamma:g}, {paper.support_vectors:,} support vectors, {paper.accuracy:g}% for "
+        "the exact model and "
         f"{paper.differ:g}% of labels that differ."
     )
 
