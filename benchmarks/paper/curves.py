@@ -89,7 +89,7 @@ def sweep(
 def time_against_vectors(
     settings: Settings, vectors: Sequence[int] = VECTORS, tell: Tell = lambda line: None
 ) -> list[dict[str, Any]]:
-    """Microseconds a row against the number of support vectors; generated models."""
+    """Microseconds per row against the number of support vectors; generated models."""
     found = []
     for n in vectors:
         name = f"generated, {n:,} support vectors"

@@ -13,9 +13,12 @@ from sphinx.errors import SphinxError
 def render(text: str, display: str) -> str:
     """One formula; a formula that cannot be read stops the build."""
     try:
-        return convert(text, display=display)
+        made: str = convert(text, display=display)
     except Exception as error:  # the converter has errors of many kinds
         raise SphinxError(f"this formula cannot be read: {text!r} ({error})") from error
+    if "\\" in made:
+        raise SphinxError(f"this formula has a command that is not known: {text!r}")
+    return made
 
 
 def inline(writer: Any, node: nodes.math) -> None:

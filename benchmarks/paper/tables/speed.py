@@ -15,7 +15,7 @@ ORDER = ("exact", "tool", "paper", "kernelite")
 
 def speed_table(document: dict[str, Any]) -> Table:
     """A heading a set; exact ways, the paper's tool, the paper's axes, kernelite's guarantees."""
-    columns = ["way", "ratio 1", "ratio 2", "predict, s", "approximate, s", "µs a row"]
+    columns = ["way", "ratio 1", "ratio 2", "predict, s", "approximate, s", "µs per row"]
     columns += ["rows timed", "threads"]
     rows: list[list[str]] = []
     marked = set()
@@ -67,7 +67,7 @@ def _rank(way: dict[str, Any]) -> tuple[int, float]:
 
 
 def _printed(name: str) -> list[list[str]]:
-    """The paper's own lines; not timed here, so without times of a row."""
+    """The paper's own lines; not timed here, so without times per row."""
     found = PRINTED.get(name)
     return [
         [
