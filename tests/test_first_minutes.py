@@ -57,3 +57,11 @@ def test_a_model_exports_itself(fast: kl.CompiledModel, tmp_path: Path) -> None:
 
 def test_the_view_in_notebooks_names_the_class(fast: kl.CompiledModel) -> None:
     assert fast._repr_html_().startswith("<div><b>CompiledModel: scikit-learn SVC")
+
+
+def test_a_plan_has_a_view_of_its_own(fast: kl.CompiledModel) -> None:
+    page = fast.plan.noting("<b>a note</b>")._repr_html_()
+    assert page.startswith(f"<div><b>{fast.plan.summary}</b>")
+    assert "ns per row" in page
+    assert fast.plan.others[0].name in page
+    assert "&lt;b&gt;a note" in page
