@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.paper.facts import PaperRow
-from benchmarks.paper.trained import trained
+from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated, model_path
 from kernelite.datasets import SETS
 from kernelite.gamma import gamma_max

@@ -30,8 +30,8 @@ from benchmarks.paper.summary import in_short
 from benchmarks.paper.tables import tables
 from benchmarks.paper.tables.claims import claims_table
 from benchmarks.paper.tables.speed import speed_table
-from benchmarks.paper.trained import trained
 from benchmarks.rebuild import write_data
+from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.datasets import SETS

@@ -7,11 +7,14 @@ docs/deploy.md, whose blocks have a test of their own. `# needs: NAME` names an 
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -70,18 +73,17 @@ def runnable(page: Path) -> list[Block]:
 def test_the_examples_run(
     page: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     found = runnable(page)
     folder = tmp_path / "work"
     shutil.copytree(files, folder)
     monkeypatch.chdir(folder)
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in found:
-        if block.language == "python":
-            run_python(block.text, namespace, page)
-        else:
-            run_bash(block.text, folder)
+    with mock.patch.dict(os.environ):  # an example may set variables
+        for block in found:
+            if block.language == "python":
+                run_python(block.text, namespace, page)
+            else:
+                run_bash(block.text, folder)
 
 
 def test_every_language_is_known() -> None:
