@@ -28,6 +28,9 @@ examples:
   kernelite demo --folder /tmp/digits --json
 """
 GAMMA, COST = 0.01, 100.0  # gamma_max of these digits: 0.0108 about the origin, 0.0192 the mean
+COLUMNS = [
+    *("predictor", "µs per row", "faster", "labels differ", "outside bound", "bytes", "accuracy")
+]
 MOVES = [(i, j) for i in (0, 1, -1) for j in (0, 1, -1)]
 
 
@@ -81,10 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"folder": args.folder, "results": [asdict(result) for result in results]})
         return 0
-    print_table(
-        ["predictor", "µs a row", "faster", "labels differ", "outside bound", "bytes", "accuracy"],
-        [_cells(result) for result in results],
-    )
+    print_table(COLUMNS, [_cells(result) for result in results])
     print(f"\n{plan_text(plan, most=2)}")
     print(_next_steps(args.folder, _program()))
     return 0
