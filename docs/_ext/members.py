@@ -11,6 +11,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+GIVEN = {"kernelite.CompiledModel"}
+
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """True where another package defines the member; None leaves the choice to Sphinx."""
@@ -30,9 +32,17 @@ def plain_marks(
             lines[i] = re.sub(r"(?<!\\)([|*])", r"\\\1", line)
 
 
+def hidden_signature(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, signature: Any, returned: Any
+) -> tuple[str, str] | None:
+    """No arguments for a class that users are given and do not make."""
+    return ("", "") if name in GIVEN else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Listen to autodoc."""
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", hidden_signature, priority=900)
     # Before numpydoc, which writes markup of its own.
     app.connect("autodoc-process-docstring", plain_marks, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
