@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test lint docs docs-test bench paper release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev lint
+	@echo "The whole test suite: about 15 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q
 
 lint: $(VENV)/.installed-dev
@@ -16,11 +17,23 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-docs
+	@echo "The site, its examples included: about 3 minutes on 2 cores."
+	rm -rf docs/_build
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+docs-test: docs
+	$(BIN)/python -m pytest -q -rs tests/docs
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 paper: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.paper
+
+release-check: $(VENV)/.installed-release
+	$(BIN)/python scripts/release_check.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("kernelite needs Python 3.11 or newer; this is %s" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -30,13 +43,13 @@ $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+$(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[$*]'
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-bench: pyproject.toml $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e '.[bench]'
-	touch $@ $(VENV)/.installed
-
+# All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) build dist kernelite-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist kernelite-demo benchmarks/cache
+	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe", "in_words", "load"]
+__all__ = ["describe", "hardware", "in_words", "load"]
 
 PACKAGES = (
     "kernelite",
@@ -57,10 +57,20 @@ def in_words(machine: dict[str, Any]) -> str:
     'A CPU, 2 cores, AVX2, 8 GB, Linux; Python 3.11, openblas 0.3, numpy 2.0'
     """
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    return f"{hardware(machine)}; Python {machine['python']}, {machine['blas']}, {versions}"
+
+
+def hardware(machine: dict[str, Any]) -> str:
+    """The machine without its versions.
+
+    Examples
+    --------
+    >>> hardware({"processor": "A CPU", "cores": 2, "simd": "", "memory_gb": 8, "system": "Linux"})
+    'A CPU, 2 cores, 8 GB, Linux'
+    """
     parts = [machine["processor"], f"{machine['cores']} cores", machine["simd"]]
     parts += [f"{machine['memory_gb']} GB", machine["system"]]
-    hardware = ", ".join(str(part) for part in parts if part)
-    return f"{hardware}; Python {machine['python']}, {machine['blas']}, {versions}"
+    return ", ".join(str(part) for part in parts if part)
 
 
 def load() -> float | None:

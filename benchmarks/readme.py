@@ -1,4 +1,7 @@
-"""Writes the README's part about speed: `python -m benchmarks.readme [--check]`."""
+"""Writes what is said about speed: `python -m benchmarks.readme [--check]`.
+
+One table in the README, all of them on the site's page docs/measured/benchmarks.md.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,33 @@ from typing import Any
 from benchmarks import machine, results
 from benchmarks.report import markdown, micros, times
 
-__all__ = ["filled", "main", "speed_section"]
+__all__ = ["all_tables", "filled", "main", "speed_section"]
 
 README = Path(__file__).parents[1] / "README.md"
+PAGE = README.parent / "docs" / "measured" / "benchmarks.md"
 START, END = "<!-- speed:start -->", "<!-- speed:end -->"
 PEERS = ("scikit-learn", "scikit-learn-intelex")
 COLUMNS = ("kernelite exact", "kernelite certified", "kernelite none")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Fill the README, or say with `--check` whether it is up to date."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__)
+    """Fill both, or say with `--check` whether they are up to date."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.readme", description=str(__doc__).partition("\n")[0]
+    )
     parser.add_argument("--check", action="store_true", help="only say whether it would change")
     parser.add_argument("--results", type=Path, default=results.FOLDER, help="folder of the JSON")
     parser.add_argument("--readme", type=Path, default=README)
+    parser.add_argument("--page", type=Path, default=PAGE, help="the site's page")
     args = parser.parse_args(argv)
-    old = args.readme.read_text(encoding="utf-8")
-    new = filled(old, speed_section(args.results))
+    sections = {args.readme: speed_section(args.results), args.page: all_tables(args.results)}
+    old = {path: path.read_text(encoding="utf-8") for path in sections}
+    new = {path: filled(old[path], section) for path, section in sections.items()}
     if args.check:
         print("up to date" if new == old else "would change")
         return int(new != old)
-    args.readme.write_text(new, encoding="utf-8")
+    for path, text in new.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
@@ -51,41 +60,75 @@ def filled(text: str, section: str) -> str:
 
 
 def speed_section(folder: Path = results.FOLDER) -> str:
-    """The section as Markdown."""
-    batch = results.load("batch", folder)
-    if batch is None:
-        raise ValueError("there are no results yet; run `make bench` first")
+    """The README's section: one table, and where the others are."""
+    batch = _required(folder)
+    return "\n\n".join(
+        [
+            "## Speed",
+            f"{_caption(batch)} The first prediction in a new installation takes some seconds "
+            "more, while kernels are compiled.",
+            _batch(batch["content"]),
+            f"Measured on {machine.hardware(batch['machine'])}. Versions, single rows, other "
+            "machines, other ways to be fast, whole files and how it was measured: "
+            "[docs/measured/benchmarks.md](docs/measured/benchmarks.md). Reproduce with "
+            "`make bench`.",
+        ]
+    )
+
+
+def all_tables(folder: Path = results.FOLDER) -> str:
+    """The site's page: every table."""
+    batch = _required(folder)
     single, files = results.load("single", folder), results.load("files", folder)
-    parts = [
-        "## Speed",
-        f"Microseconds a row in batches, best of {batch['settings']['rounds']}, all in one run; in "
-        "brackets, times faster than scikit-learn's `SVC.predict`. Labels are compared with the "
-        "exact model's before anything is timed: certified and exact have no difference.",
-        _batch(batch["content"]),
-    ]
+    parts = ["## Batches", _caption(batch), _batch(batch["content"])]
     if others := _others(batch["content"]):
         parts += [
-            "What else one might use, microseconds a row; in brackets, labels that differ from the "
-            "exact model's:",
+            "## What else one might use",
+            "Microseconds per row; in brackets, labels that differ from the exact model's.",
             others,
         ]
     if single is not None:
-        parts += ["One row a call (`decision_function` on an array), median:", _single(single)]
+        parts += [
+            "## One row per call",
+            "`decision_function` on an array of one row, median.",
+            _single(single),
+        ]
     if others := results.load("machines", folder):
         parts += [
-            "Other machines, certified: times faster than scikit-learn's own, over so many cases "
-            "(benchmarks/results/machines.json has each):",
+            "## Other machines",
+            "Certified: times faster than scikit-learn's own, over so many cases "
+            "(benchmarks/results/machines.json has each).",
             _machines(others["content"]),
         ]
     if files is not None:
-        parts += ["From file to file, whole commands:", _files(files)]
-    parts.append(_how(batch))
+        parts += [
+            "## From file to file",
+            "Whole commands, starting Python included.",
+            _files(files),
+        ]
+    parts += ["## How it was measured", _how(batch)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _required(folder: Path) -> dict[str, Any]:
+    batch = results.load("batch", folder)
+    if batch is None:
+        raise ValueError("there are no results yet; run `make bench` first")
+    return batch
+
+
+def _caption(batch: dict[str, Any]) -> str:
+    return (
+        f"Microseconds per row in batches, best of {batch['settings']['rounds']}, all in one run; "
+        "in brackets, times faster than scikit-learn's `SVC.predict`. Labels are compared with the "
+        "exact model's before anything is timed: certified and exact have no difference."
+    )
 
 
 def _batch(workloads: list[dict[str, Any]]) -> str:
     rows = []
-    for workload in workloads:
+    # What a default SVC() gets comes first: most readers have one.
+    for workload in sorted(workloads, key=lambda one: not one["name"].startswith("default")):
         found = {one["name"]: one for one in workload["contestants"]}
         cells = [_model(workload)]
         cells += [micros(found[name]["microseconds"]) if name in found else "-" for name in PEERS]
@@ -191,7 +234,7 @@ def _how(batch: dict[str, Any]) -> str:
         f"Measured on {machine.in_words(batch['machine'])}. "
         "Reproduce with `make bench`; "
         "`python -m benchmarks --help` lists the rest: more peers, scaling, memory, threads, "
-        "share of the roofline. All figures: [benchmarks/results](benchmarks/results)."
+        "share of the roofline. All figures are in the folder `benchmarks/results`."
     )
 
 

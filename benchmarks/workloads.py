@@ -15,11 +15,12 @@ from benchmarks import data
 from benchmarks.exact import exact_scores
 from benchmarks.generate import generated_rows, generated_source
 from benchmarks.rebuild import rebuilt_svc
+from benchmarks.trained import trained
 from kernelite.expansion import KernelExpansion
 from kernelite.sources import Source
 from kernelite.sources import read as read_model
 
-__all__ = ["GENERATED", "SHARED", "Workload", "available", "generated", "load"]
+__all__ = ["DEFAULTS", "GENERATED", "SHARED", "Workload", "available", "generated", "load"]
 
 SPARSE_BELOW = 0.25  # share of nonzeros below which rows are offered as CSR too
 
@@ -109,6 +110,9 @@ SHARED = {
     "mnist1": _Shared("mnist1_g0.0001_c32", "mnist.scale", "mnist.scale.t", positive=1.0),
 }
 
+DEFAULTS = {"default SVC() on ijcnn1": ("ijcnn1", 22, 10_000)}
+"""Name -> data, features, training rows of a machine with scikit-learn's own C and gamma."""
+
 GENERATED = {"generated 16": (2_000, 16, 0.5), "generated 128": (2_000, 128, 0.5)}
 """Name -> support vectors, features, gamma / gamma_max."""
 
@@ -118,6 +122,9 @@ def available() -> Iterator[str]:
     yield from GENERATED
     for name, model in SHARED.items():
         if model_path(model.file).is_file() and data.has(model.train) and data.has(model.test):
+            yield name
+    for name, (file, _, _) in DEFAULTS.items():
+        if data.has(file) and data.has(f"{file}.t"):
             yield name
 
 
@@ -137,10 +144,11 @@ def load(name: str, *, sample_rows: int) -> Workload:
     if name in GENERATED:
         n_sv, d, ratio = GENERATED[name]
         return generated(name, n_sv, d, ratio, m=20_000, sample_rows=sample_rows)
+    if name in DEFAULTS:
+        return _default(name, sample_rows)
     if name not in SHARED:
-        raise ValueError(
-            f"`{name}` is not a workload; known are {', '.join([*GENERATED, *SHARED])}"
-        )
+        known = ", ".join([*GENERATED, *SHARED, *DEFAULTS])
+        raise ValueError(f"`{name}` is not a workload; known are {known}")
     model = SHARED[name]
     path = model_path(model.file)
     source = read_model(path)
@@ -151,6 +159,18 @@ def load(name: str, *, sample_rows: int) -> Workload:
         truth = np.where(truth == model.positive, 1.0, -1.0)
     drawn = np.random.default_rng(0).permutation(train.shape[0])[:sample_rows]
     return Workload(name, source, test.toarray(), train[np.sort(drawn)].toarray(), truth, path=path)
+
+
+def _default(name: str, sample_rows: int) -> Workload:
+    """What somebody gets who writes `SVC().fit(X, y)`: gamma="scale", C=1."""
+    file, d, most = DEFAULTS[name]
+    train, labels = data.read(file, d)
+    test, truth = data.read(f"{file}.t", d)
+    drawn = np.random.default_rng(0).permutation(train.shape[0])
+    rows, labels = train[drawn[:most]], labels[drawn[:most]]
+    scale = 1.0 / (d * float(rows.toarray().var()))
+    source = trained(name, rows, labels, gamma=scale)
+    return Workload(name, source, test.toarray(), train[drawn[:sample_rows]].toarray(), truth)
 
 
 def generated(

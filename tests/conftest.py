@@ -1,7 +1,20 @@
-"""For all tests: kernels are waited for, so that answers are those of one engine, to the bit."""
+"""What every test may rely on, however the suite was started."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
+# Kernels are waited for, so that answers are those of one engine, to the bit.
 os.environ.setdefault("KERNELITE_COMPILE", "wait")
+
+
+def pytest_configure() -> None:
+    """Take SIGINT again where it is ignored: behind `nohup` and `&`, children inherit that.
+
+    Tests that interrupt a command would otherwise wait for nothing.
+    """
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -34,6 +34,7 @@ FORBIDDEN = {
     "dask": {"sources"} | ABOVE_MODEL,
     "spark": {"sources"} | ABOVE_MODEL,
     "ray": {"sources"} | ABOVE_MODEL,
+    "mlflow": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -37,7 +37,7 @@ GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def onnx_table(workload: Workload, settings: Settings) -> list[dict[str, Any]]:
-    """A line a graph: microseconds a row, times faster than skl2onnx's, bytes."""
+    """A line a graph: microseconds per row, times faster than skl2onnx's, bytes."""
     contestants = [onnx_runtime.prepare(workload, threads=1)]
     contestants += [_graph(workload, name, *choice) for name, choice in GRAPHS.items()]
     calls = {}

@@ -1,4 +1,4 @@
-"""C: kernelite's header and m2cgen's code of the same model, sizes and nanoseconds a row.
+"""C: kernelite's header and m2cgen's code of the same model, sizes and nanoseconds per row.
 
 m2cgen writes one expression of all support vectors. It takes minutes for thousands of them, and gcc
 needs longer still for the result: where gcc does not finish in time, m2cgen's code is timed for a
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 
 
 def c_table(workload: Workload, settings: Settings, gcc_seconds: float) -> list[dict[str, Any]]:
-    """A line a program: text, constants and machine code in bytes, nanoseconds a row."""
+    """A line a program: text, constants and machine code in bytes, nanoseconds per row."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text, program = _m2cgen(workload, gcc_seconds)
@@ -219,7 +219,7 @@ def _code_bytes(program: Path) -> int:
 
 
 def _run(program: Path, rows: np.ndarray, repeats: int) -> tuple[np.ndarray, float]:
-    """Scores of the rows, and seconds a row."""
+    """Scores of the rows, and seconds per row."""
     data = np.ascontiguousarray(rows).tobytes()
     command = [program, str(repeats)]
     done = subprocess.run(command, input=data, capture_output=True, check=True)

@@ -55,7 +55,14 @@ _CUT = (
 
 
 def _onnx(table: list[dict[str, Any]]) -> str:
-    columns = ["graph", "µs a row", "times faster than skl2onnx", "labels differ", "rows", "bytes"]
+    columns = [
+        "graph",
+        "µs per row",
+        "times faster than skl2onnx",
+        "labels differ",
+        "rows",
+        "bytes",
+    ]
     rows = [
         [
             line["graph"],
@@ -71,7 +78,7 @@ def _onnx(table: list[dict[str, Any]]) -> str:
 
 
 def _c(table: list[dict[str, Any]]) -> str:
-    columns = ["program", "text, bytes", "constants", "code", "times smaller", "ns a row"]
+    columns = ["program", "text, bytes", "constants", "code", "times smaller", "ns per row"]
     rows = [
         [
             line["program"],

@@ -33,7 +33,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Cost:
-    """Seconds a row (no deviation of a single repeat), and how many rows were timed."""
+    """Seconds per row (no deviation of a single repeat), and how many rows were timed."""
 
     mean: float
     deviation: float | None

@@ -13,9 +13,9 @@ from benchmarks.exact import exact_scores
 from benchmarks.modes import compiled
 from benchmarks.paper.accuracy import MODES
 from benchmarks.paper.subjects import Subject, drawn, training_rows
-from benchmarks.paper.trained import trained
 from benchmarks.scaling import point
 from benchmarks.settings import Settings
+from benchmarks.trained import trained
 from benchmarks.workloads import generated
 from kernelite.gamma import gamma_max
 
@@ -89,7 +89,7 @@ def sweep(
 def time_against_vectors(
     settings: Settings, vectors: Sequence[int] = VECTORS, tell: Tell = lambda line: None
 ) -> list[dict[str, Any]]:
-    """Microseconds a row against the number of support vectors; generated models."""
+    """Microseconds per row against the number of support vectors; generated models."""
     found = []
     for n in vectors:
         name = f"generated, {n:,} support vectors"

@@ -142,7 +142,7 @@ def _sweep(found: list[dict[str, Any]]) -> Figure:
 
 
 def _vectors(found: list[dict[str, Any]]) -> Figure:
-    figure, axes = _axes("support vectors", "microseconds a row")
+    figure, axes = _axes("support vectors", "microseconds per row")
     names = dict.fromkeys(name for point in found for name in point["microseconds"])
     for colour, name in zip(SERIES, names):
         known = [point for point in found if name in point["microseconds"]]
@@ -160,7 +160,7 @@ def _vectors(found: list[dict[str, Any]]) -> Figure:
     axes.minorticks_off()
     _legend(axes, 2)
     caption = (
-        "Time a row against the number of support vectors: exact evaluation grows with it, the "
+        "Time per row against the number of support vectors: exact evaluation grows with it, the "
         "paper's form does not, and a certified model hardly. Generated models of 22 features at "
         "γ = γ max / 2, 20,000 rows, best of the repeats."
     )

@@ -1,7 +1,7 @@
-"""What the paper's rows are, and the numbers known of them; where a number is not known, None.
+"""What the paper's rows are, and what is known of its tool on them; where nothing is, None.
 
-Of the paper: support vectors and accuracies of its rows, and its size ratios. Of its tool
-approxsvm, run on the models of ../shared: label differences and sizes of its text models.
+`printed` has the paper's own figures. Here: of its tool approxsvm, run on the models of ../shared,
+label differences and sizes of its text models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class PaperRow:
         Set of `kernelite.datasets.SETS`.
     features, test_rows : int
     gamma, C : float, optional
-        None: not known here. C is never stated by the paper; ours comes nearest to its accuracy.
+        None: chosen when measuring. C is never stated by the paper; ours comes nearest to its
+        accuracy.
     model : str, optional
         File of ../shared/models.
     positive : float, optional
@@ -31,8 +32,8 @@ class PaperRow:
         Whether training and test file change places.
     most_rows : int, optional
         Rows used of each file, where more would not fit into memory.
-    support_vectors, accuracy, size_ratio, speed_ratios : optional
-        The paper's; `speed_ratios` are ratio 1 and ratio 2 of its optimal row.
+    support_vectors, accuracy, size_ratio : optional
+        The paper's, where a model of that row is measured.
     tool_differs, tool_bytes : int, optional
         approxsvm's, on the shared model.
     tool_speed : tuple of float, optional
@@ -55,7 +56,6 @@ class PaperRow:
     support_vectors: int | None = None
     accuracy: float | None = None
     size_ratio: float | None = None
-    speed_ratios: tuple[float, float] | None = None
     tool_differs: int | None = None
     tool_bytes: int | None = None
     tool_speed: tuple[float, float] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.paper.draw import PALETTE, Figure, variables
+from benchmarks.paper.summary import in_short
 from benchmarks.paper.tables import Table
 
 __all__ = ["INTRODUCTION", "TITLE", "page", "where"]
@@ -17,9 +18,9 @@ INTRODUCTION = (
     "Claesen, De Smet, Suykens and De Moor (“Fast Prediction with SVM Models Containing RBF "
     "Kernels”, 2014, arXiv:1403.0736) replace an RBF support vector machine by a quadratic form "
     "times an exponential: f(z) ≈ exp(-γ|z|²) (c + v·z + z'Mz) + b. These are their three tables "
-    "and their figure, measured again, next to what kernelite adds: other expansion points, "
-    "labels that are proven, calibration, truncation. `make paper` writes this page; its numbers "
-    "are in paper.json beside it."
+    "and their figure, measured again beside what they printed, next to what kernelite adds: "
+    "other expansion points, labels that are proven, calibration, truncation. `make paper` writes "
+    "this page; its numbers are in paper.json beside it."
 )
 
 
@@ -45,12 +46,17 @@ def page(document: dict[str, Any], tables: list[Table], figures: list[Figure]) -
         css = css.replace(f"{scheme.upper()} }}", f"{variables(PALETTE[scheme])} }}")
     body = [f"<h1>{escape(TITLE)}</h1>", f"<p>{_code(INTRODUCTION)}</p>"]
     body.append(f'<p class="dim">{escape(where(document))}</p>')
-    body.append(_contents([table.title for table in tables] + (["Figures"] if figures else [])))
-    body += [_table(table) for table in tables]
+    said = in_short(document)
+    titles = (["In short"] if said else []) + (["Figures"] if figures else [])
+    body.append(_contents(titles + [table.title for table in tables]))
+    if said:
+        points = "".join(f"<li>{_code(sentence)}</li>" for sentence in said)
+        body += [_heading("In short"), f"<ul>{points}</ul>"]
     if figures:
         body += [_heading("Figures"), '<div class="figures">']
         body += [_figure(figure, number) for number, figure in enumerate(figures, 1)]
         body.append("</div>")
+    body += [_table(table) for table in tables]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -16,8 +16,8 @@ import numpy as np
 import kernelite as kl
 from benchmarks.exact import exact_scores
 from benchmarks.paper.subjects import Subject, drawn, training_rows
-from benchmarks.paper.trained import trained
 from benchmarks.timing import race
+from benchmarks.trained import trained
 
 __all__ = ["polynomial"]
 

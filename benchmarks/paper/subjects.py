@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.paper.facts import PaperRow
-from benchmarks.paper.trained import trained
+from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated, model_path
 from kernelite.datasets import SETS
 from kernelite.gamma import gamma_max
@@ -118,8 +118,7 @@ def _model(
         gamma = float(f"{gamma_max(rows).value:.1g}")
         rows, labels = rows[:MAX_TRAINING_ROWS], labels[:MAX_TRAINING_ROWS]
         notes.append(
-            f"The paper's gamma and C are not known here: gamma {gamma:g}, C {row.C:g}, trained on "
-            f"{rows.shape[0]:,} rows."
+            f"Gamma {gamma:g} and C {row.C:g} are our choice, trained on {rows.shape[0]:,} rows."
         )
     tell(f"{row.name}: training, which is done once")
     return trained(row.name, rows, labels, gamma=gamma, C=row.C), None, tuple(notes)
@@ -138,10 +137,7 @@ def _stand_in(row: PaperRow) -> Subject:
         f"a generated stand-in, since its data are absent here (`kernelite fetch {row.data}`)."
     ]
     if row.name in STAND_IN:
-        notes.append(
-            f"Its {n_sv:,} support vectors and γ / γ max = {ratio:g} are our choice: the paper's "
-            "are not known here."
-        )
+        notes.append(f"Its {n_sv:,} support vectors and γ / γ max = {ratio:g} are our choice.")
     if m < row.test_rows:
         notes.append(f"Timed on {m:,} rows or fewer and scaled to {row.test_rows:,}.")
     return Subject(row, workload, limit, limit, tuple(notes))

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from kernelite.columnar.files import predict_files
     from kernelite.compiler import compile
     from kernelite.engines.threads import limit_threads
+    from kernelite.errors import (
+        FileFormatError,
+        InputError,
+        KerneliteError,
+        MissingExtraError,
+        OutsideValidityError,
+        UnsupportedModelError,
+    )
     from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
     from kernelite.expansion import KernelExpansion
+    from kernelite.export.files import export
     from kernelite.formats.store import load
     from kernelite.gamma import gamma_max
     from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
@@ -28,9 +37,15 @@ _HOMES = {
     "CompiledModel": "kernelite.model",
     "CompiledOutlierDetector": "kernelite.estimators",
     "CompiledRegressor": "kernelite.estimators",
+    "FileFormatError": "kernelite.errors",
+    "InputError": "kernelite.errors",
     "KernelExpansion": "kernelite.expansion",
+    "KerneliteError": "kernelite.errors",
+    "MissingExtraError": "kernelite.errors",
     "OutlierHead": "kernelite.head",
+    "OutsideValidityError": "kernelite.errors",
     "RegressorHead": "kernelite.head",
+    "UnsupportedModelError": "kernelite.errors",
     "compile": "kernelite.compiler",
     "gamma_max": "kernelite.gamma",
     "limit_threads": "kernelite.engines.threads",
@@ -38,6 +53,8 @@ _HOMES = {
     "predict_files": "kernelite.columnar.files",
     "warm_up": "kernelite.warming",
 }
+_CALLABLE_MODULES = frozenset({"export"})
+"""Subpackages that are functions too: `kernelite.export(...)` beside `kernelite.export.to_c`."""
 
 __all__ = [
     "ClassifierHead",
@@ -45,11 +62,18 @@ __all__ = [
     "CompiledModel",
     "CompiledOutlierDetector",
     "CompiledRegressor",
+    "FileFormatError",
+    "InputError",
     "KernelExpansion",
+    "KerneliteError",
+    "MissingExtraError",
     "OutlierHead",
+    "OutsideValidityError",
     "RegressorHead",
+    "UnsupportedModelError",
     "__version__",
     "compile",
+    "export",
     "gamma_max",
     "limit_threads",
     "load",
@@ -59,6 +83,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _CALLABLE_MODULES:
+        return importlib.import_module(f"kernelite.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'kernelite' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -84,6 +84,12 @@ def gamma_max(X: Any, /, *, about: str | ArrayLike = "origin", **reading: Any) -
     InputError
         If there are no rows, or a squared norm is beyond the range of doubles.
 
+    Notes
+    -----
+    Three values have this name: that of the data (here; known before training), that of a model's
+    support vectors (`kernelite inspect`; at least as large), and each of them about the mean
+    instead of the origin (nearly always larger). A certified label needs none of them.
+
     Examples
     --------
     >>> gamma_max([[3.0, 4.0], [1.0, 0.0]])

@@ -22,14 +22,16 @@ from benchmarks.paper import curves, loops
 from benchmarks.paper.accuracy import accuracy
 from benchmarks.paper.commands import add_commands
 from benchmarks.paper.facts import ROWS
+from benchmarks.paper.printed import PRINTED
 from benchmarks.paper.sizes import _solve, least_squares, sizes
 from benchmarks.paper.speed import speed
 from benchmarks.paper.subjects import Subject, load, training_rows
+from benchmarks.paper.summary import in_short
 from benchmarks.paper.tables import tables
 from benchmarks.paper.tables.claims import claims_table
 from benchmarks.paper.tables.speed import speed_table
-from benchmarks.paper.trained import trained
 from benchmarks.rebuild import write_data
+from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
 from kernelite.approximation.quadratic import quadratic_form
 from kernelite.datasets import SETS
@@ -375,6 +377,47 @@ def test_without_the_tool_its_recorded_ratios_are_shown(toy: Workload) -> None:
         patch.setenv("PATH", "")
         add_commands(found, subject)
     assert found["tool"] == {"ratio_1": 80.0, "ratio_2": 70.0, "recorded": True}
+
+
+def test_the_papers_own_figures_stand_beside_ours(subject: Subject) -> None:
+    name = subject.row.name
+    document = tiny_document(subject.workload) | {"accuracy": [accuracy(subject)]}
+    made = {table.title: table for table in tables(document)}
+    printed = PRINTED[name]
+    lines = [row[0] for row in made["Table 2: speed"].rows]
+    assert [line for line in lines if line.startswith("paper, ")] == [
+        f"paper, {line.way}" for line in printed.speed
+    ]
+    (size_row,) = (row for row in made["Table 3: size"].rows if row[0].startswith(name))
+    assert printed.exact_size in size_row
+    (claim,) = made["Claimed and found"].rows
+    assert claim[1].startswith(f"paper {printed.differ:g}%, ")
+    assert in_short(document)[-1].endswith("the paper prints 150x.")
+
+
+def test_printed_ratios_follow_from_the_printed_times() -> None:
+    """The paper rounds to two or three digits."""
+    for printed in PRINTED.values():
+        if not printed.speed:
+            continue
+        exact, *others = printed.speed
+        for line in others:
+            assert line.approximate is not None
+            whole = line.approximate + line.predict
+            assert exact.predict / line.predict == pytest.approx(line.ratio_1, rel=0.03)
+            assert exact.predict / whole == pytest.approx(line.ratio_2, rel=0.04)
+
+
+def test_the_papers_rows_agree_with_what_is_measured() -> None:
+    for row in ROWS:
+        printed = PRINTED[row.name]
+        for ours, theirs in (
+            (row.gamma, printed.gamma),
+            (row.support_vectors, printed.support_vectors),
+            (row.accuracy, printed.accuracy),
+            (row.size_ratio, printed.size_ratio),
+        ):
+            assert ours is None or ours == theirs
 
 
 def test_a_claim_that_fails_is_shown(subject: Subject) -> None:

@@ -135,9 +135,10 @@ def test_the_command_writes_results_that_fill_the_readme(
     assert "kernelite certified" in capsys.readouterr().out
     batch = json.loads((tmp_path / "batch.json").read_text())
     assert batch["machine"]["versions"]["numpy"] == np.__version__
-    page = tmp_path / "README.md"
-    page.write_text("before\n<!-- speed:start -->\n<!-- speed:end -->\nafter\n")
-    arguments = ["--results", str(tmp_path), "--readme", str(page)]
+    page, site = tmp_path / "README.md", tmp_path / "benchmarks.md"
+    for path in (page, site):
+        path.write_text("before\n<!-- speed:start -->\n<!-- speed:end -->\nafter\n")
+    arguments = ["--results", str(tmp_path), "--readme", str(page), "--page", str(site)]
     assert readme.main([*arguments, "--check"]) == 1
     assert readme.main(arguments) == 0
     assert readme.main([*arguments, "--check"]) == 0
@@ -145,6 +146,8 @@ def test_the_command_writes_results_that_fill_the_readme(
     assert text.startswith("before\n<!-- speed:start -->\n## Speed")
     assert text.endswith("<!-- speed:end -->\nafter\n")
     assert "16 (2,000 SVs, 16 features, generated)" in text
+    assert "One row per call" not in text
+    assert "## One row per call" in site.read_text()
 
 
 def test_nothing_about_the_place_is_kept(tmp_path: Path) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 import kernelite as kl
 from kernelite.cli import demo
+
+SOURCE = str(Path(kl.__file__).parents[1])
 
 
 @pytest.fixture
@@ -56,6 +62,29 @@ def test_the_commands_it_suggests_work(good, tmp_path) -> None:
         assert program == "kernelite"
         good(*arguments)
     assert (tmp_path / "labels.txt").read_text() == labels
+
+
+def test_the_commands_run_as_printed(tmp_path) -> None:
+    """In the shell of somebody who has just said `make demo`, without an environment activated."""
+    folder = tmp_path / "with a blank"
+    folder.mkdir()
+    dump_svmlight_file([[0.5, 1.0]], [1], str(folder / "test.svm"), zero_based=False)
+    printed = demo._next_steps(str(folder), demo._program())
+    check = next(line for line in printed.splitlines() if " check " in line)
+    clean = {**os.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": SOURCE}
+    ran = subprocess.run(["sh", "-c", check], env=clean, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_the_program_is_named_as_the_shell_finds_it(tmp_path, monkeypatch, on_path) -> None:
+    program = tmp_path / "bin" / "kernelite"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo.sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", str(program.parent) if on_path else "/nowhere")
+    assert demo._program() == ("kernelite" if on_path else os.path.join("bin", "kernelite"))
 
 
 def test_a_folder_that_cannot_be(kernelite, tmp_path) -> None:

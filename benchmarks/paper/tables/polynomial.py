@@ -16,7 +16,7 @@ def polynomial_tables(document: dict[str, Any]) -> list[Table]:
 
 
 def _polynomial(document: dict[str, Any]) -> Table:
-    columns = ["set", "kernel", "γ", "SVs", "accuracy", "compiled", "labels differ", "µs a row"]
+    columns = ["set", "kernel", "γ", "SVs", "accuracy", "compiled", "labels differ", "µs per row"]
     rows = []
     for one in document["polynomial"]:
         for kernel, found in one["kernels"].items():

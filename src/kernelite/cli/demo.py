@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from shutil import which
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,9 @@ examples:
   kernelite demo --folder /tmp/digits --json
 """
 GAMMA, COST = 0.01, 100.0  # gamma_max of these digits: 0.0108 about the origin, 0.0192 the mean
+COLUMNS = [
+    *("predictor", "µs per row", "faster", "labels differ", "outside bound", "bytes", "accuracy")
+]
 MOVES = [(i, j) for i in (0, 1, -1) for j in (0, 1, -1)]
 
 
@@ -78,12 +84,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"folder": args.folder, "results": [asdict(result) for result in results]})
         return 0
-    print_table(
-        ["predictor", "µs a row", "faster", "labels differ", "outside bound", "bytes", "accuracy"],
-        [_cells(result) for result in results],
-    )
+    print_table(COLUMNS, [_cells(result) for result in results])
     print(f"\n{plan_text(plan, most=2)}")
-    print(_next_steps(args.folder))
+    print(_next_steps(args.folder, _program()))
     return 0
 
 
@@ -195,15 +198,27 @@ def _write_labels(labels: NDArray[Any], folder: str) -> None:
         file.writelines(f"{label}\n" for label in labels)
 
 
-def _next_steps(folder: str) -> str:
+def _next_steps(folder: str, program: str = "kernelite") -> str:
+    here = shlex.quote(folder)
     return f"""
 left in {folder}: train.svm and test.svm (LIBSVM format), svc.joblib (scikit-learn's model),
 svc.kernelite, paper.kernelite and exact.kernelite (compiled), labels.txt (predictions)
 
 try next:
-  kernelite predict {folder}/test.svm {folder}/svc.kernelite {folder}/labels.txt
-  kernelite inspect {folder}/svc.kernelite
-  kernelite analyse {folder}/train.svm --gamma {GAMMA}
-  kernelite compile {folder}/svc.joblib --allow-pickle -o {folder}/origin.kernelite \\
+  {program} predict {here}/test.svm {here}/svc.kernelite {here}/labels.txt
+  {program} inspect {here}/svc.kernelite
+  {program} analyse {here}/train.svm --gamma {GAMMA}
+  {program} compile {here}/svc.joblib --allow-pickle -o {here}/origin.kernelite \\
       --guarantee none --expansion-point origin
-  kernelite check {folder}/test.svm"""
+  {program} check {here}/test.svm"""
+
+
+def _program() -> str:
+    """How this shell runs this very kernelite: `make demo` leaves it outside of the PATH."""
+    own, found = os.path.join(os.path.dirname(sys.executable), "kernelite"), which("kernelite")
+    if not os.path.exists(own):
+        return f"{shlex.quote(sys.executable)} -m kernelite"
+    if found is not None and os.path.samefile(found, own):
+        return "kernelite"
+    inside = os.path.abspath(own).startswith(os.getcwd() + os.sep)
+    return shlex.quote(os.path.relpath(own) if inside else own)

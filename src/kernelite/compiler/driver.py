@@ -32,8 +32,8 @@ MAX_BYTES = 256 * 2**20
 
 def compile(
     model: Any,
-    X: Any = None,
     /,
+    X: Any = None,
     *,
     guarantee: str = "certified",
     expansion_point: Any = "auto",

@@ -51,6 +51,37 @@ class CompiledModel(ScikitLearnContract):
 
         save(self, path)
 
+    def export(self, path: str | os.PathLike[str], /, **options: Any) -> list[str]:
+        """Write this model for another runtime: `.onnx` for a graph, `.h` for a C99 header.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in `.onnx` (needs the extra `onnx`) or `.h`.
+        **options
+            `part`, `decided`, `dtype`, `probabilities`, `name`, `main`, `sample`, as in
+            `kernelite.export`.
+
+        Returns
+        -------
+        list of str
+            The files that were written, each whole or not at all.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import kernelite
+        >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+        >>> model = kernelite.compile(bump, guarantee="exact")
+        >>> with TemporaryDirectory() as folder:
+        ...     [file] = model.export(os.path.join(folder, "bump.h"))
+        >>> os.path.basename(file)
+        'bump.h'
+        """
+        from kernelite.export.files import export
+
+        return export(self, path, **options)
+
     def report(
         self,
         X: Any,

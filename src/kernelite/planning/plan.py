@@ -107,6 +107,11 @@ class Plan:
         lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
         return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)
 
+    def _repr_html_(self) -> str:
+        from kernelite.planning.html import plan_html
+
+        return plan_html(self)
+
 
 def _times(other: Candidate, chosen: Candidate) -> str:
     return f"{other.nanoseconds / max(chosen.nanoseconds, 1e-9):.2g}x the cost"

@@ -1,0 +1,114 @@
+"""Every example of README and of the site's pages runs as it is printed.
+
+The blocks of a page run in order, in a folder of their own that has the files which the pages speak
+of. Python blocks share one namespace. A block behind `<!-- not run: why -->` is left out, and so is
+docs/deploy.md, whose blocks have a test of their own. `# needs: NAME` names an optional library.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, Block, blocks, pages
+from tests.test_deploy_docs import environment
+
+RUN = ("python", "bash")
+SHOWN = {"text", "json", "console"}
+NEEDS = re.compile(r"^# needs: (\w+)$", re.MULTILINE)
+WITH_EXAMPLES = [
+    page
+    for page in pages()
+    if page != DOCS / "deploy.md" and any(block.language in RUN for block in blocks(page))
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LIBSVM model, its rows, and columnar files of them."""
+    pytest.importorskip("pandas", reason="pandas is not installed, which the examples need")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed, which the examples need")
+    from tests.cli.test_help_examples import make_files
+
+    folder = tmp_path_factory.mktemp("files")
+    make_files(folder)
+    return folder
+
+
+def run_python(text: str, namespace: dict[str, Any], page: Path) -> None:
+    exec(compile(text, f"{page.name} (example)", "exec"), namespace)
+
+
+def run_bash(text: str, folder: Path) -> None:
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, f"{text}\n{ran.stderr}"
+
+
+def runnable(page: Path) -> list[Block]:
+    found = [block for block in blocks(page) if block.language in RUN and block.reason is None]
+    for block in found:
+        for name in NEEDS.findall(block.text):
+            if find_spec(name) is None:
+                pytest.skip(f"{name} is not installed, which this page needs")
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_run(
+    page: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = runnable(page)
+    folder = tmp_path / "work"
+    shutil.copytree(files, folder)
+    monkeypatch.chdir(folder)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with mock.patch.dict(os.environ):  # an example may set variables
+        for block in found:
+            if block.language == "python":
+                run_python(block.text, namespace, page)
+            else:
+                run_bash(block.text, folder)
+
+
+def test_every_language_is_known() -> None:
+    """A block that is neither run nor shown on purpose would be forgotten."""
+    for page in pages():
+        for block in blocks(page):
+            assert block.language in {*RUN, *SHOWN}, f"{page.name}: {block.language}"
+
+
+def test_what_is_not_run_says_why() -> None:
+    reasons = [block.reason for page in pages() for block in blocks(page) if block.reason]
+    assert reasons
+    assert all(len(reason) > 10 for reason in reasons)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples" / "gallery").glob("plot_*.py")))
+def test_gallery_scripts_are_sound(script: Path) -> None:
+    """They run when the site is built; here, that each is Python with a title and a picture."""
+    text = script.read_text(encoding="utf-8")
+    tree = compile(text, script.name, "exec")
+    title, line = (tree.co_consts[0] or "").strip().splitlines()[:2]
+    assert set(line) == {"="}
+    assert len(line) == len(title)
+    assert "plt.show()" in text
+
+
+def test_the_gallery_is_large_enough() -> None:
+    assert len(list((ROOT / "examples" / "gallery").glob("plot_*.py"))) >= 12

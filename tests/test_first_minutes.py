@@ -1,0 +1,67 @@
+"""What a newcomer types in the first minutes, and what used to fail."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
+
+import kernelite as kl
+from kernelite import errors
+
+
+@pytest.fixture(scope="module")
+def fast() -> kl.CompiledModel:
+    X, y = load_iris(return_X_y=True)
+    return kl.compile(SVC(gamma=0.02, C=10).fit(X, y), X=X)
+
+
+def test_the_sample_may_be_named() -> None:
+    X, y = load_iris(return_X_y=True)
+    svc = SVC(gamma=0.02, C=10).fit(X, y)
+    named, placed = kl.compile(svc, X=X), kl.compile(svc, X)
+    assert named.plan == placed.plan
+    assert (named.predict(X) == svc.predict(X)).all()
+
+
+def test_every_error_can_be_had_from_the_top() -> None:
+    assert set(errors.__all__) <= set(kl.__all__)
+    for name in errors.__all__:
+        assert getattr(kl, name) is getattr(errors, name)
+    with pytest.raises(kl.InputError):
+        kl.compile(kl.KernelExpansion([[0.0]], [1.0], 0.0, gamma=1.0), guarantee="sure")
+
+
+def test_export_is_a_function_and_a_package(fast: kl.CompiledModel, tmp_path: Path) -> None:
+    from kernelite.export import to_c
+
+    header = tmp_path / "iris.h"
+    assert kl.export(fast, header) == [str(header)]
+    assert kl.export.to_c is to_c
+    assert header.read_text() == to_c(fast, name="iris")
+    assert list(inspect.signature(kl.export).parameters)[:2] == ["model", "path"]
+
+
+def test_a_model_exports_itself(fast: kl.CompiledModel, tmp_path: Path) -> None:
+    written = fast.export(tmp_path / "iris.h", main=True)
+    assert [Path(file).name for file in written] == ["iris.h", "iris.c"]
+    with pytest.raises(kl.InputError, match="must end in"):
+        fast.export(tmp_path / "iris.txt")
+    pytest.importorskip("onnx", reason="onnx is not installed: extra `onnx`")
+    [graph] = fast.export(tmp_path / "iris.onnx")
+    assert Path(graph).stat().st_size > 0
+
+
+def test_the_view_in_notebooks_names_the_class(fast: kl.CompiledModel) -> None:
+    assert fast._repr_html_().startswith("<div><b>CompiledModel: scikit-learn SVC")
+
+
+def test_a_plan_has_a_view_of_its_own(fast: kl.CompiledModel) -> None:
+    page = fast.plan.noting("<b>a note</b>")._repr_html_()
+    assert page.startswith(f"<div><b>{fast.plan.summary}</b>")
+    assert "ns per row" in page
+    assert fast.plan.others[0].name in page
+    assert "&lt;b&gt;a note" in page

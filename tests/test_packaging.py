@@ -1,0 +1,145 @@
+"""What a release and its project page need: metadata that agree, a workflow that is sound."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernelite
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
+# What GitHub's schema of workflows allows where we use it.
+JOB_KEYS = {"name", "needs", "if", "runs-on", "strategy", "steps", "timeout-minutes", "env"}
+STEP_KEYS = {"name", "id", "if", "uses", "with", "run", "shell", "env", "working-directory"}
+CONTEXTS = {"github", "matrix", "env", "runner", "steps", "needs"}
+
+
+@pytest.fixture(scope="module")
+def yaml() -> Any:
+    return pytest.importorskip("yaml", reason="PyYAML is not installed: extra `test` brings it")
+
+
+@pytest.fixture(scope="module")
+def workflow(yaml: Any) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_one_version_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert PROJECT["version"] == kernelite.__version__
+    assert f"version: {kernelite.__version__}\n" in citation
+    assert f"## {kernelite.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_the_project_has_links() -> None:
+    assert {"Homepage", "Documentation", "Source", "Issues"} <= PROJECT["urls"].keys()
+    assert all(url.startswith("https://") for url in PROJECT["urls"].values())
+
+
+def classified() -> list[str]:
+    found = (re.search(r":: (3\.\d+)$", line) for line in PROJECT["classifiers"])
+    return [match[1] for match in found if match]
+
+
+def test_each_version_of_python_is_named_and_tested(workflow: dict[str, Any]) -> None:
+    tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert tested == classified()
+    assert PROJECT["requires-python"] == f">={tested[0]}"
+    policy = (ROOT / "docs" / "project" / "policy.md").read_text(encoding="utf-8")
+    assert f"| Python | {tested[0]} | {tested[-1]} |" in policy
+
+
+def test_the_matrix_has_systems_and_both_ends_of_the_dependencies(workflow: dict[str, Any]) -> None:
+    matrix = workflow["jobs"]["test"]["strategy"]["matrix"]
+    assert matrix["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    oldest = [one for one in matrix["include"] if one["dependencies"] == "oldest"]
+    assert {one["os"] for one in oldest} == set(matrix["os"])
+    assert {one["python"] for one in oldest} == {classified()[0]}
+
+
+def test_the_workflow_is_sound(workflow: dict[str, Any]) -> None:
+    triggers = workflow[True]  # YAML reads the word `on` as a truth value
+    assert {"push", "pull_request"} <= triggers.keys()
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        assert re.fullmatch(r"[a-z][a-z0-9_-]*", name)
+        assert set(job) <= JOB_KEYS, name
+        assert {"runs-on", "steps", "timeout-minutes"} <= set(job), name
+        for step in job["steps"]:
+            assert set(step) <= STEP_KEYS, step
+            assert ("uses" in step) != ("run" in step), step
+            if "uses" in step:
+                assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
+
+
+def test_expressions_of_the_workflow_name_what_exists(workflow: dict[str, Any]) -> None:
+    text = WORKFLOW.read_text(encoding="utf-8")
+    known = set(workflow["jobs"]["test"]["strategy"]["matrix"]) - {"include"}
+    found = re.findall(r"\$\{\{ *([\w.]+) *\}\}", text)
+    assert found
+    assert len(found) == text.count("${{")
+    for expression in found:
+        context, _, rest = expression.partition(".")
+        assert context in CONTEXTS
+        assert context != "matrix" or rest in known
+
+
+def test_commands_of_the_workflow_exist(workflow: dict[str, Any]) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
+    for command in commands:
+        assert set(re.findall(r"\bmake ([a-z-]+)", command)) <= targets
+        for script in re.findall(r"python (\S+\.py)", command):
+            assert (ROOT / script).is_file(), script
+
+
+def test_the_oldest_dependencies_are_pinned() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "oldest.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = dict(line.split("==") for line in ran.stdout.split())
+    assert set(lines) == {re.split(r"[>=]", text)[0] for text in PROJECT["dependencies"]}
+    assert lines["numpy"] == "1.26.*"
+
+
+def test_forms_of_issues_ask_for_something(yaml: Any) -> None:
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert len(forms) >= 4
+    for form in forms:
+        loaded = yaml.safe_load(form.read_text(encoding="utf-8"))
+        if form.stem == "config":
+            assert loaded["blank_issues_enabled"] is False
+            continue
+        assert {"name", "description", "body"} <= loaded.keys()
+        assert any(part.get("validations", {}).get("required") for part in loaded["body"])
+
+
+def test_the_citation_names_the_paper(yaml: Any) -> None:
+    loaded = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert loaded["cff-version"] == "1.2.0"
+    assert loaded["license"] == PROJECT["license"]
+    [paper] = loaded["references"]
+    assert "Fast Prediction with SVM Models" in paper["title"]
+    assert "1403.0736" in json.dumps(paper["identifiers"])
+
+
+def test_clean_removes_what_git_ignores() -> None:
+    """Every ignored name stands in the recipe of `make clean`."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:\n")[2]
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    inside = {"*.pyc"}  # lie in __pycache__
+    for name in set(ignored) - inside:
+        assert name.rstrip("/").replace(".venv", "$(VENV)") in recipe, name
