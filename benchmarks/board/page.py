@@ -92,32 +92,27 @@ def page(document: dict[str, Any], judgements: list[Judgement], picture: str) ->
     """The board as Markdown."""
     cases = document["content"]
     goals = [f"| {one.goal} | {_verdict(one)} | {one.found} |" for one in judgements]
-    return (
-        "\n\n".join(
-            [
-                "# The board: models that people really fit",
-                "`SVC()` with its defaults on standardised rows, the same after a small grid search, "
-                "regressions, one-class machines and the paper's models, all predicted in batches. "
-                "Answers are compared before anything is timed: labels are scikit-learn's, values "
-                "within the stated tolerance. Certified is `kernelite.compile(model, X)`.",
-                f"![Times faster than scikit-learn]({picture})",
-                "Geometric means, and the worst case of each column; every figure says how many times "
-                "faster certified is.",
-                markdown(*summary_table(cases)),
-                "## Every model",
-                "Microseconds per row, the best of "
-                f"{document['settings']['rounds']} turns, in one process.",
-                markdown(*case_table(cases)),
-                markdown(*cost_table(cases)),
-                "## Goals",
-                "\n".join(["| goal | holds | found |", "|---|---|---|", *goals]),
-                f"Measured on {machine.in_words(document['machine'])}. Reproduce with "
-                "`python -m benchmarks board`; any other data: `python -m benchmarks board --csv FILE`,"
-                " label in the last column.",
-            ]
-        )
-        + "\n"
-    )
+    parts = [
+        "# The board: models that people really fit",
+        "`SVC()` with its defaults on standardised rows, the same after a small grid search, "
+        "regressions, one-class machines and the paper's models, all predicted in batches. "
+        "Answers are compared before anything is timed: labels are scikit-learn's, values "
+        "within the stated tolerance. Certified is `kernelite.compile(model, X)`.",
+        f"![Times faster than scikit-learn]({picture})",
+        "How many times faster certified is: the geometric mean, and the worst case beside it.",
+        markdown(*summary_table(cases)),
+        "## Every model",
+        f"Microseconds per row, best of {document['settings']['rounds']} turns, in one process.",
+        markdown(*case_table(cases)),
+        "What certified chose and costs; times of one row are medians.",
+        markdown(*cost_table(cases)),
+        "## Goals",
+        "\n".join(["| goal | holds | found |", "|---|---|---|", *goals]),
+        f"Measured on {machine.in_words(document['machine'])}. Reproduce with "
+        "`python -m benchmarks board`; with any other data, label in the last column: "
+        "`python -m benchmarks board --csv FILE`.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def draw(cases: list[Found], path: Path) -> None:
