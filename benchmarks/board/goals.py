@@ -91,6 +91,12 @@ def _agreement(cases: list[Found]) -> Judgement:
         for name, verdict in case["verdicts"].items()
         if name in ("exact", "certified", "runner-up") and verdict["differ"] > verdict["ties"]
     }
+    wrong |= {
+        f"{case['name']} ({method})": int(found["differ"])
+        for case in cases
+        for method, found in case["methods"].items()
+        if found.get("differ")
+    }
     rows = sum(case["verdicts"].get("certified", {}).get("rows", 0) for case in cases)
     told = ", ".join(f"{name}: {count}" for name, count in wrong.items())
     return Judgement(

@@ -23,6 +23,9 @@ __all__ = ["measure"]
 DISTINCT = 256  # rows that single calls cycle through
 LONGEST = 1.5  # seconds of single calls
 NOT_STAGES = ("rows", "outside_validity")
+CHECKED = 2_000  # rows whose decision values and probabilities are compared
+PROBABILITY = 1.1e-3  # certified promises 1e-3; the rest is scikit-learn's own rounding
+TIE = 1e-9
 OTHER_METHODS = ("decision_function", "predict_proba")
 
 
@@ -152,15 +155,29 @@ def _one_row(
 def _methods(
     case: Case, found: dict[str, Player], rows: np.ndarray, settings: BoardSettings
 ) -> dict[str, dict[str, float]]:
-    """The other methods that both sides offer, scikit-learn's against certified's."""
-    timed = {}
+    """The other methods that both sides offer, scikit-learn's against certified's.
+
+    `differ` counts rows whose decision values mean another label, or whose probabilities are
+    farther off than certified promises; a method with such rows is not timed.
+    """
+    timed: dict[str, dict[str, float]] = {}
+    pair = {name: found[name] for name in ("scikit-learn", "certified") if name in found}
     for method in OTHER_METHODS:
-        pair = {n: found[n] for n in ("scikit-learn", "certified") if n in found}
-        if len(pair) == 2 and all(hasattr(p.model, method) for p in pair.values()):
-            timed[method] = _raced(
-                {n: getattr(p.model, method) for n, p in pair.items()}, rows, settings
-            )
+        if len(pair) < 2 or not all(hasattr(player.model, method) for player in pair.values()):
+            continue
+        calls = {name: getattr(player.model, method) for name, player in pair.items()}
+        theirs, ours = (np.asarray(call(case.rows[:CHECKED])) for call in calls.values())
+        differ = _differ(method, theirs, ours)
+        timed[method] = {"differ": differ} | ({} if differ else _raced(calls, rows, settings))
     return timed
+
+
+def _differ(method: str, theirs: np.ndarray, ours: np.ndarray) -> int:
+    if method == "predict_proba":
+        return int(np.count_nonzero((np.abs(ours - theirs) > PROBABILITY).any(axis=1)))
+    if theirs.ndim == 1:
+        return int(np.count_nonzero((np.sign(theirs) != np.sign(ours)) & (np.abs(theirs) > TIE)))
+    return int(np.count_nonzero(theirs.argmax(axis=1) != ours.argmax(axis=1)))
 
 
 def _explained(certified: Player, rows: np.ndarray) -> dict[str, Any]:

@@ -82,7 +82,8 @@ def cost_table(cases: list[Found]) -> Table:
         cells += [micros(one.get("scikit-learn")), micros(one.get("certified"))]
         for method in ("decision_function", "predict_proba"):
             found = case["methods"].get(method)
-            cells.append(times(found["scikit-learn"] / found["certified"]) if found else "-")
+            timed = found is not None and "certified" in found
+            cells.append(times(found["scikit-learn"] / found["certified"]) if timed else "-")
         cells += [_count(case["bytes"].get(name)) for name in ("certified", "exact")]
         rows.append(cells)
     return columns, rows

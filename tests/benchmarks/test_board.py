@@ -74,6 +74,7 @@ def test_a_case_is_verified_and_timed(flowers: Path) -> None:
     assert found["verdicts"]["certified"] == {"rows": 37, "differ": 0, "ties": 0}
     assert set(found["choice"]) >= {"certified", "exact"}
     assert set(found["methods"]) == {"decision_function"}
+    assert set(found["methods"]["decision_function"]) == {"differ", "scikit-learn", "certified"}
     assert sum(found["stages"].values()) == pytest.approx(1.0)
     assert found["bytes"]["exact"] > 0
     json.dumps(found)
@@ -145,6 +146,7 @@ def test_goals() -> None:
         "features": 16,
         "plan": "exact",
         "microseconds": {"scikit-learn": 90.0, "certified": 1.0, "none": 2.0},
+        "methods": {"decision_function": {"differ": 0}},
         "choice": {"certified": 1.2, "exact": 1.0},
         "verdicts": {"certified": {"rows": 5, "differ": 1, "ties": 1}},
         "compile_seconds": {"certified": 4.0},
