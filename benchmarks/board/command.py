@@ -12,7 +12,7 @@ from benchmarks import data, results
 from benchmarks.board.cases import SETS, cases_of
 from benchmarks.board.goals import Judgement, judge
 from benchmarks.board.measure import measure
-from benchmarks.board.page import case_table, cost_table, draw, page, summary_table
+from benchmarks.board.page import busy, case_table, cost_table, draw, page, summary_table
 from benchmarks.board.players import warm_up
 from benchmarks.board.settings import PRESETS, BoardSettings
 from benchmarks.contestant import Absent
@@ -140,6 +140,8 @@ def _print(cases: list[dict[str, Any]], judgements: list[Judgement], preset: str
         for who, why in case["absent"].items():
             if who in ("exact", "certified"):
                 print(f"{case['name']}: {who} does not take part: {why}")
+    if disturbed := busy(cases):
+        print(disturbed)
     if preset != "full":
         print("The models are small: the goals are those of the whole board, for orientation only.")
     words = {True: "holds", False: "FAILS", None: "-"}

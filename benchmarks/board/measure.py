@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.board.cases import Case
 from benchmarks.board.players import MUST_AGREE, Player, players, verify
 from benchmarks.board.settings import BoardSettings
+from benchmarks.machine import load
 from benchmarks.modes import stored_bytes
 from benchmarks.timing import median_call, race
 from benchmarks.timing import rows_within as rows_once
@@ -51,6 +52,7 @@ def measure(case: Case, settings: BoardSettings) -> dict[str, Any]:
     rows = _repeated(case.rows, settings)
     result = {
         **_about(case),
+        "load": load(),
         "absent": absent,
         "verdicts": verdicts,
         "compile_seconds": {n: p.seconds for n, p in found.items() if p.seconds},

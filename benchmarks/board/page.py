@@ -11,10 +11,11 @@ from benchmarks import machine
 from benchmarks.board.goals import Judgement, geometric_mean, ratio
 from benchmarks.report import markdown, micros, times
 
-__all__ = ["case_table", "cost_table", "draw", "page", "summary_table"]
+__all__ = ["busy", "case_table", "cost_table", "draw", "page", "summary_table"]
 
 Table = tuple[list[str], list[list[str]]]
 Found = dict[str, Any]
+BUSY = 4.0  # processes that want to run; the board itself is about two
 KINDS: dict[str, Callable[[Found], bool]] = {
     "SVC, two classes": lambda c: c["group"] == "labels" and c["classes"] == 2,
     "SVC, several classes": lambda c: c["group"] == "labels" and c["classes"] > 2,
@@ -89,6 +90,14 @@ def cost_table(cases: list[Found]) -> Table:
     return columns, rows
 
 
+def busy(cases: list[Found]) -> str:
+    """A sentence about the cases that other work on the machine may have disturbed, or nothing."""
+    names = [case["name"] for case in cases if (case.get("load") or 0.0) > BUSY]
+    if not names:
+        return ""
+    return f"Measured while the machine was busy with other work: {', '.join(names)}."
+
+
 def page(document: dict[str, Any], judgements: list[Judgement], picture: str) -> str:
     """The board as Markdown."""
     cases = document["content"]
@@ -105,6 +114,7 @@ def page(document: dict[str, Any], judgements: list[Judgement], picture: str) ->
         "## Every model",
         f"Microseconds per row, best of {document['settings']['rounds']} turns, in one process.",
         markdown(*case_table(cases)),
+        *filter(None, [busy(cases)]),
         "What certified chose and costs; times of one row are medians.",
         markdown(*cost_table(cases)),
         "## Goals",

@@ -14,6 +14,7 @@ from benchmarks.board import command
 from benchmarks.board.cases import Case, cases_of
 from benchmarks.board.goals import Judgement, geometric_mean, judge
 from benchmarks.board.measure import measure
+from benchmarks.board.page import busy
 from benchmarks.board.players import Player, players, verify
 from benchmarks.board.sets import load_set, table
 from benchmarks.board.settings import PRESETS
@@ -168,6 +169,11 @@ def test_goals() -> None:
     assert {goal: found[goal].holds for goal in wanted} == wanted
     assert isinstance(found["compile: at most 5 s"], Judgement)
     assert "letter default" in found["one row: faster than scikit-learn"].found
+
+
+def test_disturbed_cases_are_named() -> None:
+    assert busy([{"name": "a", "load": 1.5}, {"name": "b", "load": None}]) == ""
+    assert busy([{"name": "a", "load": 9.0}, {"name": "b", "load": 1.0}]).endswith("work: a.")
 
 
 def test_an_unknown_set_is_named(capsys: pytest.CaptureFixture[str]) -> None:
