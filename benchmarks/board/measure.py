@@ -41,7 +41,7 @@ def measure(case: Case, settings: BoardSettings) -> dict[str, Any]:
         `microseconds` per row by contestant, `choice` (certified, exact and runner-up on the same
         rows), `verdicts`, `stages`, `compile_seconds`, `one_row`, `methods`, `bytes`, the plan.
     """
-    found, absent = players(case, settings.sample_rows)
+    found, absent = players(case, settings)
     verdicts = {}
     for name, player in list(found.items()):
         verdicts[name] = verify(case, player, found.get("exact"))

@@ -17,14 +17,14 @@ import numpy as np
 
 import kernelite as kl
 from benchmarks.board.cases import Case
+from benchmarks.board.settings import BoardSettings
 from kernelite.errors import KerneliteError
 
 __all__ = ["MUST_AGREE", "Player", "players", "verify", "warm_up"]
 
 GUARANTEES = ("exact", "certified", "calibrated", "none")
 MUST_AGREE = ("exact", "certified", "runner-up")
-# A slow compilation is timed again: its first may have had to compile kernels to machine code.
-QUICKEST, LONGEST = 0.5, 40.0
+QUICKEST, LONGEST = 0.5, 40.0  # seconds between which a compilation may be timed again
 TIE = 1e-9  # of the sum of |coefficients|: a score so small has no sign in double precision
 
 
@@ -49,7 +49,7 @@ class Player:
     seconds: float = 0.0
 
 
-def players(case: Case, sample_rows: int) -> tuple[dict[str, Player], dict[str, str]]:
+def players(case: Case, settings: BoardSettings) -> tuple[dict[str, Player], dict[str, str]]:
     """Those that take part, and why others do not."""
     found = {"scikit-learn": Player("scikit-learn", case.model, getattr(case.model, case.method))}
     absent: dict[str, str] = {}
@@ -58,14 +58,14 @@ def players(case: Case, sample_rows: int) -> tuple[dict[str, Player], dict[str, 
         found["scikit-learn-intelex"] = Player("scikit-learn-intelex", case.intelex, call)
     for name in GUARANTEES:
         try:
-            found[name] = _compiled(case, name, sample_rows, guarantee=name)
+            found[name] = _compiled(case, name, settings, guarantee=name)
         except KerneliteError as error:
             absent[name] = str(error)
     if (certified := found.get("certified")) and certified.model.plan.others:
         # The second cheapest candidate of the plan, asked for by its name.
         name = min(certified.model.plan.others, key=lambda other: other.nanoseconds).name
         try:
-            found["runner-up"] = _compiled(case, "runner-up", sample_rows, plan=name)
+            found["runner-up"] = _compiled(case, "runner-up", settings, plan=name)
         except KerneliteError:
             absent["runner-up"] = f"`{name}` cannot be compiled by its name"
     return found, absent
@@ -117,9 +117,9 @@ def warm_up() -> None:
             fast.predict(X[:1])
 
 
-def _compiled(case: Case, name: str, sample_rows: int, **options: Any) -> Player:
-    sample, turns = case.train[:sample_rows], []
-    while not turns or (len(turns) < 2 and QUICKEST < turns[0] < LONGEST):
+def _compiled(case: Case, name: str, settings: BoardSettings, **options: Any) -> Player:
+    sample, turns = case.train[: settings.sample_rows], []
+    while not turns or (len(turns) < settings.compilations and QUICKEST < turns[0] < LONGEST):
         start = perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

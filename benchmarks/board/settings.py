@@ -27,6 +27,8 @@ class BoardSettings:
         Training rows given to `compile`.
     calls : int
         Timed calls of a single row.
+    compilations : int
+        Times that a slow compilation is timed: its first may have to load kernels.
     """
 
     rounds: int = 5
@@ -36,11 +38,12 @@ class BoardSettings:
     train: int | None = None
     sample_rows: int = 10_000
     calls: int = 300
+    compilations: int = 2
 
 
 PRESETS = {
     "full": BoardSettings(),
-    "quick": BoardSettings(2, 0.03, 4_000, 1_000_000, 1_000, 2_000, 30),
-    "tiny": BoardSettings(1, 0.005, 300, 20_000, 200, 200, 5),
+    "quick": BoardSettings(2, 0.03, 4_000, 1_000_000, 1_000, 2_000, 30, 1),
+    "tiny": BoardSettings(1, 0.005, 300, 20_000, 200, 200, 5, 1),
 }
 """Name -> settings: `full`, `--quick`, and what tests take."""

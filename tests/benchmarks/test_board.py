@@ -83,14 +83,14 @@ def test_a_case_is_verified_and_timed(flowers: Path) -> None:
 
 def test_wrong_answers_are_found(flowers: Path, prices: Path) -> None:
     case = next(cases_of(str(flowers), 100))
-    takes_part, _ = players(case, 100)
+    takes_part, _ = players(case, TINY)
     fast = takes_part["certified"]
     liar = Player("certified", fast.model, lambda rows: np.roll(fast.call(rows), 1))
     assert verify(case, fast, None)["differ"] == 0
     wrong = verify(case, liar, None)
     assert wrong["differ"] > wrong["ties"] == 0
     svr = next(cases_of(str(prices), 100))
-    takes_part, _ = players(svr, 100)
+    takes_part, _ = players(svr, TINY)
     fast, exact = takes_part["certified"], takes_part["exact"]
     assert verify(svr, fast, exact)["differ"] == 0
     off = 1.5 * fast.model.tolerance
