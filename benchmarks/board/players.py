@@ -25,6 +25,7 @@ __all__ = ["MUST_AGREE", "Player", "players", "verify", "warm_up"]
 GUARANTEES = ("exact", "certified", "calibrated", "none")
 MUST_AGREE = ("exact", "certified", "runner-up")
 QUICKEST, LONGEST = 0.5, 40.0  # seconds between which a compilation may be timed again
+LARGEST_FORM = 10_000_000  # numbers; making a larger one takes minutes
 TIE = 1e-9  # of the sum of |coefficients|: a score so small has no sign in double precision
 
 
@@ -57,6 +58,9 @@ def players(case: Case, settings: BoardSettings) -> tuple[dict[str, Player], dic
         call = getattr(case.intelex, case.method)
         found["scikit-learn-intelex"] = Player("scikit-learn-intelex", case.intelex, call)
     for name in GUARANTEES:
+        if name == "none" and (size := _form_numbers(case)) > LARGEST_FORM:
+            absent[name] = f"its form would hold {size:,} numbers"
+            continue
         try:
             found[name] = _compiled(case, name, settings, guarantee=name)
         except KerneliteError as error:
@@ -130,6 +134,12 @@ def _compiled(case: Case, name: str, settings: BoardSettings, **options: Any) ->
     if options.get("guarantee") == "none":
         return Player(name, model, lambda rows: method(rows, on_invalid="ignore"), seconds)
     return Player(name, model, method, seconds)
+
+
+def _form_numbers(case: Case) -> int:
+    """Numbers in the paper's form: a matrix per pair of classes."""
+    classes = max(2, len(getattr(case.model, "classes_", ())))
+    return classes * (classes - 1) // 2 * case.rows.shape[1] ** 2
 
 
 def _is_tie(model: Any, rows: np.ndarray) -> np.ndarray:
