@@ -36,12 +36,18 @@ examples:
   python -m benchmarks                                     # what `make bench` runs
   python -m benchmarks --models "a9a 0.01" --contestants scikit-learn certified none
   python -m benchmarks --sections scaling memory --preset full
+  python -m benchmarks board --help                        # the models that people really fit
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for."""
+    """Run the sections asked for, or the board."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["board"]:
+        from benchmarks.board.command import main as board
+
+        return board(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",
@@ -55,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--preset", choices=PRESETS, default="quick", help="how much to measure")
     parser.add_argument("--out", type=Path, default=results.FOLDER, help="folder of the results")
     parser.add_argument("--no-plots", action="store_true")
-    args = parser.parse_args(argv)
+    args = parser.parse_args(given)
     unknown = [name for name in args.models if name not in here]
     if unknown:
         parser.error(f"not available here: {', '.join(unknown)}; there are: {', '.join(here)}")
