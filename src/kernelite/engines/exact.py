@@ -23,6 +23,7 @@ from kernelite.inputs import FloatArray, Rows, is_sparse
 __all__ = ["ExactEngine", "as_dense"]
 
 TRIED = 32  # rows that show whether single precision settles enough of them,
+FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
 WORTH = 0.5  # which is more than it costs of double precision's time
 
 
@@ -93,6 +94,12 @@ class ExactEngine:
         ways = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
         return all([way is None or way.ready for way in ways])  # noqa: C419  # begin them all
 
+    def _single_for_values(self, way: Any) -> FusedSums | None:
+        """Single precision, where it saves enough to give values fewer digits."""
+        if way is not self.dense or self.expansion.centers.size < FEWEST_NUMBERS:
+            return None
+        return self.single if self._single_ready else None
+
     @property
     def _single_ready(self) -> bool:
         return self.single is not None and self.single.ready
@@ -157,7 +164,7 @@ class ExactEngine:
             Where the scores go.
         """
         way, rows = self._way(rows)
-        single = self.single if way is self.dense and self._single_ready else None
+        single = self._single_for_values(way)
         if single is not None:
             within = Within(tolerance)
             scores, bounds = self._run_single(single, rows, within)
@@ -167,10 +174,19 @@ class ExactEngine:
         scores, squares = self._scores(way, rows, out)
         return scores, way.rounding.count_above(squares, way.length(rows), tolerance)
 
-    def run_bound(self, rows: Rows) -> FloatArray:
-        """The rounding bound of `run`, without running it: shape (m, k)."""
+    def run_bound(self, rows: Rows, tolerance: FloatArray | None = None) -> FloatArray:
+        """The rounding bound of `run`, without running it: shape (m, k).
+
+        With a tolerance, that of `run_within`: single precision's where it is within that.
+        """
         way, rows = self._way(rows)
-        return way.rounding.bounds(way.squares(rows), way.length(rows))
+        bounds: FloatArray = way.rounding.bounds(way.squares(rows), way.length(rows))
+        single = None if tolerance is None else self._single_for_values(way)
+        if single is not None:
+            wider = single.run(rows)[1]
+            served = (wider <= tolerance).all(axis=1)
+            bounds[served] = np.maximum(bounds[served], wider[served])
+        return bounds
 
     def _scores(
         self, way: Any, rows: Rows, out: FloatArray | None = None

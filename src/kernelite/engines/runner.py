@@ -203,9 +203,13 @@ class Runner:
     def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
         return (dense_block(self.mapped(rows, block), slice(None)),)
 
-    def bounds(self, rows: Rows) -> FloatArray:
-        """The O(1) bound of each row and output, shape (m, k)."""
-        return np.concatenate([self.block_bounds(rows, block) for block in self._blocks(rows)])
+    def bounds(self, rows: Rows, tolerance: FloatArray | None = None) -> FloatArray:
+        """The O(1) bound of each row and output, shape (m, k).
+
+        `tolerance`: of a model that answers values, of which some need no more digits.
+        """
+        blocks = self._blocks(rows)
+        return np.concatenate([self.block_bounds(rows, block, tolerance) for block in blocks])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
@@ -316,7 +320,9 @@ class Runner:
         valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
 
-    def block_bounds(self, rows: Rows, block: slice) -> FloatArray:
+    def block_bounds(
+        self, rows: Rows, block: slice, tolerance: FloatArray | None = None
+    ) -> FloatArray:
         """The bound of each row of a block, shape (m, k)."""
         bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
@@ -326,7 +332,9 @@ class Runner:
         if self.exact is not None:
             check_finite(row_part(rows, block), first_row=block.start)
             # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-            exact = self.exact.run_bound(self.mapped(rows, block))
+            plain = self.tiers is None and self.local is None and self.tail is None
+            limit = tolerance if plain else None
+            exact = self.exact.run_bound(self.mapped(rows, block), limit)
             bounds = exact if bounds is None else np.maximum(bounds, exact)
         assert bounds is not None
         if self.tail is not None:  # it is added to whatever served the row

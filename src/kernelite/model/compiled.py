@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.heads.criteria import Within, label_settles
 from kernelite.inputs import FloatArray
 from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.serving import placed
@@ -38,7 +39,8 @@ class CompiledModel(ScikitLearnContract):
                 "guarantee='certified'."
             )
         rows, runner = placed(self, X)
-        return runner.bounds(rows)
+        settles = label_settles(self.head, self.tolerance)
+        return runner.bounds(rows, settles.tolerance if isinstance(settles, Within) else None)
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
