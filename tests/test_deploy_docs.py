@@ -49,6 +49,7 @@ def sections() -> dict[str, list[Block]]:
     return {
         title: [Block(*found) for found in fence.findall(body)]
         for title, body in zip(parts[::2], parts[1::2])
+        if fence.search(body)
     }
 
 

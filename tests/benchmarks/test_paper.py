@@ -317,7 +317,7 @@ def test_a_full_disk_leaves_no_broken_cache_and_no_page(
     with monkeypatch.context() as full:
         full.setattr(np, "savez", fill)
         assert paper.main(["--out", str(out), "--quick", "--sets", "ijcnn1"]) == 1
-    assert "the disk is full" in capsys.readouterr().err
+    assert "No space left on device" in capsys.readouterr().err
     assert list(out.iterdir()) == []
     assert list(data.cache_path("x").parent.iterdir()) == []
     assert not load(BY_NAME["ijcnn1"]).workload.generated  # once there is room, all is well

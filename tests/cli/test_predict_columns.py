@@ -209,7 +209,7 @@ def test_a_sample_for_compiling(data, table, toys, good, kernelite, tmp_path) ->
     points = []
     for sample in (data, data.parent, tmp_path / "rows.csv", tmp_path / "rows.feather"):
         out = tmp_path / "m.kernelite"
-        options = ("--sample", sample, "--columns", "a:d", "--expansion-point", "mean")
+        options = ("--sample", sample, "--columns", "a:d", "--guarantee", "none")
         good("compile", toys.path("svc.model"), "-o", out, *options)
         points.append(kl.load(out).form.point)
     for point in points:

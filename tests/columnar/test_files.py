@@ -278,9 +278,8 @@ def test_a_full_disk(ending, room, tmp_path, monkeypatch, recwarn) -> None:
     monkeypatch.setattr(writing, "atomic_write", full)
     path = write(table(), tmp_path / "a.parquet")
     out = tmp_path / f"out{ending}"
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(InputError, match="No space left"):
         kl.predict_files(classifier(), path, out, keep="all")
-    assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path) == ["a.parquet"]
     assert not [str(warning.message) for warning in recwarn]
 

@@ -213,7 +213,7 @@ REFUSED = {
     "platt": (lambda: compiled(HEADS["platt"]), "it has probabilities"),
     "noise": (lambda: compiled(HEADS["regressor"]), "it has probabilities"),
     "marks": (lambda: compiled(HEADS["outlier"]), "it has probabilities"),
-    "overflow": (lambda: scaled(1e300), "overflows in single precision"),
+    "overflow": (lambda: scaled(1e200), "overflows in single precision"),
 }
 
 

@@ -166,7 +166,7 @@ def test_many_scores_take_no_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(FileFormatError, match="parts do not reach each score"):
-            loads(serialize(tensors, metadata={"kernelite": json.dumps(document)}))
+            loads(rebuilt(document, tensors))
         assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
@@ -181,7 +181,7 @@ def test_half_a_letter_is_no_label(labels: list[str]) -> None:
     assert texts["texts"] == ["no", "yes"]
     texts["texts"] = labels
     with pytest.raises(FileFormatError, match="is not Unicode text"):
-        loads(serialize(tensors, metadata={"kernelite": json.dumps(document)}))
+        loads(rebuilt(document, tensors))
     svc = SVC(gamma=1.0).fit(rows, np.array(labels)[[0, 0, 1, 1]])
     with pytest.raises(InputError, match="is not Unicode text"):
         dumps(kl.compile(svc, guarantee="exact"))

@@ -39,7 +39,7 @@ def test_certified_log_densities_are_within_the_tolerance(bandwidth, tolerance):
     assert gap <= tolerance * (1 + 1e-9)
     if bandwidth == 20.0:
         assert compiled.approximation is not None  # so wide that a form serves
-    if bandwidth == 0.3:
+    if bandwidth == 0.3 and tolerance == 1e-2:
         assert compiled.local is not None
 
 

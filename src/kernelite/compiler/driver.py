@@ -80,10 +80,12 @@ def compile(
         cheaper and the median error stays under 0.1% of the standard deviation of the scores.
     certificate : bool
         With "none": compute the certificate too, so that `error_bound` works.
-    plan : {"auto", "estimate", "measure"}
+    plan : {"auto", "estimate", "measure", "form"} or str
         How candidates are compared: by counting operations, which gives the same plan on every
         machine ("estimate"), by timing the best of them on the sample ("measure"), or by timing
-        only those whose estimates are close, a few tenths of a second in all ("auto").
+        only those whose estimates are close, a few tenths of a second in all ("auto"). "form" takes
+        the cheapest form even where the exact engine is cheaper; the name of a candidate, as
+        `print(model.plan)` shows it, takes that one.
     max_bytes : int
         The most that the compiled forms may take.
     random_state : int
@@ -172,8 +174,13 @@ def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
 def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int) -> None:
     if guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
-    if plan not in ("auto", "estimate", "measure"):
-        raise InputError(f"`plan` must be 'auto', 'estimate' or 'measure', got {plan!r}.")
+    if not isinstance(plan, str):
+        raise InputError(f"`plan` must be a word or a candidate's name, got {plan!r}.")
+    if plan not in ("auto", "estimate", "measure") and guarantee != "certified":
+        raise InputError(
+            f"`plan` must be 'auto', 'estimate' or 'measure' with guarantee={guarantee!r}, got "
+            f"{plan!r}."
+        )
     if cells is not None and not (isinstance(cells, Integral) and cells >= 1):
         raise InputError(f"`cells` must be a whole number, at least 1, got {cells!r}.")
     if not (isinstance(max_bytes, Real) and max_bytes >= 0):

@@ -73,7 +73,9 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     tolerances = _tolerances(task, tolerance, sample)
     head = task.source.head
     settles = label_settles(head, tolerances)
-    finals = None if plan == "estimate" else Finals(head, tolerances, always=plan == "measure")
+    wanted = None if plan in ("auto", "estimate", "measure") else plan
+    timed = plan in ("auto", "measure")
+    finals = Finals(head, tolerances, always=plan == "measure") if timed else None
     with progress_bar("certifying") as tell:
         approximation, explained = plan_certified(
             task.expansion,
@@ -86,10 +88,11 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             random_state=task.random_state,
             choose=finals,
             values=not _is_for_labels(task),
+            wanted=wanted,
             tell=tell,
         )
     local = None
-    if task.cells is None:
+    if task.cells is None and wanted is None:
         found = local_candidate(
             *(task.expansion, head, sample, settles, tolerances),
             mapped=task.mapped,

@@ -181,8 +181,8 @@ class ExactEngine:
         """
         way, rows = self._way(rows)
         bounds: FloatArray = way.rounding.bounds(way.squares(rows), way.length(rows))
-        single = None if tolerance is None else self._single_for_values(way)
-        if single is not None:
+        single = self._single_for_values(way)
+        if single is not None and tolerance is not None:
             wider = single.run(rows)[1]
             served = (wider <= tolerance).all(axis=1)
             bounds[served] = np.maximum(bounds[served], wider[served])

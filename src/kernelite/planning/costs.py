@@ -138,13 +138,15 @@ def tiers_cost(
     after_first: float,
     after_second: float,
     *,
+    labels: bool = True,
     values: bool = False,
     after_product: float = 1.0,
 ) -> float:
     """A row on average, given the shares left open by the first and by the second tier.
 
-    `values`: what settles a row are tolerances of its outputs, nothing else. There a product may
-    stand for the third order and leave the share `after_product` to the second tier.
+    `labels`: what the exact engine is asked for. `values`: what settles a row are tolerances of
+    its outputs, nothing else. There a product may stand for the third order and leave the share
+    `after_product` to the second tier.
     """
     cell = approximation.cells[0]
     d, k = cell.form.n_features, cell.form.n_outputs
@@ -160,4 +162,4 @@ def tiers_cost(
         cost += product_cost(d, k) + after_product * second_cost(cell)
     else:
         cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
-    return cost + after_second * (exact_cost(expansion, labels=not values) + GATHER)
+    return cost + after_second * (exact_cost(expansion, labels=labels) + GATHER)

@@ -15,6 +15,7 @@ import numpy as np
 from kernelite.approximation.cells import Approximation
 from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Settles
 from kernelite.inputs import FloatArray
@@ -44,6 +45,7 @@ def plan_certified(
     random_state: int = 0,
     choose: Measure | None = None,
     values: bool = False,
+    wanted: str | None = None,
     tell: Tell = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
     """Choose among points, ranks, cubic tiers, cells and the exact engine.
@@ -67,10 +69,16 @@ def plan_certified(
         Replaces estimated costs by measured ones (see `measure`).
     values : bool
         Whether the model answers values within a tolerance, not labels.
+    wanted : str, optional
+        A candidate's name, or "form" for the cheapest form: chosen whatever the exact engine costs.
     tell : callable
         Told the share of the work that is done.
     """
-    search = Search(expansion, sample, settles, max_bytes, mapped)
+    search = Search(
+        *(expansion, sample, settles, max_bytes, mapped),
+        labels=not values,
+        forced=wanted is not None,
+    )
     if cells is None or cells == 1:
         for index, (name, point) in enumerate(points.items()):
             share = between(tell, index / (len(points) + 1), (index + 1) / (len(points) + 1))
@@ -79,14 +87,33 @@ def plan_certified(
         search.cells(count, random_state, lambda share: None)
     if cells is not None and cells > 1:
         search.cells(cells, random_state, tell)
-    options, exact_nanoseconds = search.options, search.exact
+    options, exact_nanoseconds = search.options, exact_cost(expansion, labels=not values)
+    if wanted is not None:
+        options = _wanted(options, wanted, search.notes)
     if choose is not None and options:
         options, exact_nanoseconds, note = choose(
             options, expansion, exact_nanoseconds, sample, mapped
         )
         search.notes += [note] if note else []
     tell(1.0)
+    if wanted is not None:
+        chosen = options[0].candidate("asked for")
+        exact = exact_candidate(expansion, "", labels=not values)
+        plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
+        return options[0].approximation, plan
     return _choose(expansion, options, exact_nanoseconds, search.notes, values)
+
+
+def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
+    """The option of that name, or the cheapest one, alone."""
+    ranked = sorted(options, key=lambda option: option.nanoseconds)
+    if not ranked:
+        raise InputError(f"`plan` asks for a form, but there is none. {' '.join(notes)}")
+    found = ranked[:1] if name == "form" else [o for o in ranked if o.name == name]
+    if not found:
+        known = ", ".join(repr(option.name) for option in ranked)
+        raise InputError(f"`plan` names no candidate: {name!r}; there are {known}.")
+    return found[:1]
 
 
 def truncated_form(

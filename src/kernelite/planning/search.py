@@ -6,6 +6,7 @@ is not built: an option costs at least its first tier and the second one for the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
@@ -69,6 +70,10 @@ class Search:
         Options above it are not kept.
     mapped : bool
         Whether rows come through an affine map.
+    labels : bool
+        Whether labels are asked for, which the exact engine finds faster than values.
+    forced : bool
+        Whether a form is wanted even where the exact engine is cheaper.
     """
 
     def __init__(
@@ -78,14 +83,19 @@ class Search:
         settles: Settles,
         max_bytes: int,
         mapped: bool,
+        *,
+        labels: bool = True,
+        forced: bool = False,
     ) -> None:
         self.expansion, self.sample, self.settles = expansion, sample, settles
         self.max_bytes, self.mapped = max_bytes, mapped
         self.values = isinstance(settles, Within)
-        self.exact = exact_cost(expansion, labels=not self.values)
+        self.labels = labels
+        self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
+        self.hope.cheap |= forced
 
     def about(self, point: FloatArray, where: str, tell: Tell) -> None:
         """Try one cell about `point`: truncated or not, with and without a second tier."""
@@ -163,6 +173,7 @@ class Search:
             self.expansion,
             after_first,
             after_second,
+            labels=self.labels,
             values=self.values,
             after_product=self._after_product(ready.engines) if self.values else 1.0,
         )
@@ -231,7 +242,9 @@ class Search:
         """A third order too dear to evaluate may pay, if a product mostly stands for it."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         cell, share = whole.approximation.cells[0], whole.open_share
-        alone = tiers_cost(whole.approximation, self.expansion, share, 0.0) + product_cost(d, k)
+        alone = tiers_cost(
+            whole.approximation, self.expansion, share, 0.0, labels=self.labels
+        ) + product_cost(d, k)
         hope = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
         if not (hope and third_order_fits(certificate) and self._fourth_order_helps(whole)):
             return
@@ -246,7 +259,7 @@ class Search:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
         expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
         full = None if first.approximation.form is form else form
-        alone = tiers_cost(first.approximation, expansion, share, 0.0)
+        alone = tiers_cost(first.approximation, expansion, share, 0.0, labels=self.labels)
         at_once = self.values and runs_at_once(full, share)
         open_row = open_row_cost(full, expansion.n_outputs, at_once=at_once) + cost
         return alone + share * open_row < self._least
