@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
-__all__ = ["classes_of_centers", "columns_of_class", "n_classes", "own_columns", "spread_out"]
+__all__ = [
+    "classes_of_centers",
+    "columns_of_class",
+    "n_classes",
+    "own_columns",
+    "sides_of_pairs",
+    "spread_out",
+]
 
-MOST_CLASSES = (
-    128  # whose coefficients are stored so: a file must not ask for much more than it has
-)
+MOST_CLASSES = 128  # stored so: a small file must not become a large array
 
 
 def n_classes(n_pairs: int) -> int | None:
@@ -44,6 +49,19 @@ def columns_of_class(K: int, c: int) -> NDArray[np.intp]:
     others = np.array([j for j in range(K) if j != c], dtype=np.intp)
     i, j = np.minimum(others, c), np.maximum(others, c)
     return i * (2 * K - i - 1) // 2 + j - i - 1
+
+
+def sides_of_pairs(K: int) -> NDArray[np.intp]:
+    """Where a pair's first and second class have their own columns, K - 1 per class: (2, k).
+
+    Examples
+    --------
+    >>> sides_of_pairs(3)
+    array([[0, 1, 3],
+           [2, 4, 5]])
+    """
+    i, j = np.triu_indices(K, 1)
+    return np.stack([i * (K - 1) + j - 1, j * (K - 1) + i])
 
 
 def classes_of_centers(coefficients: FloatArray) -> NDArray[np.intp] | None:

@@ -30,12 +30,12 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     settles = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
-    left = Hope(expansion, sample, settles, with_cells=False).left(form, 0.0)
+    left = Hope(expansion, sample, settles, with_cells=False).left(point, 0.0)
     tiers = Tiers.prepare(Approximation((Cell(form, certify(expansion, point)),)), fused=False)
     open_share = float((evaluate(tiers, None, sample, settles).tier == EXACT).mean())
     assert left or open_share > 0.8
     if open_share < 0.4:
-        assert Hope(expansion, sample, settles, with_cells=True).left(form, 0.0)
+        assert Hope(expansion, sample, settles, with_cells=True).left(point, 0.0)
 
 
 def test_cheap_models_and_polynomials_are_always_tried():
@@ -44,7 +44,7 @@ def test_cheap_models_and_polynomials_are_always_tried():
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
         hope = Hope(expansion, sample, Within(np.array([1e-12])), with_cells=False)
-        assert hope.left(quadratic_form(expansion, np.zeros(2)), 0.0)
+        assert hope.left(np.zeros(2), 0.0)
 
 
 @pytest.mark.usefixtures("_small_models_too")
@@ -59,7 +59,7 @@ def test_cells_can_keep_it_alive():
         [0.0],
         gamma=0.05,
     )
-    form = quadratic_form(expansion, rows.mean(axis=0))
+    point = rows.mean(axis=0)
     settles = Within(np.array([0.05]))
-    assert not Hope(expansion, rows, settles, with_cells=False).left(form, 0.0)
-    assert Hope(expansion, rows, settles, with_cells=True).left(form, 0.0)
+    assert not Hope(expansion, rows, settles, with_cells=False).left(point, 0.0)
+    assert Hope(expansion, rows, settles, with_cells=True).left(point, 0.0)

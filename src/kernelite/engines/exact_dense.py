@@ -28,6 +28,7 @@ __all__ = ["EXPONENTIAL", "DenseExact", "add_kernel_sums"]
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
+TILE_ROWS = 240  # of kernel values in panels
 WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
@@ -127,7 +128,8 @@ class DenseExact:
         # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
         # core's cache.
         little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
-        chunk = max(1, m if little else min(self.tall, -(-m // thread_count())))
+        tall = self.tall if fused is None else TILE_ROWS
+        chunk = max(1, m if little else min(tall, -(-m // thread_count())))
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         return scores, squares

@@ -92,7 +92,7 @@ class FusedPairs:
             offsets.append(offsets[-1] + padded.size)
         order = np.concatenate(groups)
         counts = np.array([len(group) for group in groups])
-        chains = -(-counts // turn) + TURN + 4.0  # roundings of a sum, and of a coefficient
+        chains = -(-counts // turn) + TURN + 8.0  # roundings of a sum, and of a coefficient
         return cls(
             Panels.lay_out(layout, SINGLE, [order], np.zeros(len(order))),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

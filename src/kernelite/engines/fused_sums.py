@@ -7,7 +7,7 @@ S = sum_i |a_i| K_i, which bounds are made of. Centers of one sign stand togethe
 so that a block's own reach bounds its errors. Of a block found as s, with the exponent's error e
 (`panels`), exp2's error and the roundings of sums,
 
-    |error| <= s (2^e - 1 + (EXP2 + panels + 8) v) + what was cut off below 2^smallest.
+    |error| <= s (2^e - 1 + (EXP2 + panels + 12) v) + what was cut off below 2^smallest.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class FusedSums:
         """What `bounded_sums` wants to know besides."""
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT
-        relative = (EXP2_ERROR + BLOCK_PANELS + 8.0 + self.panels.n_blocks * UNIT / unit) * unit
+        relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
         cut_off = len(self.panels.exponents) * 2.0**precision.smallest + TINY
         intercept = float(self.rounding.expansion.intercept[0])
         fixed = float(self.rounding.constant[0])

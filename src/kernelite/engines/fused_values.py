@@ -17,18 +17,18 @@ from kernelite.engines.fused_sums import MOST_NUMBERS
 from kernelite.engines.jit_support import ready
 from kernelite.engines.panels import Layout, Panels
 from kernelite.inputs import FloatArray, row_blocks
-from kernelite.pairs import classes_of_centers, columns_of_class, n_classes
+from kernelite.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 
 __all__ = ["FusedValues"]
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Coefficients of the centers from `start` to `stop`, for some of the outputs."""
+    """Coefficients of the centers from `start` to `stop`, and the columns that they go to."""
 
     start: int
     stop: int
-    columns: NDArray[np.intp] | slice
+    columns: slice
     coefficients: FloatArray
 
 
@@ -40,11 +40,14 @@ class FusedValues:
     ----------
     panels : Panels
     weights : tuple of Weights
-        In the order of the centers.
+        In the order of the centers. One-vs-one: K - 1 columns per class.
+    sides : ndarray of shape (2, k), optional
+        One-vs-one: where the two classes of a pair have their sums.
     """
 
     panels: Panels
     weights: tuple[Weights, ...]
+    sides: NDArray[np.intp] | None
 
     @classmethod
     def prepare(cls, layout: Layout, coefficients: FloatArray) -> FusedValues | None:
@@ -59,14 +62,16 @@ class FusedValues:
         kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
         weights, first = [], 0
         for c, kind in enumerate(kinds):
-            columns = slice(None) if owner is None else columns_of_class(K, c)
-            own = coefficients[kind][:, columns]
+            columns = slice(0, k) if owner is None else slice(c * (K - 1), (c + 1) * (K - 1))
+            mine = columns if owner is None else columns_of_class(K, c)
+            own = coefficients[kind][:, mine]
             for part in row_blocks(len(kind), CENTERS):
                 held = np.ascontiguousarray(own[part])
                 weights.append(Weights(first + part.start, first + part.stop, columns, held))
             first += len(kind)
         order = np.concatenate(kinds)
-        return cls(Panels.lay_out(layout, DOUBLE, [order], np.zeros(n)), tuple(weights))
+        panels = Panels.lay_out(layout, DOUBLE, [order], np.zeros(n))
+        return cls(panels, tuple(weights), None if owner is None else sides_of_pairs(K))
 
     @property
     def ready(self) -> bool:
@@ -87,6 +92,7 @@ class FusedValues:
         jit_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
         per_center, step = len(layout.order), CENTERS // width
         tile: NDArray[Any] = np.empty((len(rows), CENTERS))
+        sums = out if self.sides is None else np.zeros((len(rows), self.weights[-1].columns.stop))
         for first in range(0, int(panels.starts[-1]), step):
             count = min(step, int(panels.starts[-1]) - first)
             a, b = first * width, (first + count) * width
@@ -97,5 +103,8 @@ class FusedValues:
                 start, stop = max(weight.start, a), min(weight.stop, b)
                 if start < stop:
                     own = weight.coefficients[start - weight.start : stop - weight.start]
-                    out[:, weight.columns] += tile[:, start - a : stop - a] @ own
+                    sums[:, weight.columns] += tile[:, start - a : stop - a] @ own
+        if self.sides is not None:
+            for side in self.sides:
+                out += sums[:, side]
         return norms[:, 0]

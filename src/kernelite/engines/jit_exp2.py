@@ -201,10 +201,8 @@ class Code:
         return self.builder.bitcast(kept, self.precision.vector)
 
     def total(self, value: Any) -> Any:
-        """The sum of the lanes, in doubles."""
+        """The sum of the lanes by halves, as a double: log2(lanes) roundings."""
         builder, i32, lanes = self.builder, ir.IntType(32), self.precision.lanes
-        if self.precision.size == 4:
-            value = builder.fpext(value, ir.VectorType(ir.DoubleType(), lanes))
         while lanes > 1:
             lanes //= 2
             nothing = ir.Constant(value.type, ir.Undefined)
@@ -214,7 +212,8 @@ class Code:
             ]
             low, high = (builder.shuffle_vector(value, nothing, half) for half in halves)
             value = builder.fadd(low, high)
-        return builder.extract_element(value, i32(0))
+        whole = builder.extract_element(value, i32(0))
+        return builder.fpext(whole, ir.DoubleType()) if self.precision.size == 4 else whole
 
     def store_total(self, value: Any, address: Any) -> None:
         """Put the sum of the lanes at an address, as a double."""

@@ -23,30 +23,40 @@ __all__ = ["TURN", "walk_entries", "walk_rows"]
 TURN = 2  # vectors of coefficients per turn of the loop
 
 
-@instruction
-def _dots(_context: Any, _values: Any, _coefficients: Any, _turns: Any, _out: Any) -> Any:
-    """out[0] = k.a and out[1] = k.|a|, in doubles; addresses, and turns of the loop."""
+def _dotting(*, sizes: bool) -> Any:
+    """An instruction: out[0] = k.a, and out[1] = k.|a| if `sizes`, in doubles.
 
-    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        values, coefficients, turns, out = arguments
-        code, i64 = Code(builder, SINGLE), turns.type
-        sums = [[code.variable() for _ in range(TURN)] for _ in range(2)]
-        with cgutils.for_range(builder, turns) as loop:
-            far = builder.mul(loop.index, i64(4 * TURN * SINGLE.lanes))
-            k_at, a_at = builder.add(values, far), builder.add(coefficients, far)
-            for v in range(TURN):
-                k, a = code.load(k_at, v), code.load(a_at, v)
-                for total, factor in ((sums[0][v], a), (sums[1][v], code.magnitude(a))):
-                    builder.store(code.multiply_add(k, factor, builder.load(total)), total)
-        for number, line in enumerate(sums):
-            whole = builder.load(line[0])
-            for other in line[1:]:
-                whole = builder.fadd(whole, builder.load(other))
-            code.store_total(whole, builder.add(out, i64(8 * number)))
-        return context.get_dummy_value()
+    It takes addresses, and turns of the loop.
+    """
 
-    address = types.uintp
-    return types.void(address, address, types.intp, address), build
+    @instruction
+    def dots(_context: Any, _values: Any, _coefficients: Any, _turns: Any, _out: Any) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            values, coefficients, turns, out = arguments
+            code, i64 = Code(builder, SINGLE), turns.type
+            sums = [[code.variable() for _ in range(TURN)] for _ in range(2 if sizes else 1)]
+            with cgutils.for_range(builder, turns) as loop:
+                far = builder.mul(loop.index, i64(4 * TURN * SINGLE.lanes))
+                k_at, a_at = builder.add(values, far), builder.add(coefficients, far)
+                for v in range(TURN):
+                    k, a = code.load(k_at, v), code.load(a_at, v)
+                    for line, factor in zip(sums, (a, code.magnitude(a))):
+                        added = code.multiply_add(k, factor, builder.load(line[v]))
+                        builder.store(added, line[v])
+            for number, line in enumerate(sums):
+                whole = builder.load(line[0])
+                for other in line[1:]:
+                    whole = builder.fadd(whole, builder.load(other))
+                code.store_total(whole, builder.add(out, i64(8 * number)))
+            return context.get_dummy_value()
+
+        address = types.uintp
+        return types.void(address, address, types.intp, address), build
+
+    return dots
+
+
+_dots, _dot = _dotting(sizes=True), _dotting(sizes=False)
 
 
 @helper

@@ -43,6 +43,7 @@ BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)
 BY_EXACT = Stats(rows=1, exact=1)
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
+MOST_LABELS = 1 << 13  # of a block of which only labels are found
 MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
@@ -102,6 +103,8 @@ class Runner:
             while out is None or stop < rows.shape[0]:
                 block = self._block(rows, stop, straight=as_they_are, values=values)
                 if winners is not None:
+                    count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
+                    block = slice(stop, min(stop + count, rows.shape[0]))
                     answers, found = self._labels(winners, rows, block, finish, settles)
                     if out is None:
                         out = np.empty(rows.shape[0], dtype=answers.dtype)

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.approximation.cells import cell_points
-from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
 from kernelite.approximation.remainder import lower_gamma
-from kernelite.engines.blas import form_scores
 from kernelite.engines.exact import ExactEngine
 from kernelite.expansion import KernelExpansion
 from kernelite.heads.criteria import Settles
-from kernelite.inputs import FloatArray
+from kernelite.inputs import FloatArray, dense_block, row_blocks
 
 __all__ = ["Hope"]
 
@@ -26,6 +24,7 @@ CELLS_LEAST = 0.6  # and that proofs about several points should settle: there a
 ROWS = 256
 LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
 CELLS = 16
+BLOCK = 4096  # centers at a time
 
 
 class Hope:
@@ -56,12 +55,12 @@ class Hope:
         self._scores: FloatArray | None = None
         self._cells: float | None = None
 
-    def left(self, form: QuadraticForm, least: float) -> bool:
-        """Whether certifying this form, or cells, may settle this share of rows, or a fifth."""
+    def left(self, point: FloatArray, least: float) -> bool:
+        """Whether a form about this point, or cells, may settle this share of rows, or a fifth."""
         least = max(least, LEAST)
         if self.cheap or not len(self.rows):
             return True
-        if float(self._settled(form, self.rows, self._exact()).mean()) >= least:
+        if float(self._settled(point, self.rows, self._exact()).mean()) >= least:
             return True
         return self.with_cells and self.cells_left()
 
@@ -81,18 +80,35 @@ class Hope:
             nearest, scores, settled = np.argmin(gaps, axis=1), self._exact(), 0
             for index, point in enumerate(points):
                 mine = nearest == index
-                form = quadratic_form(self.expansion, point)
-                settled += int(self._settled(form, self.rows[mine], scores[mine]).sum())
+                settled += int(self._settled(point, self.rows[mine], scores[mine]).sum())
             self._cells = settled / len(self.rows)
         return self._cells
 
     def _settled(
-        self, form: QuadraticForm, rows: FloatArray, scores: FloatArray
+        self, point: FloatArray, rows: FloatArray, scores: FloatArray
     ) -> NDArray[np.bool_]:
-        evaluated = form_scores(form, rows)
-        with np.errstate(over="ignore"):
-            x = 2.0 * form.gamma * evaluated.sq_norms
-        second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
-        errors = np.abs(scores - evaluated.scores)
-        rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6)
-        return self.settles(scores, rho.max(axis=0, initial=0.0) * third)
+        formed, sq_norms = self._formed(point, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = 2.0 * self.expansion.gamma * sq_norms
+            second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
+            errors = np.abs(scores - formed)
+            rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6)
+            return self.settles(scores, rho.max(axis=0, initial=0.0) * third)
+
+    def _formed(self, point: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the quadratic form about a point would answer, and |u|^2, without building it.
+
+        With many features and outputs its matrices cost more than these few rows.
+        """
+        expansion, U = self.expansion, rows - point
+        sq_norms = np.einsum("ij,ij->i", U, U)
+        sums = np.zeros((len(rows), expansion.n_outputs))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(expansion.n_centers, BLOCK):
+                S = dense_block(expansion.centers, block) - point
+                weights = np.exp(-expansion.gamma * np.einsum("ij,ij->i", S, S))
+                t = 2.0 * expansion.gamma * (U @ S.T)
+                series = 1.0 + t + 0.5 * t * t
+                sums += series @ (weights[:, None] * expansion.coefficients[block])
+            damp = np.exp(-expansion.gamma * sq_norms)
+            return damp[:, None] * sums + expansion.intercept, sq_norms

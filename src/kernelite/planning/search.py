@@ -53,6 +53,7 @@ CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
 CELLS_BUDGET = 1e10  # multiply-adds that certifying all cells may cost
+WORTHWHILE = 1000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 Tell: TypeAlias = Callable[[float], None]
 
@@ -109,14 +110,14 @@ class Search:
         if least >= 1.0:
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
+        if not self.hope.left(point, least):
+            self.notes.append(
+                f"No form {where}: its error on the sample says that a proof would leave "
+                "nearly all rows open."
+            )
+            return
         try:
             form = quadratic_form(self.expansion, point)
-            if not self.hope.left(form, least):
-                self.notes.append(
-                    f"No form {where}: its error on the sample says that a proof would leave "
-                    "nearly all rows open."
-                )
-                return
             certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
         except UnsupportedModelError as error:
             self.notes.append(f"No form {where}: {error}")
@@ -125,7 +126,8 @@ class Search:
             self._try(f"{form_name(cut)} {where}", [Cell(cut, certificate)])
             for cut in self._forms(form)
         ]
-        self._second_tiers(firsts, form, certificate)
+        if self.exact >= WORTHWHILE:
+            self._second_tiers(firsts, form, certificate)
 
     def cells(self, count: int, random_state: int, tell: Tell) -> None:
         """Try `count` cells: the form alone, and with the second tier that suits it."""
@@ -140,7 +142,7 @@ class Search:
 
     def cells_that_may_pay(self) -> Iterator[int]:
         """Numbers of cells to try, if the exact tier dominates and certifying is affordable."""
-        if not self.options:
+        if not self.options or self.exact < WORTHWHILE:
             return
         best = min(self.options, key=lambda option: option.nanoseconds)
         d, k = self.expansion.n_features, self.expansion.n_outputs
