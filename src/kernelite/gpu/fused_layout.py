@@ -1,0 +1,120 @@
+"""Centers as pairs of half precision, in tiles, and which outputs each tile adds to.
+
+In: an expansion as the CPU's exact engine lays it out. Out: arrays for `kernels.fused`. With one
+output, centers of positive coefficients come first and negative ones after them, so that one sum
+per tile serves f and sum |A| K. With several, centers are grouped so that a group's coefficients fit
+a narrow table: one-vs-one machines have nonzero coefficients only in the pairs of their own class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.engines.exact_dense import DenseExact
+from kernelite.gpu.form_layout import padded
+from kernelite.gpu.fused_rounding import CHUNK
+from kernelite.inputs import FloatArray
+
+__all__ = ["Group", "Pairs", "center_pairs", "groups_of", "halves", "width_of"]
+
+TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
+WIDEST = 64  # outputs of a group
+SMALLEST, LARGEST = 2.0**-26, 2.0**46  # of an entry of 2 g s, so that scales stay in range
+
+
+class Pairs(NamedTuple):
+    """2 g s as pairs (n, D) and -g |s|^2 (n,), scaled by 2^scale."""
+
+    high: NDArray[np.float16]
+    low: NDArray[np.float16]
+    shifts: NDArray[np.float32]
+    scale: int
+
+
+class Group(NamedTuple):
+    """Centers and the outputs that they add to."""
+
+    centers: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+
+
+def width_of(length: int) -> int:
+    """D: features padded to a tile's side, or to whole chunks.
+
+    Examples
+    --------
+    >>> width_of(22), width_of(122), width_of(776)
+    (32, 128, 832)
+    """
+    return padded(length) if length <= CHUNK else -(-length // CHUNK) * CHUNK
+
+
+def halves(values: FloatArray) -> tuple[NDArray[np.float16], NDArray[np.float16]]:
+    """h, l: values rounded to 11 bits, and the rests."""
+    high = values.astype(np.float16)
+    return high, (values - high).astype(np.float16)
+
+
+def exponent_of(largest: float) -> int:
+    """e such that largest 2^e lies in [2^13, 2^14); 0 for zero."""
+    return 14 - math.frexp(largest)[1] if largest else 0
+
+
+def center_pairs(dense: DenseExact) -> Pairs | None:
+    """The centers of an expansion; None where an entry is out of range."""
+    width = dense.factors.shape[1] - 2
+    log2e = math.log2(math.e)
+    factors = dense.factors[:, :width] * log2e
+    largest = float(np.abs(factors).max(initial=0.0))
+    if largest and not SMALLEST <= largest <= LARGEST:
+        return None
+    scale = exponent_of(largest)
+    table = np.zeros((len(factors), width_of(width)))
+    table[:, :width] = np.ldexp(factors, scale)
+    high, low = halves(table)
+    return Pairs(high, low, (dense.factors[:, width] * log2e).astype(np.float32), scale)
+
+
+def in_tiles(indices: NDArray[np.int64], tile: int) -> NDArray[np.int64]:
+    """Indices of centers padded to whole tiles by -1."""
+    missing = -len(indices) % tile
+    return np.append(indices, np.full(missing, -1, dtype=np.int64))
+
+
+def groups_of(coefficients: FloatArray, families: Sequence[Any] = ()) -> list[Group]:
+    """Centers and outputs in groups of at most `WIDEST` outputs.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (n, k)
+    families : sequence of arrays of int
+        Sets of outputs; taken if each center's nonzero coefficients lie within one of them.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 1.0, 0.0], [2.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> [group.centers.tolist() for group in groups_of(A, [[0, 1], [0, 2]])]
+    [[0, 2], [1]]
+    """
+    n, k = coefficients.shape
+    used, everyone = coefficients != 0.0, np.arange(n)
+    family_of = np.full(n, -1)
+    for index, outputs in enumerate(families):
+        outside = np.ones(k, dtype=np.bool_)
+        outside[outputs] = False
+        family_of[(family_of < 0) & ~used[:, outside].any(axis=1)] = index
+    narrow = families and max(len(outputs) for outputs in families) <= WIDEST
+    if narrow and (family_of >= 0).all():
+        found = [
+            Group(np.flatnonzero(family_of == index), np.asarray(outputs, dtype=np.int64))
+            for index, outputs in enumerate(families)
+        ]
+        return [group for group in found if len(group.centers)]
+    return [
+        Group(everyone, np.arange(start, min(start + WIDEST, k))) for start in range(0, k, WIDEST)
+    ]
