@@ -21,33 +21,39 @@ from kernelite.gpu.form_layout import padded
 from kernelite.gpu.fused_layout import (
     GROUP_TILE,
     TILE,
-    Pairs,
-    center_pairs,
+    Slices,
+    center_slices,
     exponent_of,
     groups_of,
-    halves,
     in_tiles,
+    sliced,
 )
-from kernelite.gpu.fused_rounding import CHUNK, LOG2E, MOST_ERROR, TINY, FusedRounding
+from kernelite.gpu.fused_rounding import (
+    LEFT_OUT,
+    LOG2E,
+    MOST_ERROR,
+    TINY,
+    FusedRounding,
+    slice_bits,
+)
 
-__all__ = ["FusedSums", "RowPairs"]
+__all__ = ["FARTHEST", "FusedSums", "RowSlices"]
 
-KERNEL_SCALE = 2.0**14  # of kernel values as pairs
-FARTHEST, NEAREST = 60, -60  # exponents of a row's largest entry that its pairs can hold
+GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
+FARTHEST, NEAREST = 60, -60  # exponents of a row's largest entry that its slices can hold
 
 
-class RowPairs(NamedTuple):
-    """u as pairs of half precision (m, D), and what scales them back.
+class RowSlices(NamedTuple):
+    """u in three slices of half precision (3, m, D), and what scales products back.
 
-    scales, norms : float32 of shape (m,)
+    units, norms : float32 of shape (m,)
         What a product is multiplied with, and -g |u|^2.
     squares : float64 of shape (m,)
         |u|^2; infinite where a row is out of range.
     """
 
-    high: Tensor
-    low: Tensor
-    scales: Tensor
+    table: Tensor
+    units: Tensor
     norms: Tensor
     squares: Tensor
 
@@ -66,13 +72,14 @@ class FusedSums(Buffers):
     def __init__(self, dense: DenseExact, families: Sequence[Any] = ()) -> None:
         super().__init__()
         expansion, rounding = dense.expansion, dense.rounding
-        pairs = center_pairs(dense)
-        assert pairs is not None
+        slices = center_slices(dense)
+        assert slices is not None
         n, k = expansion.coefficients.shape
-        self.width, self.several, self.scale = pairs.high.shape[1], k > 1, pairs.scale
+        self.width, self.several, self.scale = slices.table.shape[2], k > 1, slices.scale
         self.gamma, self.n_outputs = expansion.gamma, k
         varying, d = dense.varying, expansion.n_features
         columns = np.arange(d)[varying] if isinstance(varying, slice) else varying
+        self.bits = slice_bits(len(columns))
         self.hold(point=dense.point, columns=columns, intercept=expansion.intercept)
         self.bound = ExactBound(rounding)
         self.terms = FusedRounding.of(
@@ -80,12 +87,12 @@ class FusedSums(Buffers):
         )
         largest = np.abs(expansion.coefficients).max(axis=0)
         with np.errstate(under="ignore"):
-            floors = n * largest * (2.0**-35 if self.several else TINY)
+            floors = (n + 256) * largest * (LEFT_OUT if self.several else TINY)
         self.hold(floors=floors, rate=np.array([expansion.gamma * LOG2E]))
         if self.several:
-            self._lay_out_several(expansion.coefficients, pairs, families)
+            self._lay_out_several(expansion.coefficients, slices, families)
         else:
-            self._lay_out_one(expansion.coefficients[:, 0], pairs)
+            self._lay_out_one(expansion.coefficients[:, 0], slices)
 
     @staticmethod
     def serves(dense: DenseExact) -> bool:
@@ -94,22 +101,22 @@ class FusedSums(Buffers):
         sizes = np.abs(A).max(axis=0, initial=0.0)
         if not (FusedRounding.serves(dense.rounding) and A.shape[1] and (sizes < 1e200).all()):
             return False
-        return bool((sizes > 1e-200).all()) and center_pairs(dense) is not None
+        return bool((sizes > 1e-200).all()) and center_slices(dense) is not None
 
-    def _lay_out_one(self, a: Any, pairs: Pairs) -> None:
+    def _lay_out_one(self, a: Any, slices: Slices) -> None:
         """Positive coefficients first, in whole tiles; their absolute values, scaled to 1."""
         self.exponent = math.frexp(float(np.abs(a).max()))[1]
         order = [in_tiles(np.flatnonzero(side), TILE) for side in (a > 0.0, a < 0.0)]
         self.positive = len(order[0])
         index = np.concatenate(order)
         weights = np.where(index >= 0, np.abs(np.ldexp(a[index], -self.exponent)), 0.0)
-        self._hold_centers(pairs, index)
+        self._hold_centers(slices, index)
         self.hold(weights=weights.astype(np.float32))
 
-    def _lay_out_several(self, A: Any, pairs: Pairs, families: Sequence[Any]) -> None:
-        """Coefficients as pairs, group by group; where each output's sums are found."""
-        k = A.shape[1]
-        exponents = np.array([exponent_of(float(size)) for size in np.abs(A).max(axis=0)])
+    def _lay_out_several(self, A: Any, slices: Slices, families: Sequence[Any]) -> None:
+        """Coefficients in slices, group by group; where each output's sums are found."""
+        k, largest = A.shape[1], np.abs(A).max(axis=0)
+        exponents = np.array([exponent_of(float(size), GROUP_BITS) for size in largest])
         scaled = np.ldexp(A, exponents)
         groups = groups_of(A, families)
         W = padded(max(len(group.outputs) for group in groups))
@@ -122,44 +129,42 @@ class FusedSums(Buffers):
             tables.append(table)
             for place, output in enumerate(group.outputs):
                 slots[output].append(number * W + place)
-        high, low = halves(np.concatenate(tables))
         starts = np.append(0, np.cumsum([len(index) for index in order]))
         deepest = max(len(found) for found in slots)
         nothing = len(groups) * W  # a column of zeros
         places = [found + [nothing] * (deepest - len(found)) for found in slots]
         self.table_width, self.n_groups = W, len(groups)
-        self._hold_centers(pairs, np.concatenate(order))
+        self.padded_places = any(len(found) < deepest for found in slots)
+        self._hold_centers(slices, np.concatenate(order))
         self.hold(
-            a_high=high,
-            a_low=low,
-            a_size=np.abs(np.concatenate(tables)).astype(np.float16),
+            weights=sliced(np.concatenate(tables), GROUP_BITS),
+            sizes=np.abs(np.concatenate(tables)).astype(np.float16),
             starts=starts.astype(np.int32),
             places=np.array(places).T,
-            factors=np.ldexp(1.0 / KERNEL_SCALE, -exponents),
+            factors=np.ldexp(1.0, -exponents - GROUP_BITS),
         )
 
-    def _hold_centers(self, pairs: Pairs, index: Any) -> None:
-        kept = (index >= 0)[:, None]
+    def _hold_centers(self, slices: Slices, index: Any) -> None:
+        kept = index >= 0
         self.hold(
-            high=np.where(kept, pairs.high[index], np.float16(0)),
-            low=np.where(kept, pairs.low[index], np.float16(0)),
-            shifts=np.where(kept[:, 0], pairs.shifts[index], np.float32(0)),
+            table=np.where(kept[:, None], slices.table[:, index], np.float16(0)),
+            shifts=np.where(kept, slices.shifts[index], np.float32(0)),
         )
 
     def forward(self, rows: Tensor, *, kernel: bool = True) -> Bounded:
         """Scores and bounds of shape (m, k); infinite bounds where nothing is known."""
         if not kernel:
-            pairs = self.split(rows)
-            return self._bounded(pairs.squares, *self.definition(pairs))
+            slices = self.split(rows)
+            return self._bounded(slices, *self.definition(slices))
         from kernelite.gpu.kernels.fused import run_one, run_several
         from kernelite.gpu.kernels.split import run_split
 
-        pairs = run_split(self, rows.contiguous())
+        slices = run_split(self, rows.contiguous())
         run = run_several if self.several else run_one
-        return self._bounded(pairs.squares, *run(self, pairs))
+        return self._bounded(slices, *run(self, slices))
 
-    def split(self, rows: Tensor) -> RowPairs:
-        """Rows as pairs, in torch operations."""
+    def split(self, rows: Tensor) -> RowSlices:
+        """Rows in slices, in torch operations."""
         u = rows.double() - self.point
         squares = (u * u).sum(dim=1)
         exponents = torch.frexp(u.abs().amax(dim=1))[1].clamp(min=NEAREST)
@@ -167,37 +172,29 @@ class FusedSums(Buffers):
         exponents = torch.where(lost, 0, exponents)
         u = torch.where(lost[:, None], 0.0, u)
         scaled = torch.zeros(len(u), self.width, dtype=torch.float64, device=u.device)
-        scaled[:, : len(self.columns)] = torch.ldexp(u[:, self.columns], (14 - exponents)[:, None])
-        high = scaled.half()
-        scales = torch.ldexp(torch.ones_like(squares), exponents - (14 + self.scale))
+        own = u[:, self.columns] * torch.exp2((self.bits - exponents).double())[:, None]
+        scaled[:, : len(self.columns)] = own
+        units = torch.exp2((exponents - self.bits - self.scale).double()).float()
         squares = torch.where(lost, math.inf, squares)
-        norms = torch.where(lost, 0.0, -self.gamma * LOG2E * squares)
-        return RowPairs(high, (scaled - high).half(), scales.float(), norms.float(), squares)
+        norms = torch.where(lost, 0.0, -self.gamma * LOG2E * squares).float()
+        return RowSlices(torch.stack(_cut(scaled, self.bits)).half(), units, norms, squares)
 
-    def definition(self, pairs: RowPairs) -> tuple[Tensor, Tensor]:
+    def definition(self, slices: RowSlices) -> tuple[Tensor, Tensor]:
         """Sums of A K and of |A| K, in the kernel's own arithmetic: shapes (m, k), doubles."""
-        products = torch.zeros(len(pairs.high), len(self.high), device=pairs.high.device)
-        step = min(CHUNK, self.width)
-        for chunk in (slice(i, i + step) for i in range(0, self.width, step)):
-            zh, zl = pairs.high[:, chunk].float(), pairs.low[:, chunk].float()
-            xh, xl = self.high[:, chunk].float().T, self.low[:, chunk].float().T
-            products += zl @ xh + zh @ xl + zh @ xh
-        exponents = products * pairs.scales[:, None] + self.shifts + pairs.norms[:, None]
-        K = torch.exp2(exponents)
+        products = _slice_product(slices.table.float(), self.table.float().transpose(1, 2))
+        K = torch.exp2(products * slices.units[:, None] + self.shifts + slices.norms[:, None])
         if not self.several:
-            parts = (K * self.weights).view(len(K), -1, TILE).sum(dim=2).double()
-            half = self.positive // TILE
+            parts = (K * self.weights).view(len(K), -1, 16).sum(dim=2).double()
+            half = self.positive // 16
             first, second = parts[:, :half].sum(dim=1), parts[:, half:].sum(dim=1)
             return self.unscaled_one(first - second, first + second)
-        K = K * KERNEL_SCALE
-        kh = K.half().float()
-        kl = (K - kh).half().float()
+        K = K * 2.0**GROUP_BITS
+        cut, rough = torch.stack(_cut(K, GROUP_BITS)), K.half().float()
+        weights, starts = self.weights.float(), self.starts.tolist()
         sums, sizes = [], []
-        bounds = self.starts.tolist()
-        for part in (slice(*ends) for ends in zip(bounds, bounds[1:])):
-            ah, al = self.a_high[part].float(), self.a_low[part].float()
-            sums.append(kl[:, part] @ ah + kh[:, part] @ al + kh[:, part] @ ah)
-            sizes.append(kh[:, part] @ self.a_size[part].float())
+        for group in (slice(*ends) for ends in zip(starts, starts[1:])):
+            sums.append(_slice_product(cut[:, :, group], weights[:, group]))
+            sizes.append(rough[:, group] @ self.sizes[group].float())
         return self.unscaled_several(torch.cat(sums, dim=1), torch.cat(sizes, dim=1))
 
     def unscaled_one(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -210,19 +207,35 @@ class FusedSums(Buffers):
         return self._by_output(sums), self._by_output(sizes) * (1.0 + 2.0**-8)
 
     def _by_output(self, groups: Tensor) -> Tensor:
-        if len(self.places) == 1:
-            return groups[:, self.places[0]].double() * self.factors
-        if (self.places == groups.shape[1]).any():
+        if self.padded_places:
             groups = torch.nn.functional.pad(groups, (0, 1))
-        total = sum(groups[:, place].double() for place in self.places)
-        return total * self.factors  # type: ignore[no-any-return]
+        total = groups[:, self.places[0]].double()
+        for place in self.places[1:]:
+            total += groups[:, place]
+        return total * self.factors
 
-    def _bounded(self, squares: Tensor, sums: Tensor, sizes: Tensor) -> Bounded:
-        terms = self.terms
+    def _bounded(self, slices: RowSlices, sums: Tensor, sizes: Tensor) -> Bounded:
+        terms, squares = self.terms, slices.squares
         eps = terms.per_norm * squares.sqrt() + terms.per_square * squares + terms.fixed
+        eps = eps + terms.per_unit * slices.units
         relative = SAFETY * (0.7 * SAFETY * eps + terms.relative)
         bounds = relative[:, None] * sizes + self.floors + self.bound(squares)
         known = (eps <= MOST_ERROR)[:, None]
         # Where nothing is known sums may be NaN, of which heads would make a label.
         scores = torch.where(known, sums, 0.0) + self.intercept
         return Bounded(scores, torch.where(known, bounds, math.inf))
+
+
+def _cut(values: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Whole numbers, multiples of 2^-bits, and the rests."""
+    whole = values.round()
+    rest = values - whole
+    fraction = (rest * 2.0**bits).round() * 2.0**-bits
+    return whole, fraction, rest - fraction
+
+
+def _slice_product(z: Tensor, y: Tensor) -> Tensor:
+    """z.y of slices (3, m, D) and (3, D, n): the three accumulators, added smallest first."""
+    a3 = z[1] @ y[1] + z[0] @ y[2] + z[2] @ y[0]
+    a2 = z[0] @ y[1] + z[1] @ y[0]
+    return z[0] @ y[0] + (a2 + a3)

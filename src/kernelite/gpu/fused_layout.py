@@ -1,4 +1,4 @@
-"""Centers as pairs of half precision, in tiles, and which outputs each tile adds to.
+"""Centers as slices of half precision, in tiles, and which outputs each tile adds to.
 
 In: an expansion as the CPU's exact engine lays it out. Out: arrays for `kernels.fused`. With one
 output, centers of positive coefficients come first and negative ones after them, so that one sum
@@ -17,21 +17,29 @@ from numpy.typing import NDArray
 
 from kernelite.engines.exact_dense import DenseExact
 from kernelite.gpu.form_layout import padded
-from kernelite.gpu.fused_rounding import CHUNK
+from kernelite.gpu.fused_rounding import CHUNK, LOG2E, slice_bits
 from kernelite.inputs import FloatArray
 
-__all__ = ["Group", "Pairs", "center_pairs", "groups_of", "halves", "width_of"]
+__all__ = [
+    "Group",
+    "Slices",
+    "center_slices",
+    "exponent_of",
+    "groups_of",
+    "in_tiles",
+    "sliced",
+    "width_of",
+]
 
 TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
 WIDEST = 64  # outputs of a group
 SMALLEST, LARGEST = 2.0**-26, 2.0**46  # of an entry of 2 g s, so that scales stay in range
 
 
-class Pairs(NamedTuple):
-    """2 g s as pairs (n, D) and -g |s|^2 (n,), scaled by 2^scale."""
+class Slices(NamedTuple):
+    """2 g s scaled by 2^scale, in three slices (3, n, D), and -g |s|^2 (n,)."""
 
-    high: NDArray[np.float16]
-    low: NDArray[np.float16]
+    table: NDArray[np.float16]
     shifts: NDArray[np.float32]
     scale: int
 
@@ -54,30 +62,38 @@ def width_of(length: int) -> int:
     return padded(length) if length <= CHUNK else -(-length // CHUNK) * CHUNK
 
 
-def halves(values: FloatArray) -> tuple[NDArray[np.float16], NDArray[np.float16]]:
-    """h, l: values rounded to 11 bits, and the rests."""
-    high = values.astype(np.float16)
-    return high, (values - high).astype(np.float16)
+def sliced(values: FloatArray, bits: int) -> NDArray[np.float16]:
+    """Whole numbers, multiples of 2^-bits, and the rests rounded to 11 bits: (3, *shape)."""
+    whole = np.rint(values)
+    rest = values - whole
+    fraction = np.ldexp(np.rint(np.ldexp(rest, bits)), -bits)
+    return np.stack([whole, fraction, rest - fraction]).astype(np.float16)
 
 
-def exponent_of(largest: float) -> int:
-    """e such that largest 2^e lies in [2^13, 2^14); 0 for zero."""
-    return 14 - math.frexp(largest)[1] if largest else 0
+def exponent_of(largest: float, bits: int) -> int:
+    """e such that largest 2^e lies in [2^(bits-1), 2^bits); 0 for zero.
+
+    Examples
+    --------
+    >>> exponent_of(1.0, 9)
+    8
+    """
+    return bits - math.frexp(largest)[1] if largest else 0
 
 
-def center_pairs(dense: DenseExact) -> Pairs | None:
+def center_slices(dense: DenseExact) -> Slices | None:
     """The centers of an expansion; None where an entry is out of range."""
     width = dense.factors.shape[1] - 2
-    log2e = math.log2(math.e)
-    factors = dense.factors[:, :width] * log2e
+    factors = dense.factors[:, :width] * LOG2E
     largest = float(np.abs(factors).max(initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         return None
-    scale = exponent_of(largest)
+    bits = slice_bits(width)
+    scale = exponent_of(largest, bits)
     table = np.zeros((len(factors), width_of(width)))
     table[:, :width] = np.ldexp(factors, scale)
-    high, low = halves(table)
-    return Pairs(high, low, (dense.factors[:, width] * log2e).astype(np.float32), scale)
+    shifts = (dense.factors[:, width] * LOG2E).astype(np.float32)
+    return Slices(sliced(table, bits), shifts, scale)
 
 
 def in_tiles(indices: NDArray[np.int64], tile: int) -> NDArray[np.int64]:

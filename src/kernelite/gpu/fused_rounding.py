@@ -1,39 +1,46 @@
-"""What the fused sums may err by: half-precision pairs on tensor cores, inside a proven bound.
+"""What the fused sums may err by: half-precision slices on tensor cores, inside a proven bound.
 
-    f(z) = sum_i A_i 2^(e_i) + b,    e_i = g (2 s_i.u - |s_i|^2 - |u|^2),    g = gamma log2(e)
+    f(z) = sum_i A_i 2^(e_i) + b,    e_i = y_i.u - g |s_i|^2 - g |u|^2,    g = gamma log2(e)
 
-with s_i = x_i - p and u = z - p in doubles.
+with s_i = x_i - p, u = z - p and y_i = 2 g s_i, in doubles.
 
-*Pairs.* A number x is scaled by a power of two and held as two numbers of half precision: h, x
-rounded to 11 bits, and l, the rest rounded to 11 bits. |x - h - l| <= 2^-22 |x|, or 2^-25 where l
-is below the normal range. This is the pair that tf32x3 takes (tf32 has the same 11 bits), at half
-the bytes and twice the rate; the smaller range is what the scaling is for: the largest entry
-of a row, and of all centers, lies in [2^13, 2^14), so that 2^-25 is 2^-38 of it.
+*Slices.* The entries of a row u are scaled by a power of two until the largest lies in
+[2^(b-1), 2^b), and cut into three numbers of half precision: u1, a whole number, |u1| <= 2^b;
+u2, a multiple of 2^-b, |u2| <= 1/2; u3, what is left, |u3| <= 2^-(b+1), rounded to 11 bits. So
+|u - u1 - u2 - u3| <= 2^-(b+12) + 2^-25. The centers' y likewise, with one scale for all. In these
+units a product over L features is replaced by three accumulators
 
-*Products.* xy is replaced by l h + h l + h h: l l and the two rests cost 3 * 2^-22 |x y|, the floors
-2 sqrt(L) 2^-38 |s| |u|, less than 2^-22 of it for L < 2^28.
+    a1 = u1.y1,    a2 = u1.y2 + u2.y1,    a3 = u2.y2 + u1.y3 + u3.y1
 
-*Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact, and adding
-l of them to an accumulator, in whatever blocks, with truncation instead of rounding and with
-alignment to the largest, errs by at most l 2^-22 times the sum of the absolute values of all that
-was added up. (Published measurements of Volta to Hopper: truncation, at least one guard bit,
-blocks of 4 to 16: l 2^-23 would do.) Sums are taken in chunks of `CHUNK` features, the small
-products first: CHUNK (1 + 2^-8) 2^-22; chunks are added in single precision, 2^-24 each.
+with L 2^(2b) <= 2^24. (tf32x3 has the same 11 bits per number, half the rate of half precision, and
+no exact sums: its bound would be some 30 times larger at the same cost.)
 
-*The exponent.* With P = 2 g R |u| >= the sum of all |products|, R = max |s_i|: scaling back,
-adding -g |s|^2 and -g |u|^2 (both rounded) costs 2^-24 (2 P + 3 g R^2 + 2 g |u|^2). Together
+*Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact; a sum of
+integer multiples of a unit, none of whose partial sums exceeds 2^24 units, is exact; and adding l
+products to an accumulator in any order, truncating instead of rounding, errs by at most
+l 2^-22 times the sum of their absolute values. That holds for any unit that aligns addends to the
+largest and keeps 24 bits or more, whatever it does below; Volta to Hopper keep more. Hence a1 and
+a2 are exact, and with |a3| <= 1.26 L, a3 errs by 3 L 2^-22 1.26 L. What a1 + a2 + a3 leaves
+out is u2.y3 + u3.y2 + u3.y3 <= L 2^-(b+1) (1 + 2^-b), and the rests, 2 L 2^b (2^-(b+12) + 2^-25).
 
-    |e^ - e| <= eps = 2^-22 ((1.01 CHUNK + chunks / 4 + 5) P + g R^2 + g |u|^2)
+*The exponent.* With P = 2 g R |u| >= the sum of all |products|, R = max |s_i|: adding the
+accumulators, scaling back and adding -g |s|^2 and -g |u|^2, both rounded, in single precision costs
+2^-24 (4 P + 3 g R^2 + 2 g |u|^2). So
 
-*exp2.* ASSUMED to err by 2^-21 relatively where its value is normal, and to give at most 2^-125
-below; `benchmarks gpu` tries all its inputs (PTX documents 2^-22 for ex2.approx). So K^ = K (1 + t)
-with |t| <= 0.7 eps + 2^-21 for eps <= `MOST_ERROR`.
+    |e^ - e| <= eps = unit slices(L, b) + 2^-24 1.01 (4 P + 3 g R^2 + 2 g |u|^2)
 
-*Sums.* With one output: coefficients and products round by 2^-24 each, a tile of `CENTERS` sums in
-any order by CENTERS 2^-24, tiles are added in doubles. With several, K and A are pairs again and
-sums run on the tensor cores: (1.01 CENTERS + 4 + tiles / 4) 2^-22, and floors of 2^-38 of the
-largest coefficient for each center. sum_i |A_i| K_i is summed up beside, with hardly any accuracy
-(2^-8) in the second case.
+where `unit` is the product of both scales: a power of two, known per row.
+
+*exp2.* ASSUMED to err by 2^-22 relatively where its value is normal, and to give at most 2^-125
+below, as PTX documents ex2.approx; `benchmarks gpu` tries all its inputs. So K^ = K (1 + t) with
+|t| <= 0.7 eps + 2^-22 for eps <= `MOST_ERROR`.
+
+*Sums.* With one output: coefficients and products round by 2^-24 each, CENTERS / 8 of them are
+summed in single precision, in any order; all else is added in doubles.
+With several, K and A are cut into slices in the same way (b = 9, 64 centers at a time) and summed
+on the tensor cores; what that leaves out is at most 2^-26 of the largest coefficient for each
+center, and tiles are added in single precision. sum_i |A_i| K_i is summed beside; in the second
+case with hardly any accuracy (2^-8).
 
 *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
 `engines.exact_rounding`, which is added.
@@ -47,32 +54,41 @@ from dataclasses import dataclass
 from kernelite.approximation.rounding import SAFETY
 from kernelite.engines.exact_rounding import ExactRounding
 
-__all__ = ["CENTERS", "CHUNK", "MOST_ERROR", "FusedRounding"]
+__all__ = ["CENTERS", "CHUNK", "MOST_ERROR", "FusedRounding", "slice_bits"]
 
-PAIR = 2.0**-22  # what a pair of halves, and a product on tensor cores, err by
-CENTERS = 128  # at most, in a tile
-CHUNK = 64  # features at most, that one accumulator sums up
-EXP2 = 2.0**-21
+TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
+EXP2 = 2.0**-22
 SINGLE = 2.0**-24
+CENTERS, CHUNK = 128, 64  # centers and features of a tile, at most
 MOST_ERROR = 0.01  # of an exponent; beyond, nothing is known
 TINY = 2.0**-124  # what a kernel value or a product may lose by underflow
 LOG2E = math.log2(math.e)
-LONGEST = 1 << 20  # features, so that floors stay below what is counted
+LONGEST = 4096  # features: so that slices have six bits
 MOST_EXPONENT = 4e3  # g R^2, so that constants and scales stay well inside single precision
+LEFT_OUT = 2.0**-26  # of the largest coefficient, per center, in sums of several outputs
+
+
+def slice_bits(length: int) -> int:
+    """b, the largest with L 2^(2b) <= 2^24, at most 9.
+
+    Examples
+    --------
+    >>> slice_bits(22), slice_bits(122), slice_bits(776)
+    (9, 8, 7)
+    """
+    return min(9, (24 - max(length - 1, 0).bit_length()) // 2)
 
 
 @dataclass(frozen=True)
 class FusedRounding:
-    """Constants of the bound: eps = per_norm |u| + fixed + per_square |u|^2; see above.
+    """Constants of the bound: eps = per_unit unit + per_norm |u| + per_square |u|^2 + fixed.
 
     Parameters
     ----------
-    per_norm, per_square, fixed : float
+    per_unit, per_norm, per_square, fixed : float
         Of the exponent's error.
     relative : float
         What exp2 and the sums err by.
-    several : bool
-        Whether sums run on tensor cores, with several outputs.
 
     Examples
     --------
@@ -80,30 +96,29 @@ class FusedRounding:
     True
     """
 
+    per_unit: float
     per_norm: float
     per_square: float
     fixed: float
     relative: float
-    several: bool
 
     @classmethod
     def of(
         cls, gamma: float, largest: float, length: int, n_centers: int, *, several: bool
     ) -> FusedRounding:
         """From gamma, gamma R^2, features and centers."""
-        chunks = math.ceil(length / CHUNK)
-        product = PAIR * (1.01 * CHUNK + 0.25 * chunks + 5.0)
-        tiles = math.ceil(n_centers / 16) + 4  # more than there are, padded groups included
-        if several:
-            sums = PAIR * (1.01 * CENTERS + 4.0 + 0.25 * tiles) * (1.0 + 2.0**-8)
-        else:
-            sums = SINGLE * (CENTERS + 4.0)
+        b, L = slice_bits(length), float(length)
+        left_out = L * (2.0 ** -(b + 1) * 1.01 + 2.0 ** (b + 1) * (2.0 ** -(b + 12) + 2.0**-25))
+        single = 1.01 * SINGLE * LOG2E
+        # Slices of K and A, and additions of the padded tiles of a group or two.
+        tiles = n_centers / 64 + 16.0
+        sums = SINGLE * (tiles + 8.0) + 2.0**-25 if several else SINGLE * (CENTERS / 8 + 4.0)
         return cls(
-            per_norm=product * 2.0 * LOG2E * math.sqrt(gamma * largest),
-            per_square=PAIR * LOG2E * gamma,
-            fixed=PAIR * LOG2E * largest + 2.0**-30,  # rows whose entries are all tiny
+            per_unit=1.01 * (left_out + 4.0 * TENSOR * L * L),
+            per_norm=single * 8.0 * math.sqrt(gamma * largest),  # gamma R = sqrt(gamma gamma R^2)
+            per_square=single * 2.0 * gamma,
+            fixed=single * 3.0 * largest + 2.0**-30,  # rows whose entries are all tiny
             relative=SAFETY * (EXP2 + sums),
-            several=several,
         )
 
     @staticmethod

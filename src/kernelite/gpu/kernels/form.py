@@ -92,7 +92,7 @@ def _full_form(
     p = tl.load(point + k)
     B = tl.load(matrix + k[:, None] * D + k[None, :])
     for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
-        r = tile.to(tl.int64) * BM + tl.arange(0, BM)
+        r = tile * BM + tl.arange(0, BM).to(tl.int64)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - p[None, :], 0.0)

@@ -1,7 +1,7 @@
 """The fused kernels: products of pairs on tensor cores, exp2, sums; nothing of size m n is stored.
 
-In: rows and centers as pairs of half precision. Out: sums of A K and of |A| K. `fused_rounding` has
-the model of the arithmetic; its order matters: per chunk of features, the small products first.
+In: rows and centers in slices of half precision. Out: sums of A K and of |A| K. `fused_rounding`
+has the model of the arithmetic and the proof; what stands in one accumulator matters there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import triton.language as tl
 from kernelite.gpu.fused_rounding import CHUNK
 
 if TYPE_CHECKING:
-    from kernelite.gpu.fused import FusedSums, RowPairs
+    from kernelite.gpu.fused import FusedSums, RowSlices
 
 __all__ = ["Tiles", "run_one", "run_several", "tiles_for"]
 
@@ -39,24 +39,24 @@ def tiles_for(width: int, several: bool) -> Tiles:
 
 
 def run_one(
-    layout: FusedSums, pairs: RowPairs, tiles: Tiles | None = None
+    layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sums of A K and |A| K of one output: shapes (m, 1)."""
-    m = len(pairs.high)
+    m = len(slices.units)
     tiles = tiles or tiles_for(layout.width, False)
-    sums = torch.empty(2, m, dtype=torch.float64, device=pairs.high.device)
+    sums = torch.empty(2, m, dtype=torch.float64, device=slices.units.device)
     if m:
         _one[(triton.cdiv(m, tiles.rows),)](
-            *pairs[:4],
-            layout.high,
-            layout.low,
+            *slices.table,
+            slices.units,
+            slices.norms,
+            *layout.table,
             layout.shifts,
             layout.weights,
-            sums[0],
-            sums[1],
+            *sums,
             m,
             layout.positive,
-            len(layout.high),
+            len(layout.shifts),
             D=layout.width,
             BM=tiles.rows,
             BN=tiles.centers,
@@ -64,29 +64,28 @@ def run_one(
             num_warps=tiles.warps,
             num_stages=tiles.stages,
         )
-    return layout.unscaled_one(sums[0], sums[1])
+    return layout.unscaled_one(*sums)
 
 
 def run_several(
-    layout: FusedSums, pairs: RowPairs, tiles: Tiles | None = None
+    layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sums of A K and |A| K of several outputs: shapes (m, k)."""
-    m, W = len(pairs.high), layout.table_width
+    m, W = len(slices.units), layout.table_width
     tiles = tiles or tiles_for(layout.width, True)
     shape = (2, m, layout.n_groups * W)
-    sums = torch.empty(shape, dtype=torch.float32, device=pairs.high.device)
+    sums = torch.empty(shape, dtype=torch.float32, device=slices.units.device)
     if m:
         _several[(layout.n_groups, triton.cdiv(m, tiles.rows))](
-            *pairs[:4],
-            layout.high,
-            layout.low,
+            *slices.table,
+            slices.units,
+            slices.norms,
+            *layout.table,
             layout.shifts,
-            layout.a_high,
-            layout.a_low,
-            layout.a_size,
+            *layout.weights,
+            layout.sizes,
             layout.starts,
-            sums[0],
-            sums[1],
+            *sums,
             m,
             D=layout.width,
             W=W,
@@ -96,92 +95,107 @@ def run_several(
             num_warps=tiles.warps,
             num_stages=tiles.stages,
         )
-    return layout.unscaled_several(sums[0], sums[1])
+    return layout.unscaled_several(*sums)
 
 
 @triton.jit
-def _pair_product(zh, zl, xh, xl):
-    """z.x of pairs: l h + h l + h h, in one accumulator."""
-    t = tl.dot(zl, xh, out_dtype=tl.float32)
-    t = tl.dot(zh, xl, t, out_dtype=tl.float32)
-    return tl.dot(zh, xh, t, out_dtype=tl.float32)
+def _slice_product(z1, z2, z3, y1, y2, y3, a1, a2, a3):
+    """The three accumulators of z.y, of which the first two are exact."""
+    a3 = tl.dot(z2, y2, a3, out_dtype=tl.float32)
+    a3 = tl.dot(z1, y3, a3, out_dtype=tl.float32)
+    a3 = tl.dot(z3, y1, a3, out_dtype=tl.float32)
+    a2 = tl.dot(z1, y2, a2, out_dtype=tl.float32)
+    a2 = tl.dot(z2, y1, a2, out_dtype=tl.float32)
+    a1 = tl.dot(z1, y1, a1, out_dtype=tl.float32)
+    return a1, a2, a3
 
 
 @triton.jit
-def _chunked_product(
-    z_high, z_low, x_high, x_low, r, c, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+def _products(
+    Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr,
 ):  # fmt: skip
-    total = tl.zeros((BM, BN), tl.float32)
+    """y.u of a tile of rows and centers, in units."""
+    a1 = tl.zeros((BM, BN), tl.float32)
+    a2 = tl.zeros((BM, BN), tl.float32)
+    a3 = tl.zeros((BM, BN), tl.float32)
     for start in range(0, D, BK):
         k = start + tl.arange(0, BK)
         at = r[:, None] * D + k[None, :]
-        zh = tl.load(z_high + at, mask=(r < m)[:, None], other=0.0)
-        zl = tl.load(z_low + at, mask=(r < m)[:, None], other=0.0)
+        here = (r < m)[:, None]
+        z1 = tl.load(Z1 + at, mask=here, other=0.0)
+        z2 = tl.load(Z2 + at, mask=here, other=0.0)
+        z3 = tl.load(Z3 + at, mask=here, other=0.0)
         of = c[None, :] * D + k[:, None]
-        total += _pair_product(zh, zl, tl.load(x_high + of), tl.load(x_low + of))
-    return total
+        y1, y2, y3 = tl.load(Y1 + of), tl.load(Y2 + of), tl.load(Y3 + of)
+        a1, a2, a3 = _slice_product(z1, z2, z3, y1, y2, y3, a1, a2, a3)
+    return a1 + (a2 + a3)
+
+
+@triton.jit
+def _sums_over(
+    Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, first, last,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """sum_i |A_i| K_i over some centers: BN / 8 at a time in single precision, those in doubles."""
+    total = tl.zeros((BM, 8), tl.float64)
+    for start in range(first, last, BN):
+        c = start + tl.arange(0, BN)
+        t = _products(Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D, BM, BN, BK)
+        K = tl.exp2(t * unit + tl.load(shifts + c)[None, :] + norm)
+        K *= tl.load(weights + c)[None, :]
+        # Neighbours in registers are eight columns apart: no thread waits for another.
+        total += tl.sum(tl.reshape(K, (BM, BN // 8, 8)), 1).to(tl.float64)
+    return tl.sum(total, 1)
 
 
 @triton.jit
 def _one(
-    z_high, z_low, scales, norms, x_high, x_low, shifts, weights, sums, sizes, m, positive, n,
+    Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, weights, sums, sizes, m, positive, n,
     D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    k = tl.arange(0, BK)
-    scale = tl.load(scales + r, mask=r < m, other=0.0)[:, None]
+    unit = tl.load(units + r, mask=r < m, other=0.0)[:, None]
     norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
-    if D == BK:
-        at = r[:, None] * D + k[None, :]
-        zh = tl.load(z_high + at, mask=(r < m)[:, None], other=0.0)
-        zl = tl.load(z_low + at, mask=(r < m)[:, None], other=0.0)
-    total = tl.zeros((BM,), tl.float64)
-    size = tl.zeros((BM,), tl.float64)
-    for start in range(0, n, BN):
-        c = start + tl.arange(0, BN)
-        if D == BK:
-            of = c[None, :] * D + k[:, None]
-            t = _pair_product(zh, zl, tl.load(x_high + of), tl.load(x_low + of))
-        else:
-            t = _chunked_product(z_high, z_low, x_high, x_low, r, c, m, D, BM, BN, BK)
-        K = tl.exp2(t * scale + tl.load(shifts + c)[None, :] + norm)
-        part = tl.sum(K * tl.load(weights + c)[None, :], 1).to(tl.float64)
-        size += part
-        total += tl.where(start < positive, part, -part)
-    tl.store(sums + r, total, mask=r < m)
-    tl.store(sizes + r, size, mask=r < m)
+    up = _sums_over(
+        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, 0, positive, D, BM, BN, BK
+    )
+    down = _sums_over(
+        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, positive, n, D, BM, BN, BK
+    )
+    tl.store(sums + r, up - down, mask=r < m)
+    tl.store(sizes + r, up + down, mask=r < m)
 
 
 @triton.jit
 def _several(
-    z_high, z_low, scales, norms, x_high, x_low, shifts, a_high, a_low, a_size, starts, sums, sizes,
-    m, D: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, A1, A2, A3, rough, starts, sums, sizes, m,
+    D: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     group = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64) * BM + tl.arange(0, BM)
-    k, w = tl.arange(0, BK), tl.arange(0, W)
-    scale = tl.load(scales + r, mask=r < m, other=0.0)[:, None]
+    w = tl.arange(0, W)
+    unit = tl.load(units + r, mask=r < m, other=0.0)[:, None]
     norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
-    if D == BK:
-        at = r[:, None] * D + k[None, :]
-        zh = tl.load(z_high + at, mask=(r < m)[:, None], other=0.0)
-        zl = tl.load(z_low + at, mask=(r < m)[:, None], other=0.0)
     total = tl.zeros((BM, W), tl.float32)
     size = tl.zeros((BM, W), tl.float32)
     for start in range(tl.load(starts + group), tl.load(starts + group + 1), BN):
         c = start + tl.arange(0, BN)
-        if D == BK:
-            of = c[None, :] * D + k[:, None]
-            t = _pair_product(zh, zl, tl.load(x_high + of), tl.load(x_low + of))
-        else:
-            t = _chunked_product(z_high, z_low, x_high, x_low, r, c, m, D, BM, BN, BK)
-        K = tl.exp2(t * scale + tl.load(shifts + c)[None, :] + norm) * 16384.0
-        kh = K.to(tl.float16)
-        kl = (K - kh.to(tl.float32)).to(tl.float16)
+        t = _products(Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D, BM, BN, BK)
+        K = tl.exp2(t * unit + tl.load(shifts + c)[None, :] + norm) * 512.0
+        # Slices of nine bits: x + c - c rounds x to the last place of c.
+        k1 = (K + 12582912.0) - 12582912.0
+        k2 = ((K - k1) + 24576.0) - 24576.0
+        k3 = ((K - k1) - k2).to(tl.float16)
         of = c[:, None] * W + w[None, :]
-        total += _pair_product(kh, kl, tl.load(a_high + of), tl.load(a_low + of))
-        size += tl.dot(kh, tl.load(a_size + of), out_dtype=tl.float32)
+        b1 = tl.zeros((BM, W), tl.float32)
+        b2 = tl.zeros((BM, W), tl.float32)
+        b3 = tl.zeros((BM, W), tl.float32)
+        y1, y2, y3 = tl.load(A1 + of), tl.load(A2 + of), tl.load(A3 + of)
+        k1, k2 = k1.to(tl.float16), k2.to(tl.float16)
+        b1, b2, b3 = _slice_product(k1, k2, k3, y1, y2, y3, b1, b2, b3)
+        total += b1 + (b2 + b3)
+        size += tl.dot(K.to(tl.float16), tl.load(rough + of), out_dtype=tl.float32)
     at = r[:, None] * (tl.num_programs(0) * W) + (group * W + w)[None, :]
     tl.store(sums + at, total, mask=(r < m)[:, None])
     tl.store(sizes + at, size, mask=(r < m)[:, None])

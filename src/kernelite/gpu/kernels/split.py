@@ -1,4 +1,4 @@
-"""Rows as pairs of half precision: one pass that shifts, scales, rounds and takes norms."""
+"""Rows in slices of half precision: shifted, scaled, rounded, with their norms."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import triton
 import triton.language as tl
 
 if TYPE_CHECKING:
-    from kernelite.gpu.fused import FusedSums, RowPairs
+    from kernelite.gpu.fused import FusedSums, RowSlices
 
 __all__ = ["run_split"]
 
 ROWS, FEATURES = 32, 64
 
 
-def run_split(layout: FusedSums, rows: torch.Tensor) -> RowPairs:
+def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
     """As `FusedSums.split`, for contiguous rows of shape (m, d)."""
-    from kernelite.gpu.fused import RowPairs
+    from kernelite.gpu.fused import FARTHEST, NEAREST, RowSlices
 
     (m, d), device = rows.shape, rows.device
-    pair = torch.empty(2, m, layout.width, dtype=torch.float16, device=device)
+    table = torch.empty(3, m, layout.width, dtype=torch.float16, device=device)
     singles = torch.empty(2, m, dtype=torch.float32, device=device)
     squares = torch.empty(m, dtype=torch.float64, device=device)
     if m:
@@ -30,13 +30,14 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowPairs:
             layout.point,
             layout.columns,
             layout.rate,
-            pair[0],
-            pair[1],
-            singles[0],
-            singles[1],
+            *table,
+            *singles,
             squares,
             m,
-            scale=layout.scale,
+            layout.scale,
+            bits=layout.bits,
+            far=FARTHEST,
+            near=NEAREST,
             d=d,
             varying=len(layout.columns),
             D=layout.width,
@@ -44,7 +45,7 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowPairs:
             BK=min(FEATURES, layout.width),
             num_warps=4,
         )
-    return RowPairs(pair[0], pair[1], singles[0], singles[1], squares)
+    return RowSlices(table, *singles, squares)
 
 
 @triton.jit
@@ -55,8 +56,9 @@ def _power_of_two(exponent):
 
 @triton.jit
 def _split(
-    rows, point, columns, rate, high, low, scales, norms, squares, m, scale: tl.constexpr,
-    d: tl.constexpr, varying: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    rows, point, columns, rate, whole, fraction, rest, units, norms, squares, m, scale,
+    bits: tl.constexpr, far: tl.constexpr, near: tl.constexpr, d: tl.constexpr,
+    varying: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     square = tl.zeros((BM,), tl.float64)
@@ -68,11 +70,14 @@ def _split(
         u = tl.where(here, z - tl.load(point + k, mask=k < d, other=0.0)[None, :], 0.0)
         square += tl.sum(u * u, 1)
         largest = tl.maximum(largest, tl.max(tl.abs(u), 1))
-    # The exponent's bits: a double is 1.f 2^(e - 1023), and 0.5 <= mantissa < 1 for frexp.
+    # The exponent's bits: a double is 1.f 2^(e - 1023), and 2^(exponent - 1) <= it < 2^exponent.
     exponent = ((largest.to(tl.int64, bitcast=True) >> 52) & 2047).to(tl.int32) - 1022
-    lost = (exponent > 60) | ~(square < float("inf"))
-    exponent = tl.where(lost, 0, tl.maximum(exponent, -60))
-    factor = _power_of_two(14 - exponent)
+    lost = (exponent > far) | ~(square < float("inf"))
+    exponent = tl.where(lost, 0, tl.maximum(exponent, near))
+    factor = _power_of_two(bits - exponent)
+    # x + c - c rounds x to the last place of c.
+    ones: tl.constexpr = 6755399441055744.0
+    fractions: tl.constexpr = ones / (1 << bits)
     for start in range(0, D, BK):
         k = start + tl.arange(0, BK)
         column = tl.load(columns + k, mask=k < varying, other=0)
@@ -80,13 +85,16 @@ def _split(
         z = tl.load(rows + r[:, None] * d + column[None, :], mask=here, other=0.0).to(tl.float64)
         p = tl.load(point + column, mask=k < varying, other=0.0)
         u = tl.where(here, (z - p[None, :]) * factor[:, None], 0.0)
-        h = u.to(tl.float16)
+        u1 = (u + ones) - ones
+        u -= u1
+        u2 = (u + fractions) - fractions
         at = r[:, None] * D + k[None, :]
         inside = (r < m)[:, None] & (k < D)[None, :]
-        tl.store(high + at, h, mask=inside)
-        tl.store(low + at, (u - h.to(tl.float64)).to(tl.float16), mask=inside)
-    back = _power_of_two(exponent - 14 - scale).to(tl.float32)
+        tl.store(whole + at, u1.to(tl.float16), mask=inside)
+        tl.store(fraction + at, u2.to(tl.float16), mask=inside)
+        tl.store(rest + at, (u - u2).to(tl.float16), mask=inside)
+    unit = _power_of_two(exponent - bits - scale).to(tl.float32)
     norm = tl.where(lost, 0.0, -square * tl.load(rate))
-    tl.store(scales + r, back, mask=r < m)
+    tl.store(units + r, unit, mask=r < m)
     tl.store(norms + r, norm.to(tl.float32), mask=r < m)
     tl.store(squares + r, tl.where(lost, float("inf"), square), mask=r < m)
