@@ -36,12 +36,18 @@ examples:
   python -m benchmarks                                     # what `make bench` runs
   python -m benchmarks --models "a9a 0.01" --contestants scikit-learn certified none
   python -m benchmarks --sections scaling memory --preset full
+  python -m benchmarks gpu --help                          # on a machine with a GPU
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the sections asked for."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["gpu"]:
+        from benchmarks.gpu.__main__ import main as gpu
+
+        return gpu(argv[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",

@@ -40,9 +40,10 @@ def module(fast: CompiledModel, /) -> Program:
     --------
     >>> import numpy as np
     >>> import kernelite as kl
+    >>> from sklearn.svm import SVC
     >>> rows = np.random.default_rng(0).normal(size=(200, 3))
-    >>> machine = kl.KernelExpansion(rows, np.cos(rows[:, 0]), -0.3, gamma=0.05)
-    >>> fast = kl.compile(machine, rows, head=kl.ClassifierHead(np.array([0, 1])))
+    >>> machine = SVC(gamma=0.05).fit(rows, rows[:, 0] > 0.3)
+    >>> fast = kl.compile(machine, rows)
     >>> answer = module(fast)(torch.from_numpy(rows))
     >>> bool((answer.labels.numpy() == fast.predict(rows)).all())
     True

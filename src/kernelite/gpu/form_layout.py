@@ -1,7 +1,8 @@
 """A form of one output laid out for `kernels.form`: one pass over rows, in doubles.
 
-A full form is one square matrix: with w = (u, 1), c + v.u + u'Mu = w'Bw, B = (M, v/2; v'/2, c).
-A truncated one is a product with (V, v), then sum_i (l_i - mid) y_i^2.
+A truncated form is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
+full one is taken as a truncated one that keeps all directions, so that rows are needed once; its
+bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form.
 
 The bound is evaluated in single precision, which costs a tenth as much, and rounded up. With
 x = 2 gamma |u|^2 and h = sqrt(x), the certificate is scale ((rho' root(x) + E (a_0' + a_1' h +
@@ -19,9 +20,9 @@ import numpy as np
 import torch
 
 from kernelite.approximation.cells import Cell
-from kernelite.approximation.quadratic import QuadraticForm
 from kernelite.approximation.rounding import SAFETY, UNIT
-from kernelite.approximation.spectral import SpectralForm
+from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.inputs import FloatArray
 
@@ -53,16 +54,11 @@ class KernelLayout(Buffers):
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()
+        cell = _on_directions(cell)
         form = cell.form
-        self.n_features = form.n_features
-        self.truncated = isinstance(form, SpectralForm)
-        if isinstance(form, SpectralForm):
-            matrix, weights = _truncated(form)
-            self.chunk = 32
-            self.hold(weights=weights)
-        else:
-            matrix = _square(form)
-            self.chunk = len(matrix)
+        assert isinstance(form, SpectralForm)
+        self.rank = form.rank
+        matrix, weights = _product(form)
         point = np.zeros(len(matrix))
         point[: form.n_features] = form.point
         scale, singles = _singles(cell)
@@ -76,9 +72,10 @@ class KernelLayout(Buffers):
             outside,
             outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
             form.constant[0],
-            form.mid[0] if isinstance(form, SpectralForm) else 0.0,
+            form.mid[0],
         ]
-        self.hold(matrix=matrix, point=point, doubles=np.array(doubles), singles=singles)
+        self.hold(matrix=matrix, weights=weights, point=point)
+        self.hold(doubles=np.array(doubles), singles=singles)
 
     @staticmethod
     def serves(cell: Cell) -> bool:
@@ -86,9 +83,14 @@ class KernelLayout(Buffers):
         form = cell.form
         if form.n_outputs != 1 or form.kernel != "rbf" or cell.certificate is None:
             return False
-        wide = form.rank + 1 if isinstance(form, SpectralForm) else form.n_features + 1
-        scale, singles = _singles(cell)
-        return wide <= WIDEST and math.isfinite(scale) and bool(np.isfinite(singles).all())
+        rank = form.rank if isinstance(form, SpectralForm) else form.n_features
+        if rank >= WIDEST:
+            return False
+        try:
+            scale, singles = _singles(_on_directions(cell))
+        except UnsupportedModelError:
+            return False
+        return math.isfinite(scale) and bool(np.isfinite(singles).all())
 
     def forward(self, rows: Tensor) -> Bounded:
         """Scores and bounds of shape (m, 1); bounds are infinite where |u|^2 is not finite."""
@@ -100,20 +102,18 @@ class KernelLayout(Buffers):
         return Bounded(scores, bounds)
 
 
-def _square(form: QuadraticForm) -> FloatArray:
-    """B, padded: shape (D, D)."""
-    d, D = form.n_features, padded(form.n_features + 1)
-    B = np.zeros((D, D))
-    B[:d, :d] = form.quadratic[0]
-    B[:d, d] = B[d, :d] = 0.5 * form.linear[:, 0]
-    B[d, d] = form.constant[0]
-    return B
+def _on_directions(cell: Cell) -> Cell:
+    """The cell with a full form on all its directions; a truncated one as it is."""
+    form = cell.form
+    if isinstance(form, SpectralForm):
+        return cell
+    return Cell(truncate(spectrum(form), form.n_features), cell.certificate)
 
 
-def _truncated(form: SpectralForm) -> tuple[FloatArray, FloatArray]:
+def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray]:
     """(V, v) padded to (D, R), and (l - mid, zeros) of shape (R,)."""
     d, r = form.n_features, form.rank
-    D, R = -(-d // 32) * 32, padded(r + 1)
+    D, R = -(-d // 32) * 32 if d > 32 else padded(d), padded(r + 1)
     matrix, weights = np.zeros((D, R)), np.zeros(R)
     matrix[:d, :r], matrix[:d, r] = form.basis, form.linear[:, 0]
     weights[:r] = np.diag(form.cores[0])
@@ -124,17 +124,15 @@ def _singles(cell: Cell) -> tuple[float, np.ndarray]:
     """`scale`, and the constants of the bound in single precision, rounded up."""
     form, certificate = cell.form, cell.certificate
     assert certificate is not None
+    assert isinstance(form, SpectralForm)
     rounding, gamma = certificate.rounding, cell.form.gamma
     K = rounding.sums + rounding.per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = (1.0 / (2.0 * gamma)) ** (0.5 * np.arange(3))
         amplitudes = SAFETY * UNIT * rounding.moments[:3, 0] * roots
-        rest = np.zeros(2)
-        if isinstance(form, SpectralForm):
-            rest = SAFETY * np.array([form.spread[0], form.leftover[0]]) / (2.0 * gamma)
+        rest = SAFETY * np.array([form.spread[0], form.leftover[0]]) / (2.0 * gamma)
         largest = max(float(certificate.rho[0, 0]), float(amplitudes.max() * K), float(rest.max()))
         scale = 2.0 ** math.ceil(math.log2(largest)) if 0.0 < largest < math.inf else largest or 1.0
         listed = np.array([certificate.rho[0, 0], *amplitudes, *rest]) / scale
-    rank = form.rank - 0.5 if isinstance(form, SpectralForm) else 0.0
-    listed = np.append(listed, [K, rounding.per_square, rank])
+    listed = np.append(listed, [K, rounding.per_square])
     return scale, (listed * (1.0 + 2.0**-20)).astype(np.float32)

@@ -54,9 +54,10 @@ def predict(
     Examples
     --------
     >>> import kernelite as kl
+    >>> from sklearn.svm import SVC
     >>> rows = np.random.default_rng(0).normal(size=(200, 3))
-    >>> machine = kl.KernelExpansion(rows, np.cos(rows[:, 0]), -0.3, gamma=0.05)
-    >>> fast = kl.compile(machine, rows, head=kl.ClassifierHead(np.array(["no", "yes"])))
+    >>> machine = SVC(gamma=0.05).fit(rows, np.where(rows[:, 0] > 0.3, "yes", "no"))
+    >>> fast = kl.compile(machine, rows)
     >>> bool((predict(fast, rows, device="cpu", block=64) == fast.predict(rows)).all())
     True
     """

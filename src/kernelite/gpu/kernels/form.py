@@ -8,7 +8,7 @@ the bound is one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import triton
 import triton.language as tl
@@ -20,37 +20,55 @@ if TYPE_CHECKING:
 
     from kernelite.gpu.form_layout import KernelLayout
 
-__all__ = ["run_form"]
+__all__ = ["FormTiles", "run_form"]
 
-FULL_TILE, TRUNCATED_TILE = 64, 64  # rows; measured by `python -m benchmarks gpu`
+
+class FormTiles(NamedTuple):
+    """Rows, warps, stages, and programs per multiprocessor (0: one per tile)."""
+
+    rows: int
+    warps: int
+    stages: int
+    each: int
+
+
+NARROW, WIDE = FormTiles(64, 4, 2, 8), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
 
 
 def run_form(
-    layout: KernelLayout, rows: torch.Tensor, scores: torch.Tensor, bounds: torch.Tensor
+    layout: KernelLayout,
+    rows: torch.Tensor,
+    scores: torch.Tensor,
+    bounds: torch.Tensor,
+    tiles: FormTiles | None = None,
 ) -> None:
     """Fill scores and bounds, each of shape (m, 1), for contiguous rows of shape (m, d)."""
     m, d = rows.shape
     if m == 0:
         return
-    common = (rows, layout.point, layout.matrix)
-    constants = (layout.doubles, layout.singles, scores, bounds, m)
-    if layout.truncated:
-        tiles = triton.cdiv(m, TRUNCATED_TILE)
-        _truncated_form[(tiles,)](
-            *common,
-            layout.weights,
-            *constants,
-            d=d,
-            rank=layout.matrix.shape[1],
-            BM=TRUNCATED_TILE,
-            BK=layout.chunk,
-            num_warps=4,
-            num_stages=3,
-        )
-        return
-    tiles = triton.cdiv(m, FULL_TILE)
-    grid = (programs(rows.device, tiles, each=8),)
-    _full_form[grid](*common, *constants, d=d, D=layout.chunk, BM=FULL_TILE, num_warps=4)
+    narrow = len(layout.matrix) <= 32
+    tiles = tiles or (NARROW if narrow else WIDE)
+    count = triton.cdiv(m, tiles.rows)
+    kernel = _narrow_form if narrow else _wide_form
+    kernel[(programs(rows.device, count, tiles.each) if tiles.each else count,)](
+        rows,
+        layout.point,
+        layout.matrix,
+        layout.weights,
+        layout.doubles,
+        layout.singles,
+        scores,
+        bounds,
+        m,
+        d=d,
+        rank=layout.rank,
+        D=min(len(layout.matrix), 32),
+        R=layout.matrix.shape[1],
+        BM=tiles.rows,
+        STAGES=tiles.stages,
+        num_warps=tiles.warps,
+        num_stages=tiles.stages,
+    )
 
 
 @triton.jit
@@ -78,57 +96,52 @@ def _certificate(square, rest, score, doubles, singles):
 
 
 @triton.jit
-def _damped(g, square, doubles):
+def _finish(y, square, weights, doubles, singles, scores, bounds, r, m, rank, R: tl.constexpr):
+    """Score and bound from y = (V, v)'u and |u|^2, stored."""
+    c = tl.arange(0, R)
+    squares = y * y
+    # After the directions comes v.u; the columns that pad are zero.
+    kept = tl.sum(tl.where(c[None, :] < rank, squares, 0.0), 1)
+    g = tl.sum(tl.where(c[None, :] < rank, squares * tl.load(weights + c)[None, :], y), 1)
+    g += tl.load(doubles + 6) + tl.load(doubles + 7) * square
     E = tl.exp(-tl.load(doubles + 1) * square)
-    return tl.where(E == 0.0, 0.0, g * E) + tl.load(doubles)
+    score = tl.where(E == 0.0, 0.0, g * E) + tl.load(doubles)
+    bound = _certificate(square, tl.maximum(square - kept, 0.0), score, doubles, singles)
+    tl.store(scores + r, score, mask=r < m)
+    tl.store(bounds + r, bound, mask=r < m)
 
 
 @triton.jit
-def _full_form(
-    rows, point, matrix, doubles, singles, scores, bounds, m, d: tl.constexpr, D: tl.constexpr,
-    BM: tl.constexpr,
+def _narrow_form(
+    rows, point, matrix, weights, doubles, singles, scores, bounds, m, d: tl.constexpr,
+    rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    k = tl.arange(0, D)
+    k, c = tl.arange(0, D), tl.arange(0, R)
     p = tl.load(point + k)
-    B = tl.load(matrix + k[:, None] * D + k[None, :])
-    for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
+    V = tl.load(matrix + k[:, None] * R + c[None, :])
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0), num_stages=STAGES):
         r = tile * BM + tl.arange(0, BM).to(tl.int64)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - p[None, :], 0.0)
-        square = tl.sum(u * u, 1)
-        w = tl.where(k[None, :] == d, 1.0, u)
-        g = tl.sum(tl.dot(w, B, out_dtype=tl.float64) * w, 1)
-        score = _damped(g, square, doubles)
-        bound = _certificate(square, 0.0 * square, score, doubles, singles)
-        tl.store(scores + r, score, mask=r < m)
-        tl.store(bounds + r, bound, mask=r < m)
+        y = tl.dot(u, V, out_dtype=tl.float64)
+        _finish(y, tl.sum(u * u, 1), weights, doubles, singles, scores, bounds, r, m, rank, R)
 
 
 @triton.jit
-def _truncated_form(
+def _wide_form(
     rows, point, matrix, weights, doubles, singles, scores, bounds, m, d: tl.constexpr,
-    rank: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    c = tl.arange(0, rank)
-    y = tl.zeros((BM, rank), tl.float64)
+    c = tl.arange(0, R)
+    y = tl.zeros((BM, R), tl.float64)
     square = tl.zeros((BM,), tl.float64)
-    for start in range(0, d, BK):
-        k = start + tl.arange(0, BK)
+    for start in range(0, d, D):
+        k = start + tl.arange(0, D)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - tl.load(point + k)[None, :], 0.0)
         square += tl.sum(u * u, 1)
-        y = tl.dot(u, tl.load(matrix + k[:, None] * rank + c[None, :]), y, out_dtype=tl.float64)
-    weight = tl.load(weights + c)
-    # The columns of weight w hold directions; the one after them holds v.u, the rest are zero.
-    kept = tl.sum(tl.where(c[None, :] < tl.load(singles + 8), y * y, 0.0), 1)
-    linear = tl.sum(tl.where(c[None, :] < tl.load(singles + 8), 0.0, y), 1)
-    g = tl.sum(y * y * weight[None, :], 1) + linear
-    g += tl.load(doubles + 6) + tl.load(doubles + 7) * square
-    score = _damped(g, square, doubles)
-    rest = tl.maximum(square - kept, 0.0)
-    bound = _certificate(square, rest, score, doubles, singles)
-    tl.store(scores + r, score, mask=r < m)
-    tl.store(bounds + r, bound, mask=r < m)
+        y = tl.dot(u, tl.load(matrix + k[:, None] * R + c[None, :]), y, out_dtype=tl.float64)
+    _finish(y, square, weights, doubles, singles, scores, bounds, r, m, rank, R)
