@@ -87,12 +87,15 @@ class FusedSums(Buffers):
         )
         largest = np.abs(expansion.coefficients).max(axis=0)
         with np.errstate(under="ignore"):
-            floors = (n + 256) * largest * (LEFT_OUT if self.several else TINY)
-        self.hold(floors=floors, rate=np.array([expansion.gamma * LOG2E]))
+            floors = (n + 256) * largest * TINY
+        self.hold(rate=np.array([expansion.gamma * LOG2E]))
         if self.several:
             self._lay_out_several(expansion.coefficients, slices, families)
+            held = self._centers_of_outputs(expansion.coefficients.shape[1])
+            floors = held * largest * LEFT_OUT[self.fine]
         else:
             self._lay_out_one(expansion.coefficients[:, 0], slices)
+        self.hold(floors=floors)
 
     @staticmethod
     def serves(dense: DenseExact) -> bool:
@@ -119,6 +122,7 @@ class FusedSums(Buffers):
         exponents = np.array([exponent_of(float(size), GROUP_BITS) for size in largest])
         scaled = np.ldexp(A, exponents)
         groups = groups_of(A, families)
+        self.fine = not (len(families) and len(groups) == len(families))
         W = padded(max(len(group.outputs) for group in groups))
         order = [in_tiles(group.centers, GROUP_TILE) for group in groups]
         tables, slots = [], [[] for _ in range(k)]
@@ -137,12 +141,17 @@ class FusedSums(Buffers):
         self.padded_places = any(len(found) < deepest for found in slots)
         self._hold_centers(slices, np.concatenate(order))
         self.hold(
-            weights=sliced(np.concatenate(tables), GROUP_BITS),
-            sizes=np.abs(np.concatenate(tables)).astype(np.float16),
+            weights=sliced(np.concatenate(tables), GROUP_BITS, fine=self.fine),
+            sizes=(np.abs(np.concatenate(tables)).max(axis=1) * (1 + 1e-6)).astype(np.float32),
             starts=starts.astype(np.int32),
             places=np.array(places).T,
             factors=np.ldexp(1.0, -exponents - GROUP_BITS),
         )
+
+    def _centers_of_outputs(self, k: int) -> Any:
+        """How many centers, those that pad included, add to each output: shape (k,)."""
+        counts = np.append(np.diff(self.starts.numpy()), 0)
+        return np.array([counts[self.places[:, j].numpy() // self.table_width].sum() for j in range(k)])
 
     def _hold_centers(self, slices: Slices, index: Any) -> None:
         kept = index >= 0
@@ -160,8 +169,9 @@ class FusedSums(Buffers):
         from kernelite.gpu.kernels.split import run_split
 
         slices = run_split(self, rows.contiguous())
-        run = run_several if self.several else run_one
-        return self._bounded(slices, *run(self, slices))
+        if self.several:
+            return self._bounded(slices, *self.unscaled_several(*run_several(self, slices)))
+        return self._bounded(slices, *run_one(self, slices))
 
     def split(self, rows: Tensor) -> RowSlices:
         """Rows in slices, in torch operations."""
@@ -189,13 +199,13 @@ class FusedSums(Buffers):
             first, second = parts[:, :half].sum(dim=1), parts[:, half:].sum(dim=1)
             return self.unscaled_one(first - second, first + second)
         K = K * 2.0**GROUP_BITS
-        cut, rough = torch.stack(_cut(K, GROUP_BITS)), K.half().float()
+        cut = torch.stack(_cut(K, GROUP_BITS) if self.fine else _cut_once(K))
         weights, starts = self.weights.float(), self.starts.tolist()
         sums, sizes = [], []
         for group in (slice(*ends) for ends in zip(starts, starts[1:])):
             sums.append(_slice_product(cut[:, :, group], weights[:, group]))
-            sizes.append(rough[:, group] @ self.sizes[group].float())
-        return self.unscaled_several(torch.cat(sums, dim=1), torch.cat(sizes, dim=1))
+            sizes.append((K[:, group] * self.sizes[group]).sum(dim=1))
+        return self.unscaled_several(torch.cat(sums, dim=1), torch.stack(sizes, dim=1))
 
     def unscaled_one(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Sums of shape (m,) as the bound wants them: (m, 1)."""
@@ -203,14 +213,16 @@ class FusedSums(Buffers):
         return (sums * factor)[:, None], (sizes * factor)[:, None]
 
     def unscaled_several(self, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums by group, shape (m, groups * W) in single precision, as sums by output: (m, k)."""
-        return self._by_output(sums), self._by_output(sizes) * (1.0 + 2.0**-8)
+        """Sums by output, shape (m, k), from those by group: (m, groups * W) and (m, groups)."""
+        groups = self.places // self.table_width
+        # Sums of so many numbers in single precision err by less than a thousandth.
+        return self._by_output(sums, self.places), self._by_output(sizes, groups) * (1.0 + 2.0**-8)
 
-    def _by_output(self, groups: Tensor) -> Tensor:
+    def _by_output(self, groups: Tensor, places: Tensor) -> Tensor:
         if self.padded_places:
             groups = torch.nn.functional.pad(groups, (0, 1))
-        total = groups[:, self.places[0]].double()
-        for place in self.places[1:]:
+        total = groups[:, places[0]].double()
+        for place in places[1:]:
             total += groups[:, place]
         return total * self.factors
 
@@ -232,6 +244,13 @@ def _cut(values: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
     rest = values - whole
     fraction = (rest * 2.0**bits).round() * 2.0**-bits
     return whole, fraction, rest - fraction
+
+
+def _cut_once(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Whole numbers, the rests rounded to 11 bits, and nothing."""
+    whole = values.round()
+    rest = (values - whole).half().float()
+    return whole, rest, torch.zeros_like(rest)
 
 
 def _slice_product(z: Tensor, y: Tensor) -> Tensor:

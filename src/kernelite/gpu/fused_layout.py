@@ -62,10 +62,15 @@ def width_of(length: int) -> int:
     return padded(length) if length <= CHUNK else -(-length // CHUNK) * CHUNK
 
 
-def sliced(values: FloatArray, bits: int) -> NDArray[np.float16]:
-    """Whole numbers, multiples of 2^-bits, and the rests rounded to 11 bits: (3, *shape)."""
+def sliced(values: FloatArray, bits: int, *, fine: bool = True) -> NDArray[np.float16]:
+    """Whole numbers, multiples of 2^-bits, and the rests rounded to 11 bits: (3, *shape).
+
+    If not `fine`, the second slice is all that is left, rounded to 11 bits, and the third is zero.
+    """
     whole = np.rint(values)
     rest = values - whole
+    if not fine:
+        return np.stack([whole, rest, np.zeros_like(rest)]).astype(np.float16)
     fraction = np.ldexp(np.rint(np.ldexp(rest, bits)), -bits)
     return np.stack([whole, fraction, rest - fraction]).astype(np.float16)
 

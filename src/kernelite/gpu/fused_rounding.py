@@ -39,8 +39,11 @@ below, as PTX documents ex2.approx; `benchmarks gpu` tries all its inputs. So K^
 summed in single precision, in any order; all else is added in doubles.
 With several, K and A are cut into slices in the same way (b = 9, 64 centers at a time) and summed
 on the tensor cores; what that leaves out is at most 2^-26 of the largest coefficient for each
-center, and tiles are added in single precision. sum_i |A_i| K_i is summed beside; in the second
-case with hardly any accuracy (2^-8).
+center. Of votes, two slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that
+leaves out 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one
+accumulator err by 3 * 64 * 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the
+largest coefficient. Tiles are added in single precision. sum_i |A_i| K_i is summed beside, with
+several outputs by its bound sum_i (max_j |A_ij|) K_i, one number per group.
 
 *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
 `engines.exact_rounding`, which is added.
@@ -65,7 +68,8 @@ TINY = 2.0**-124  # what a kernel value or a product may lose by underflow
 LOG2E = math.log2(math.e)
 LONGEST = 4096  # features: so that slices have six bits
 MOST_EXPONENT = 4e3  # g R^2, so that constants and scales stay well inside single precision
-LEFT_OUT = 2.0**-26  # of the largest coefficient, per center, in sums of several outputs
+LEFT_OUT = {True: 2.0**-26, False: 0.3 * 2.0**-17}  # of the largest coefficient, per center,
+# in sums of several outputs: from three slices (fine), or two
 
 
 def slice_bits(length: int) -> int:

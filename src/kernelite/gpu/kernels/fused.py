@@ -29,13 +29,29 @@ class Tiles(NamedTuple):
     stages: int
 
 
+WHOLE = 128  # features of rows that stay beside the tensor cores while centers pass by
+
+
+def chunk_of(width: int) -> int:
+    """Features of a tile: all of them, or 64 at a time.
+
+    Examples
+    --------
+    >>> chunk_of(32), chunk_of(128), chunk_of(832)
+    (32, 128, 64)
+    """
+    return width if width <= WHOLE and width & (width - 1) == 0 else CHUNK
+
+
 def tiles_for(width: int, several: bool) -> Tiles:
     """What ran fastest on an H200, as `python -m benchmarks gpu` measured it."""
     if several:
-        return Tiles(128, 64, 8, 2)
+        return Tiles(64, 64, 4, 2)
+    if width <= 16:
+        return Tiles(64, 128, 4, 3)
     if width <= CHUNK:
-        return Tiles(128, 64, 4, 3)
-    return Tiles(128, 64, 4, 3)
+        return Tiles(64, 64, 4, 3)
+    return Tiles(128, 64, 8, 2 if width <= WHOLE else 3)
 
 
 def run_one(
@@ -60,7 +76,7 @@ def run_one(
             D=layout.width,
             BM=tiles.rows,
             BN=tiles.centers,
-            BK=min(CHUNK, layout.width),
+            BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
         )
@@ -70,11 +86,12 @@ def run_one(
 def run_several(
     layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums of A K and |A| K of several outputs: shapes (m, k)."""
+    """Sums of A K by group, (m, groups * W), and of |A| K, (m, groups), for `unscaled_several`."""
     m, W = len(slices.units), layout.table_width
     tiles = tiles or tiles_for(layout.width, True)
-    shape = (2, m, layout.n_groups * W)
-    sums = torch.empty(shape, dtype=torch.float32, device=slices.units.device)
+    device = slices.units.device
+    sums = torch.empty(m, layout.n_groups * W, dtype=torch.float32, device=device)
+    sizes = torch.empty(m, layout.n_groups, dtype=torch.float32, device=device)
     if m:
         _several[(layout.n_groups, triton.cdiv(m, tiles.rows))](
             *slices.table,
@@ -85,17 +102,19 @@ def run_several(
             *layout.weights,
             layout.sizes,
             layout.starts,
-            *sums,
+            sums,
+            sizes,
             m,
             D=layout.width,
             W=W,
+            FINE=layout.fine,
             BM=tiles.rows,
             BN=tiles.centers,
-            BK=min(CHUNK, layout.width),
+            BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
         )
-    return layout.unscaled_several(*sums)
+    return sums, sizes
 
 
 @triton.jit
@@ -169,8 +188,9 @@ def _one(
 
 @triton.jit
 def _several(
-    Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, A1, A2, A3, rough, starts, sums, sizes, m,
-    D: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, A1, A2, A3, weights, starts, sums, sizes, m,
+    D: tl.constexpr, W: tl.constexpr, FINE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
     group = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64) * BM + tl.arange(0, BM)
@@ -178,24 +198,35 @@ def _several(
     unit = tl.load(units + r, mask=r < m, other=0.0)[:, None]
     norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
     total = tl.zeros((BM, W), tl.float32)
-    size = tl.zeros((BM, W), tl.float32)
+    size = tl.zeros((BM, 8), tl.float32)
     for start in range(tl.load(starts + group), tl.load(starts + group + 1), BN):
         c = start + tl.arange(0, BN)
         t = _products(Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D, BM, BN, BK)
         K = tl.exp2(t * unit + tl.load(shifts + c)[None, :] + norm) * 512.0
         # Slices of nine bits: x + c - c rounds x to the last place of c.
         k1 = (K + 12582912.0) - 12582912.0
-        k2 = ((K - k1) + 24576.0) - 24576.0
-        k3 = ((K - k1) - k2).to(tl.float16)
+        rest = K - k1
         of = c[:, None] * W + w[None, :]
-        b1 = tl.zeros((BM, W), tl.float32)
-        b2 = tl.zeros((BM, W), tl.float32)
+        y1, y2 = tl.load(A1 + of), tl.load(A2 + of)
         b3 = tl.zeros((BM, W), tl.float32)
-        y1, y2, y3 = tl.load(A1 + of), tl.load(A2 + of), tl.load(A3 + of)
-        k1, k2 = k1.to(tl.float16), k2.to(tl.float16)
-        b1, b2, b3 = _slice_product(k1, k2, k3, y1, y2, y3, b1, b2, b3)
-        total += b1 + (b2 + b3)
-        size += tl.dot(K.to(tl.float16), tl.load(rough + of), out_dtype=tl.float32)
+        if FINE:
+            k2 = (rest + 24576.0) - 24576.0
+            k3 = (rest - k2).to(tl.float16)
+            h1, h2 = k1.to(tl.float16), k2.to(tl.float16)
+            b3 = tl.dot(h2, y2, b3, out_dtype=tl.float32)
+            b3 = tl.dot(h1, tl.load(A3 + of), b3, out_dtype=tl.float32)
+            b3 = tl.dot(k3, y1, b3, out_dtype=tl.float32)
+            b2 = tl.dot(h1, y2, out_dtype=tl.float32)
+            b2 = tl.dot(h2, y1, b2, out_dtype=tl.float32)
+            b3 += b2
+        else:
+            h1, h2 = k1.to(tl.float16), rest.to(tl.float16)
+            b3 = tl.dot(h2, y2, b3, out_dtype=tl.float32)
+            b3 = tl.dot(h1, y2, b3, out_dtype=tl.float32)
+            b3 = tl.dot(h2, y1, b3, out_dtype=tl.float32)
+        total += tl.dot(h1, y1, out_dtype=tl.float32) + b3
+        K *= tl.load(weights + c)[None, :]
+        size += tl.sum(tl.reshape(K, (BM, BN // 8, 8)), 1)
     at = r[:, None] * (tl.num_programs(0) * W) + (group * W + w)[None, :]
     tl.store(sums + at, total, mask=(r < m)[:, None])
-    tl.store(sizes + at, size, mask=(r < m)[:, None])
+    tl.store(sizes + r * tl.num_programs(0) + group, tl.sum(size, 1), mask=r < m)
