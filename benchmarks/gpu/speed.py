@@ -19,6 +19,7 @@ from kernelite.approximation.quadratic import quadratic_form
 from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.gpu.form_layout import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
+from kernelite.gpu.kernels.form import FormTiles, run_form
 from kernelite.gpu.kernels.split import run_split
 
 __all__ = ["SIZES", "best", "forms", "fused", "real", "several", "streaming", "tune"]
@@ -93,7 +94,7 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
         program = kernelite.torch.module(fast).cuda()
         torch.manual_seed(0)
         rows = torch.randn(m, d, dtype=torch.float64, device="cuda")
-        answer = program(rows)
+        answer, singles = program.predict(rows), rows.float()
         reference = program.parts[0].exact(rows[: 1 << 14]).scores[:, 0]
         labels = torch.where(reference > 0, 1, -1)
         line = {
@@ -103,8 +104,8 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
             "rows": m,
             "labels that differ from doubles": int((labels != answer.labels[: 1 << 14]).sum()),
             "share settled by the fused sums": float((answer.stage == 1).double().mean()),
-            "ns per row, certified": 1e9 * best(lambda: program(rows), turns) / m,
-            "ns per row, certified, single rows": 1e9 * best(lambda: program(rows.float()), turns) / m,
+            "ns per row, certified": 1e9 * best(lambda: program.predict(rows), turns) / m,
+            "ns per row, certified, float32 rows": 1e9 * best(lambda: program.predict(singles), turns) / m,
             "ns per row, fused sums alone": 1e9 * best(lambda: program.parts[0].fused(rows), turns) / m,
             "ns per row, doubles alone": 1e9 * best(lambda: program.parts[0].exact(rows[: m // 8]), 2) * 8 / m,
         }
@@ -143,7 +144,7 @@ def several(turns: int = 5) -> dict[str, Any]:
     m = 1 << 19
     rng = np.random.default_rng(1)
     rows = torch.from_numpy(rng.normal(size=(m, 16)) * 1.4).cuda()
-    answer = program(rows)
+    answer = program.predict(rows)
     check = program.head.labels(program.parts[0].exact(rows[: 1 << 13]).scores)
     sums = program.parts[0].fused
     slices = run_split(sums, rows)
@@ -151,7 +152,7 @@ def several(turns: int = 5) -> dict[str, Any]:
         "rows": m,
         "labels that differ from doubles": int((check != answer.labels[: 1 << 13]).sum()),
         "share settled by the fused sums": float((answer.stage == 1).double().mean()),
-        "ns per row, certified": 1e9 * best(lambda: program(rows), turns) / m,
+        "ns per row, certified": 1e9 * best(lambda: program.predict(rows), turns) / m,
         "ns per row, fused sums alone": 1e9 * best(lambda: sums(rows), turns) / m,
         "ns per row, kernel alone": 1e9 * best(lambda: kernels.run_several(sums, slices), turns) / m,
     }
@@ -163,7 +164,7 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
     for one in prepared:
         program = kernelite.torch.module(one.model).cuda()
         rows = torch.from_numpy(one.rows).cuda()
-        answer = program(rows)
+        answer = program.predict(rows)
         labels = answer.labels.cpu().numpy()
         times = max(1, math.ceil((1 << 20) / len(rows)) if rows.shape[1] < 200 else 16)
         many = rows.repeat(times, 1)
@@ -174,7 +175,7 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
             "labels that differ from the CPU's": int((labels != one.labels).sum()),
             "share by form, fused sums, doubles": stages.tolist(),
             "rows timed": len(many),
-            "ns per row": 1e9 * best(lambda: program(many), turns) / len(many),
+            "ns per row": 1e9 * best(lambda: program.predict(many), turns) / len(many),
         }
         found.append(line)
         print(line, flush=True)
@@ -210,7 +211,7 @@ def streaming(gigabytes: float = 4.0) -> list[dict[str, Any]]:
 
 def tune() -> list[str]:
     """Times of the fused kernels by tile, for choosing `tiles_for`; printed, not kept."""
-    lines = []
+    lines = _tune_forms()
     for name, (n, d, m) in SIZES.items():
         expansion = random_expansion(n, d)
         head = kl.ClassifierHead(np.array([1, -1]))
@@ -238,6 +239,26 @@ def tune() -> list[str]:
         except Exception as error:
             lines.append(f"several {tiles}: {type(error).__name__} {str(error)[:60]}")
         print(lines[-1], flush=True)
+    return lines
+
+
+def _tune_forms() -> list[str]:
+    rng = np.random.default_rng(0)
+    small = kl.KernelExpansion(rng.normal(size=(500, 22)), rng.normal(size=500), 0.1, gamma=0.01)
+    cell = Cell(quadratic_form(small, np.zeros(22)), certify(small, np.zeros(22)))
+    layout = KernelLayout(cell).cuda()
+    rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
+    scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")
+    bounds, lines = torch.empty_like(scores), []
+    for shape in ((64, 4), (32, 4), (64, 8), (128, 8), (32, 2), (16, 1), (128, 4)):
+        for stages, each in ((1, 0), (1, 8), (2, 4), (2, 8), (3, 4), (3, 8), (4, 8)):
+            tiles = FormTiles(*shape, stages, each)
+            try:
+                seconds = best(lambda: run_form(layout, rows, scores, bounds, tiles), 3)
+                lines.append(f"form {tuple(tiles)}: {1e-9 * len(rows) / seconds:.2f} Grow/s")
+            except Exception as error:
+                lines.append(f"form {tuple(tiles)}: {type(error).__name__} {str(error)[:60]}")
+            print(lines[-1], flush=True)
     return lines
 
 

@@ -141,14 +141,15 @@ class ExactBound(Buffers):
         """Bounds of shape (m, k) from |u|^2 of shape (m,)."""
         if self.polynomial:
             return self._of_powers(squares)
-        bounds = self._relative(squares)[:, None] * self.weight + self.constant
+        bounds = self.relative(squares)[:, None] * self.weight + self.constant
         return torch.where(bounds.isnan(), math.inf, bounds) if self.unsound else bounds
 
     def far(self, squares: Tensor) -> Tensor:
         """Rows so far from all centers that f is b."""
         return ~(self._nearest(squares) < UNDERFLOWS)
 
-    def _relative(self, squares: Tensor) -> Tensor:
+    def relative(self, squares: Tensor) -> Tensor:
+        """What the weights are multiplied with, shape (m,); not for a polynomial kernel."""
         if self.by_differences:
             return torch.full_like(squares, self.lengths + self.length + 8)
         nearest = self._nearest(squares)

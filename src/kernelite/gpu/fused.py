@@ -226,13 +226,22 @@ class FusedSums(Buffers):
             total += groups[:, place]
         return total * self.factors
 
-    def _bounded(self, slices: RowSlices, sums: Tensor, sizes: Tensor) -> Bounded:
+    def row_terms(self, slices: RowSlices) -> tuple[Tensor, Tensor]:
+        """What sum |A| K is multiplied with, infinite where nothing is known; and the doubles' share.
+
+        Both of shape (m,); the second is what `ExactBound` multiplies its weights with.
+        """
         terms, squares = self.terms, slices.squares
         eps = terms.per_norm * squares.sqrt() + terms.per_square * squares + terms.fixed
         eps = eps + terms.per_unit * slices.units
         relative = SAFETY * (0.7 * SAFETY * eps + terms.relative)
-        bounds = relative[:, None] * sizes + self.floors + self.bound(squares)
-        known = (eps <= MOST_ERROR)[:, None]
+        relative = torch.where(eps <= MOST_ERROR, relative, math.inf)
+        return relative, self.bound.relative(squares)
+
+    def _bounded(self, slices: RowSlices, sums: Tensor, sizes: Tensor) -> Bounded:
+        relative = self.row_terms(slices)[0]
+        bounds = relative[:, None] * sizes + self.floors + self.bound(slices.squares)
+        known = (relative < math.inf)[:, None]
         # Where nothing is known sums may be NaN, of which heads would make a label.
         scores = torch.where(known, sums, 0.0) + self.intercept
         return Bounded(scores, torch.where(known, bounds, math.inf))

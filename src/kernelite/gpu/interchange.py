@@ -69,12 +69,17 @@ def answer_there(
             "the labels of this model are not numbers, which a tensor could hold; "
             "`kernelite.torch.module(fast)(X).labels` are their positions in `fast.classes_`."
         )
-    found = program(rows, labels_only=method == "predict")
-    stats = _stats(program, rows, found)
+    if method in ("predict", "transform"):
+        labels = program.predict(rows)
+        answers, stage, undecidable = labels.labels, labels.stage, int(labels.undecidable.sum())
+    else:
+        found = program(rows, labels_only=False)
+        answers, stage, undecidable = _finished(program, found, method), found.stage, 0
+    stats = _stats(program, rows, stage, undecidable)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
-    return like(X, _finished(program, found, method)), stats
+    return like(X, answers), stats
 
 
 def program_on(model: ModelFields, device: Any) -> Program:
@@ -88,8 +93,6 @@ def program_on(model: ModelFields, device: Any) -> Program:
 
 
 def _finished(program: Program, found: Answer, method: str) -> Any:
-    if method in ("predict", "transform"):
-        return found.labels
     if method == "decision":
         return program.head.decision(found.scores)
     if method == "<lambda>":  # of `scores`
@@ -102,15 +105,11 @@ def _finished(program: Program, found: Answer, method: str) -> Any:
     )
 
 
-def _stats(program: Program, rows: Any, found: Answer) -> Stats:
+def _stats(program: Program, rows: Any, stage: Any, undecidable: int) -> Stats:
     import torch
 
-    counts = torch.bincount(found.stage.int(), minlength=3).tolist()
-    undecidable = outside = 0
-    if counts[2] and program.guarantee != "none":
-        last = found.stage == 2
-        settled = program.head.settled(found.scores[last], found.bounds[last])
-        undecidable = int((~settled).sum())
+    counts = torch.bincount(stage.int(), minlength=3).tolist()
+    outside = 0
     if program.guarantee == "none":
         for part in program.parts:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
@@ -121,4 +120,3 @@ def _stats(program: Program, rows: Any, found: Answer) -> Stats:
         undecidable=undecidable,
         outside_validity=outside,
     )
-

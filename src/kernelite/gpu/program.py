@@ -20,11 +20,12 @@ from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.gpu.heads import lower_head
 from kernelite.gpu.kernels.available import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
+from kernelite.gpu.votes import PairVotes
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["Answer", "Program"]
+__all__ = ["Answer", "Labels", "Program"]
 
 
 class Answer(NamedTuple):
@@ -44,6 +45,17 @@ class Answer(NamedTuple):
     bounds: Tensor
     stage: Tensor
     labels: Tensor
+
+
+class Labels(NamedTuple):
+    """What `Program.predict` finds: labels or values (m,), stages (m,), and undecidable rows (m,).
+
+    Undecidable are rows whose answer lies within the rounding of doubles.
+    """
+
+    labels: Tensor
+    stage: Tensor
+    undecidable: Tensor
 
 
 class Program(Buffers):
@@ -66,6 +78,9 @@ class Program(Buffers):
         self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
         self.has_forms = any(part.forms is not None for part in self.parts)
         self.has_fused = any(part.fused is not None for part in self.parts)
+        first = self.parts[0].fused
+        votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
+        self.votes = PairVotes(first, self.head) if votes else None
         if model.guarantee == "calibrated" and self.has_forms:
             self.head.margin(torch.zeros(1, self.n_outputs, dtype=torch.float64))
 
@@ -82,11 +97,48 @@ class Program(Buffers):
         rows = self._checked(rows)
         return Answer(*in_blocks(lambda part, at: self._block(part, at, labels_only), rows, self))
 
+    def predict(self, rows: Tensor) -> Labels:
+        """Labels alone: votes of several classes need no scores then."""
+        rows = self._checked(rows)
+        proven = self.guarantee in ("certified", "exact")
+        if self.votes is not None and proven and self._kernels(rows):
+            return Labels(*in_blocks(self._vote, rows, self))
+        return Labels(*in_blocks(lambda part, at: self._undecidable(self._block(part, at, True)), rows, self))
+
+    def _undecidable(self, found: Answer) -> Labels:
+        last = found.stage == DOUBLE
+        if self.guarantee != "none" and bool(last.any()):
+            settled = self.head.settled(found.scores[last], found.bounds[last])
+            last[last.clone()] = ~settled
+        return Labels(found.labels, found.stage, last)
+
+    def _vote(self, rows: Tensor, first: int) -> Labels:
+        """Winners of a block from sums by class; open rows in doubles."""
+        from kernelite.gpu.kernels.fused import run_several
+        from kernelite.gpu.kernels.split import run_split
+
+        part, votes = self.parts[0], self.votes
+        assert votes is not None
+        mapped = part.steps(rows)
+        slices = run_split(part.fused, mapped.contiguous())
+        winners, proven = votes(part.fused, slices, *run_several(part.fused, slices))
+        stage = torch.where(proven, FUSED, DOUBLE).to(torch.int8)
+        undecidable = torch.zeros_like(proven)
+        still = torch.nonzero(~proven)[:, 0]
+        if len(still):
+            _check_finite(rows, still, first)
+            exact = part.exact(mapped[still])
+            winners[still] = self.head.winners(exact.scores)
+            undecidable[still] = ~self.head.settled(*exact)
+        labels = self.head.classes[winners] if self.head.has_numbers else winners
+        return Labels(labels, stage, undecidable)
+
     def row_bytes(self, rows: Tensor) -> int:
         """What a row of a block takes beside itself, about."""
         kernels = self._kernels(rows) and len(self.parts) == 1
         formed = self.has_forms and kernels and self.parts[0].forms.cells[0].layout is not None
-        return 64 + 64 * self.n_outputs + (0 if formed else 24 * self.n_features)
+        outputs = 16 * self.n_outputs if self.votes is not None else 64 * self.n_outputs
+        return 64 + outputs + (0 if formed else 24 * self.n_features)
 
     def _kernels(self, rows: Tensor) -> bool:
         return (rows.is_cuda and has_triton()) if self.kernels is None else self.kernels

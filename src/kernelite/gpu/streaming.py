@@ -62,7 +62,7 @@ def predict(
     True
     """
     program = Program(fast).to(device)
-    found = [program(rows).labels.cpu() for rows in _arrivals(_blocks(X, block, fast), device)]
+    found = [program.predict(rows).labels.cpu() for rows in _arrivals(_blocks(X, block, fast), device)]
     answers = torch.cat(found).numpy() if found else np.empty(0)
     if hasattr(fast.head, "classes") and not program.head.has_numbers:
         answers = np.asarray(fast.head.classes)[answers]
