@@ -57,8 +57,8 @@ class KernelLayout(Buffers):
         cell = _on_directions(cell)
         form = cell.form
         assert isinstance(form, SpectralForm)
-        self.rank = form.rank
-        matrix, weights = _product(form)
+        self.rank, self.truncated = form.rank, form.rank < form.n_features
+        matrix, weights, ones = _product(form)
         point = np.zeros(len(matrix))
         point[: form.n_features] = form.point
         scale, singles = _singles(cell)
@@ -74,7 +74,7 @@ class KernelLayout(Buffers):
             form.constant[0],
             form.mid[0],
         ]
-        self.hold(matrix=matrix, weights=weights, point=point)
+        self.hold(matrix=matrix, weights=weights, ones=ones, point=point)
         self.hold(doubles=np.array(doubles), singles=singles)
 
     @staticmethod
@@ -110,14 +110,15 @@ def _on_directions(cell: Cell) -> Cell:
     return Cell(truncate(spectrum(form), form.n_features), cell.certificate)
 
 
-def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray]:
-    """(V, v) padded to (D, R), and (l - mid, zeros) of shape (R,)."""
+def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(V, v) padded to (D, R), (l - mid, 0, 0...) and (0..., 1, 0...), 1 for v: shapes (R,)."""
     d, r = form.n_features, form.rank
     D, R = -(-d // 32) * 32 if d > 32 else padded(d), padded(r + 1)
-    matrix, weights = np.zeros((D, R)), np.zeros(R)
+    matrix, weights, ones = np.zeros((D, R)), np.zeros(R), np.zeros(R)
+    ones[r] = 1.0
     matrix[:d, :r], matrix[:d, r] = form.basis, form.linear[:, 0]
     weights[:r] = np.diag(form.cores[0])
-    return matrix, weights
+    return matrix, weights, ones
 
 
 def _singles(cell: Cell) -> tuple[float, np.ndarray]:

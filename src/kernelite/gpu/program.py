@@ -168,25 +168,21 @@ class Program(Buffers):
         scores, bounds = self._stage(rows, start)
         stage.fill_(start)
         settled = self._settled(scores, bounds, start)
-        for later in range(start + 1, DOUBLE + 1):
-            still = torch.nonzero(~settled)[:, 0]
-            if not len(still):
-                break
-            if later == FUSED and not self._fused_pays(rows, labels_only):
-                continue
-            better = self._stage(rows[still], later)
-            taken = self._settled(*better, later)
-            if later == FUSED and not labels_only:
+        still = torch.nonzero(~settled)[:, 0]
+        if len(still) and start == FORM and self._fused_pays(rows, labels_only):
+            better = self._stage(rows[still], FUSED)
+            taken = self._settled(*better, FUSED)
+            if not labels_only:
                 taken &= (better.bounds <= bounds[still]).all(dim=1)
-            if later == DOUBLE:
-                taken = torch.ones_like(taken)
-            still, better = still[taken], Bounded(*(part[taken] for part in better))
-            scores[still], bounds[still] = better
-            stage[still] = later
-            settled[still] = True
-        last = torch.nonzero(stage == DOUBLE)[:, 0]
-        if len(last):
-            _check_finite(rows, last, first)
+            mine = still[taken]
+            scores[mine], bounds[mine], stage[mine] = better.scores[taken], better.bounds[taken], FUSED
+            still = still[~taken]
+        if start == DOUBLE:
+            _check_finite(rows, None, first)
+        elif len(still):
+            _check_finite(rows, still, first)
+            scores[still], bounds[still] = self._stage(rows[still], DOUBLE)
+            stage[still] = DOUBLE
         labels = self.head.labels(scores)
         if self.head.lowest is not None:
             self._take_logarithms(rows, labels)

@@ -24,7 +24,7 @@ from kernelite.model import CompiledModel
 __all__ = ["predict"]
 
 SLOTS = 3  # blocks under way: one copied to the buffer, one to the device, one computed on
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 28
 
 
 def predict(
@@ -45,7 +45,7 @@ def predict(
         of `batch.to_numpy()` over the batches of a Parquet file.
     device : str or torch.device
     block : int, optional
-        Rows per copy; by default 64 MB of them. Halved where the device's memory does not suffice.
+        Rows per copy; by default 256 MB of them. Halved where the device's memory does not suffice.
 
     Returns
     -------

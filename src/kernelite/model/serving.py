@@ -15,6 +15,7 @@ from kernelite.engines.composite import PartRows
 from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
+from kernelite.head import DensityHead
 from kernelite.heads.criteria import Settles, by_margin, never
 from kernelite.inputs import FloatArray, Rows, check_rows, fit_width, is_plain_row, is_tensor
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
@@ -67,6 +68,10 @@ def _answer_tensor(
 
     host = as_host_array(X)
     if host is not None:
+        if isinstance(model.head, DensityHead):  # which takes logarithms where sums underflow
+            score_samples: Any = getattr(model, "score_samples")  # noqa: B009
+            found = score_samples(host, on_invalid=on_invalid, beyond=beyond)
+            return like(X, found), Stats(rows=len(host))
         answers, stats = answer(model, host, finish, settles, on_invalid, beyond)
         return like(X, answers), stats
     if beyond is not None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 
 from kernelite.gpu.kernels.launching import programs
 
 if TYPE_CHECKING:
-    import torch
-
     from kernelite.gpu.form_layout import KernelLayout
 
 __all__ = ["FormTiles", "run_form"]
@@ -32,7 +31,7 @@ class FormTiles(NamedTuple):
     each: int
 
 
-NARROW, WIDE = FormTiles(64, 4, 2, 8), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
+NARROW, WIDE = FormTiles(64, 2, 1, 0), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
 
 
 def run_form(
@@ -55,17 +54,19 @@ def run_form(
         layout.point,
         layout.matrix,
         layout.weights,
+        layout.ones,
         layout.doubles,
         layout.singles,
         scores,
         bounds,
+        torch.empty_like(scores) if narrow and layout.truncated else scores,
         m,
         d=d,
         rank=layout.rank,
         D=min(len(layout.matrix), 32),
         R=layout.matrix.shape[1],
         BM=tiles.rows,
-        STAGES=tiles.stages,
+        TRUNCATED=layout.truncated,
         num_warps=tiles.warps,
         num_stages=tiles.stages,
     )
@@ -96,42 +97,59 @@ def _certificate(square, rest, score, doubles, singles):
 
 
 @triton.jit
-def _finish(y, square, weights, doubles, singles, scores, bounds, r, m, rank, R: tl.constexpr):
-    """Score and bound from y = (V, v)'u and |u|^2, stored."""
-    c = tl.arange(0, R)
-    squares = y * y
-    # After the directions comes v.u; the columns that pad are zero.
-    kept = tl.sum(tl.where(c[None, :] < rank, squares, 0.0), 1)
-    g = tl.sum(tl.where(c[None, :] < rank, squares * tl.load(weights + c)[None, :], y), 1)
+def _sums(y, weights, ones, c, rank):
+    """sum_i (l_i - mid) y_i^2 + v.u, and |V'u|^2; the columns that pad are zero."""
+    kept = tl.sum(tl.where(c[None, :] < rank, y * y, 0.0), 1)
+    return tl.sum(y * (y * tl.load(weights + c)[None, :] + tl.load(ones + c)[None, :]), 1), kept
+
+
+@triton.jit
+def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
+    """Score and bound from sums and norms, stored."""
     g += tl.load(doubles + 6) + tl.load(doubles + 7) * square
     E = tl.exp(-tl.load(doubles + 1) * square)
     score = tl.where(E == 0.0, 0.0, g * E) + tl.load(doubles)
-    bound = _certificate(square, tl.maximum(square - kept, 0.0), score, doubles, singles)
+    bound = _certificate(square, rest, score, doubles, singles)
     tl.store(scores + r, score, mask=r < m)
     tl.store(bounds + r, bound, mask=r < m)
 
 
 @triton.jit
 def _narrow_form(
-    rows, point, matrix, weights, doubles, singles, scores, bounds, m, d: tl.constexpr,
-    rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr, STAGES: tl.constexpr,
+    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
+    d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
+    TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     k, c = tl.arange(0, D), tl.arange(0, R)
     p = tl.load(point + k)
     V = tl.load(matrix + k[:, None] * R + c[None, :])
-    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0), num_stages=STAGES):
+    for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
         r = tile * BM + tl.arange(0, BM).to(tl.int64)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - p[None, :], 0.0)
-        y = tl.dot(u, V, out_dtype=tl.float64)
-        _finish(y, tl.sum(u * u, 1), weights, doubles, singles, scores, bounds, r, m, rank, R)
+        g, kept = _sums(tl.dot(u, V, out_dtype=tl.float64), weights, ones, c, rank)
+        # After a product, four threads hold each row's sums, and all four would do what follows.
+        # Through memory, which is on its way to be written anyway, each row gets one thread.
+        square = tl.sum(u * u, 1)
+        tl.store(scores + r, g, mask=r < m)
+        tl.store(bounds + r, square, mask=r < m)
+        if TRUNCATED:
+            tl.store(rests + r, tl.maximum(square - kept, 0.0), mask=r < m)
+        tl.debug_barrier()
+        g = tl.load(scores + r, mask=r < m, other=0.0, cache_modifier=".cg")
+        square = tl.load(bounds + r, mask=r < m, other=0.0, cache_modifier=".cg")
+        rest = tl.zeros((BM,), tl.float64)
+        if TRUNCATED:
+            rest = tl.load(rests + r, mask=r < m, other=0.0, cache_modifier=".cg")
+        _finish(g, square, rest, doubles, singles, scores, bounds, r, m)
 
 
 @triton.jit
 def _wide_form(
-    rows, point, matrix, weights, doubles, singles, scores, bounds, m, d: tl.constexpr,
-    rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr, STAGES: tl.constexpr,
+    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
+    d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
+    TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     c = tl.arange(0, R)
@@ -144,4 +162,6 @@ def _wide_form(
         u = tl.where(here, z - tl.load(point + k)[None, :], 0.0)
         square += tl.sum(u * u, 1)
         y = tl.dot(u, tl.load(matrix + k[:, None] * R + c[None, :]), y, out_dtype=tl.float64)
-    _finish(y, square, weights, doubles, singles, scores, bounds, r, m, rank, R)
+    g, kept = _sums(y, weights, ones, c, rank)
+    rest = tl.maximum(square - kept, 0.0)
+    _finish(g, square, rest, doubles, singles, scores, bounds, r, m)

@@ -8,12 +8,14 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelite.gpu.form_layout import padded
+
 if TYPE_CHECKING:
     from kernelite.gpu.fused import FusedSums, RowSlices
 
 __all__ = ["run_split"]
 
-ROWS, FEATURES = 32, 64
+ELEMENTS, FEATURES = 4096, 1024  # of a tile: so that rows are read once if they are not wider
 
 
 def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
@@ -24,8 +26,10 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
     table = torch.empty(3, m, layout.width, dtype=torch.float16, device=device)
     singles = torch.empty(2, m, dtype=torch.float32, device=device)
     squares = torch.empty(m, dtype=torch.float64, device=device)
+    wide = min(FEATURES, padded(max(d, layout.width)))
+    tall = ELEMENTS // wide
     if m:
-        _split[(triton.cdiv(m, ROWS),)](
+        _split[(triton.cdiv(m, tall),)](
             rows,
             layout.point,
             layout.columns,
@@ -41,8 +45,8 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
             d=d,
             varying=len(layout.columns),
             D=layout.width,
-            BM=ROWS,
-            BK=min(FEATURES, layout.width),
+            BM=tall,
+            BK=wide,
             num_warps=4,
         )
     return RowSlices(table, *singles, squares)
