@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test test-torch lint bench paper clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
@@ -15,6 +15,16 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The lowerings for GPUs, without one: torch's operations on the CPU, Triton's kernels interpreted.
+# Its own environment, since torch is large; whichever torch the index gives runs here.
+test-torch: .venv-torch/.installed
+	.venv-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py
+
+.venv-torch/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet -e '.[test,torch]'
+	touch $@
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -39,4 +49,4 @@ $(VENV)/.installed-bench: pyproject.toml $(VENV)/bin/python
 	touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) build dist kernelite-demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-torch build dist kernelite-demo .pytest_cache .mypy_cache .ruff_cache

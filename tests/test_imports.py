@@ -34,6 +34,8 @@ FORBIDDEN = {
     "dask": {"sources"} | ABOVE_MODEL,
     "spark": {"sources"} | ABOVE_MODEL,
     "ray": {"sources"} | ABOVE_MODEL,
+    "gpu": {"sources"} | ABOVE_MODEL,
+    "torch": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -25,12 +25,12 @@ from kernelite.gpu.kernels.split import run_split
 __all__ = ["SIZES", "best", "forms", "fused", "real", "several", "streaming", "tune"]
 
 SIZES = {
-    "ijcnn1": (4793, 22, 1 << 20),
-    "letter": (7737, 16, 1 << 20),
-    "a9a": (11899, 122, 1 << 18),
-    "mnist": (2222, 776, 1 << 17),
+    "ijcnn1": (4793, 22, 1 << 22),
+    "letter": (7737, 16, 1 << 22),
+    "a9a": (11899, 122, 1 << 20),
+    "mnist": (2222, 776, 1 << 19),
 }
-"""Name -> centers, features, rows: the sizes of the first probe."""
+"""Name -> centers, features, rows: the first probe's, four times the rows."""
 
 
 def best(call: Callable[[], Any], turns: int = 5) -> float:
@@ -105,12 +105,21 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
             "labels that differ from doubles": int((labels != answer.labels[: 1 << 14]).sum()),
             "share settled by the fused sums": float((answer.stage == 1).double().mean()),
             "ns per row, certified": 1e9 * best(lambda: program.predict(rows), turns) / m,
-            "ns per row, certified, float32 rows": 1e9 * best(lambda: program.predict(singles), turns) / m,
-            "ns per row, fused sums alone": 1e9 * best(lambda: program.parts[0].fused(rows), turns) / m,
-            "ns per row, doubles alone": 1e9 * best(lambda: program.parts[0].exact(rows[: m // 8]), 2) * 8 / m,
+            "ns per row, certified, float32 rows": 1e9
+            * best(lambda: program.predict(singles), turns)
+            / m,
+            "ns per row, fused sums alone": 1e9
+            * best(lambda: program.parts[0].fused(rows), turns)
+            / m,
+            "ns per row, doubles alone": 1e9
+            * best(lambda: program.parts[0].exact(rows[: m // 8]), 2)
+            * 8
+            / m,
         }
         line |= _eager(expansion, rows)
-        line["times eager float32"] = line["ns per row, eager float32"] / line["ns per row, certified"]
+        line["times eager float32"] = (
+            line["ns per row, eager float32"] / line["ns per row, certified"]
+        )
         found.append(line)
         print(line, flush=True)
     return found
@@ -120,7 +129,10 @@ def _eager(expansion: Any, rows: torch.Tensor) -> dict[str, float]:
     """What torch takes without us: a product, exp and a sum, in blocks."""
     m, found = len(rows), {}
     torch.backends.cuda.matmul.allow_tf32 = False
-    for name, dtype, block in (("float32", torch.float32, 1 << 15), ("float64", torch.float64, 1 << 14)):
+    for name, dtype, block in (
+        ("float32", torch.float32, 1 << 15),
+        ("float64", torch.float64, 1 << 14),
+    ):
         X = torch.from_numpy(expansion.dense_centers()).to("cuda", dtype)
         a = torch.from_numpy(expansion.coefficients[:, 0]).to("cuda", dtype)
         Z, g = rows.to(dtype), expansion.gamma
@@ -154,7 +166,9 @@ def several(turns: int = 5) -> dict[str, Any]:
         "share settled by the fused sums": float((answer.stage == 1).double().mean()),
         "ns per row, certified": 1e9 * best(lambda: program.predict(rows), turns) / m,
         "ns per row, fused sums alone": 1e9 * best(lambda: sums(rows), turns) / m,
-        "ns per row, kernel alone": 1e9 * best(lambda: kernels.run_several(sums, slices), turns) / m,
+        "ns per row, kernel alone": 1e9
+        * best(lambda: kernels.run_several(sums, slices), turns)
+        / m,
     }
 
 
@@ -182,7 +196,7 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
     return found
 
 
-def streaming(gigabytes: float = 4.0) -> list[dict[str, Any]]:
+def streaming(gigabytes: float = 12.0) -> list[dict[str, Any]]:
     """Rows in host memory: against a plain copy of the same memory."""
     rng = np.random.default_rng(0)
     small = kl.KernelExpansion(rng.normal(size=(500, 22)), rng.normal(size=500), 0.1, gamma=0.01)
@@ -203,7 +217,12 @@ def streaming(gigabytes: float = 4.0) -> list[dict[str, Any]]:
         assert len(labels) == m
         rate = rows.numel() * 8 / min(taken)
         found.append(
-            {"memory": kind, "copy, GB/s": copied / 1e9, "predict, GB/s": rate / 1e9, "share": rate / copied}
+            {
+                "memory": kind,
+                "copy, GB/s": copied / 1e9,
+                "predict, GB/s": rate / 1e9,
+                "share": rate / copied,
+            }
         )
         print(found[-1], flush=True)
     return found
@@ -250,9 +269,16 @@ def _tune_forms() -> list[str]:
     rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
     scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")
     bounds, lines = torch.empty_like(scores), []
-    for shape in ((32, 1), (64, 1), (64, 2), (128, 2), (128, 4), (64, 4)):
-        for stages, each in ((1, 0), (1, 8), (1, 16), (1, 64)):
-            tiles = FormTiles(*shape, stages, each)
+    for shape in ((32, 1), (64, 2), (128, 4)):
+        for stages, each, registers in (
+            (1, 16, 168),
+            (1, 16, 128),
+            (2, 16, None),
+            (2, 16, 128),
+            (1, 0, 128),
+            (1, 32, 104),
+        ):
+            tiles = FormTiles(*shape, stages, each, registers)
             try:
                 seconds = best(lambda: run_form(layout, rows, scores, bounds, tiles), 3)
                 lines.append(f"form {tuple(tiles)}: {1e-9 * len(rows) / seconds:.2f} Grow/s")

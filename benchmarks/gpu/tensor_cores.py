@@ -89,10 +89,15 @@ def exact_sums(device: str, tries: int, seed: int = 0) -> int:
         if rng.random() < 0.5:
             a, b = (rng.integers(-most, most + 1, size=s) for s in ((SIDE, K), (K, SIDE)))
         else:  # as large as can be
-            a, b = np.full((SIDE, K), most), np.full((K, SIDE), most) - rng.integers(2, size=(K, SIDE))
+            a, b = (
+                np.full((SIDE, K), most),
+                np.full((K, SIDE), most) - rng.integers(2, size=(K, SIDE)),
+            )
         halves = [torch.from_numpy(x.astype(np.float16)).to(device) for x in (a, b)]
         start = torch.zeros(SIDE, SIDE, device=device)
-        wrong += int((_product(*halves, start).double() != halves[0].double() @ halves[1].double()).sum())
+        wrong += int(
+            (_product(*halves, start).double() != halves[0].double() @ halves[1].double()).sum()
+        )
     return wrong
 
 

@@ -52,7 +52,9 @@ def test_tensors_are_answered_by_tensors() -> None:
     assert stats.rows == 90
     decision = fast.decision_function(rows.requires_grad_())
     np.testing.assert_allclose(decision.cpu(), fast.decision_function(X), atol=1e-3)
-    np.testing.assert_array_equal(fast.predict(there(X.astype(np.float32))).cpu(), fast.predict(X.astype(np.float32)))
+    np.testing.assert_array_equal(
+        fast.predict(there(X.astype(np.float32))).cpu(), fast.predict(X.astype(np.float32))
+    )
 
 
 def test_other_libraries_get_their_own_arrays_back() -> None:
@@ -90,9 +92,13 @@ def test_samples_are_scored_where_they_are(monkeypatch: pytest.MonkeyPatch) -> N
     for machine in (OneClassSVM(gamma=0.1), KernelDensity(bandwidth=0.7)):
         fast = kl.compile(machine.fit(X), X)
         expected = fast.score_samples(far)
-        np.testing.assert_allclose(fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2)
+        np.testing.assert_allclose(
+            fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2
+        )
         monkeypatch.setattr(interchange, "CPU", -1)
-        np.testing.assert_allclose(fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2)
+        np.testing.assert_allclose(
+            fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2
+        )
         monkeypatch.undo()
 
 

@@ -27,6 +27,7 @@ __all__ = ["ExactSums"]
 
 TILE = 1 << 26  # kernel values held at once: 512 MB
 CPU_TILE = 1 << 20
+FEW = 4096  # rows
 
 
 class ExactSums(Buffers):
@@ -76,9 +77,12 @@ class ExactSums(Buffers):
         u = rows.double() - self.point
         squares = (u * u).sum(dim=1)
         values = self._kernel(u, squares)
-        blocks, _, k = self.coefficients.shape
-        values = values.view(len(u), blocks, CENTERS).transpose(0, 1)
-        sums = torch.bmm(values, self.coefficients).sum(dim=0) + self.intercept
+        values = values.view(len(u), len(self.coefficients), CENTERS)
+        if len(u) <= FEW and self.coefficients.shape[2] == 1:  # where batched products start slowly
+            sums = (values * self.coefficients[:, :, 0]).sum(dim=2).sum(dim=1, keepdim=True)
+        else:
+            sums = torch.bmm(values.transpose(0, 1), self.coefficients).sum(dim=0)
+        sums = sums + self.intercept
         if not (self.polynomial or self.by_differences):
             sums = torch.where(self.bound.far(squares)[:, None], self.intercept, sums)
         return Bounded(sums, self.bound(squares))

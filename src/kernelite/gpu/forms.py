@@ -130,9 +130,7 @@ class Forms(Buffers):
 
         return self._each(rows, one)[0]
 
-    def _each(
-        self, rows: Tensor, run: Callable[[Any, Tensor], tuple[Tensor, ...]]
-    ) -> list[Tensor]:
+    def _each(self, rows: Tensor, run: Callable[[Any, Tensor], tuple[Tensor, ...]]) -> list[Tensor]:
         """What `run` finds for the rows of each cell, in the rows' order."""
         nearness = torch.nan_to_num(rows.double() @ self.points.T - self.half_norms)
         cell_of_row = nearness.argmax(dim=1)

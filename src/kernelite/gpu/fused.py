@@ -151,7 +151,9 @@ class FusedSums(Buffers):
     def _centers_of_outputs(self, k: int) -> Any:
         """How many centers, those that pad included, add to each output: shape (k,)."""
         counts = np.append(np.diff(self.starts.numpy()), 0)
-        return np.array([counts[self.places[:, j].numpy() // self.table_width].sum() for j in range(k)])
+        return np.array(
+            [counts[self.places[:, j].numpy() // self.table_width].sum() for j in range(k)]
+        )
 
     def _hold_centers(self, slices: Slices, index: Any) -> None:
         kept = index >= 0

@@ -95,7 +95,9 @@ class Program(Buffers):
             taken only where their bound is not looser than the form's.
         """
         rows = self._checked(rows)
-        return Answer(*in_blocks(lambda part, at: self._block(part, at, labels_only), rows, self))
+        found = in_blocks(lambda part, at: self._block(part, at, labels_only), rows, self)
+        scores, bounds, labels, stage, _ = found
+        return Answer(scores, bounds, stage, labels)
 
     def predict(self, rows: Tensor) -> Labels:
         """Labels alone: votes of several classes need no scores then."""
@@ -103,14 +105,7 @@ class Program(Buffers):
         proven = self.guarantee in ("certified", "exact")
         if self.votes is not None and proven and self._kernels(rows):
             return Labels(*in_blocks(self._vote, rows, self))
-        return Labels(*in_blocks(lambda part, at: self._undecidable(self._block(part, at, True)), rows, self))
-
-    def _undecidable(self, found: Answer) -> Labels:
-        last = found.stage == DOUBLE
-        if self.guarantee != "none" and bool(last.any()):
-            settled = self.head.settled(found.scores[last], found.bounds[last])
-            last[last.clone()] = ~settled
-        return Labels(found.labels, found.stage, last)
+        return Labels(*in_blocks(lambda part, at: self._block(part, at, True)[2:], rows, self))
 
     def _vote(self, rows: Tensor, first: int) -> Labels:
         """Winners of a block from sums by class; open rows in doubles."""
@@ -157,36 +152,53 @@ class Program(Buffers):
         rows = rows.detach()
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
-    def _block(self, rows: Tensor, first: int, labels_only: bool) -> Answer:
-        """Answers of a block whose first row has the number `first`."""
+    def _block(self, rows: Tensor, first: int, labels_only: bool) -> tuple[Tensor, ...]:
+        """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
         stage = torch.zeros(len(rows), dtype=torch.int8, device=rows.device)
+        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
         if self.guarantee == "none":
             found = self._stage(rows, FORM)
             _check_finite(rows, None, first)
-            return Answer(*found, stage, self.head.labels(found.scores))
+            return *found, self.head.labels(found.scores), stage, undecidable
         start = FORM if self.has_forms else FUSED if self._fused_pays(rows, labels_only) else DOUBLE
         scores, bounds = self._stage(rows, start)
         stage.fill_(start)
         settled = self._settled(scores, bounds, start)
-        still = torch.nonzero(~settled)[:, 0]
-        if len(still) and start == FORM and self._fused_pays(rows, labels_only):
-            better = self._stage(rows[still], FUSED)
-            taken = self._settled(*better, FUSED)
-            if not labels_only:
-                taken &= (better.bounds <= bounds[still]).all(dim=1)
-            mine = still[taken]
-            scores[mine], bounds[mine], stage[mine] = better.scores[taken], better.bounds[taken], FUSED
-            still = still[~taken]
         if start == DOUBLE:
             _check_finite(rows, None, first)
-        elif len(still):
-            _check_finite(rows, still, first)
-            scores[still], bounds[still] = self._stage(rows[still], DOUBLE)
-            stage[still] = DOUBLE
+            undecidable = ~settled
+        else:
+            still = torch.nonzero(~settled)[:, 0]
+            if start == FORM and len(still) and self._fused_pays(rows, labels_only):
+                still = self._fuse(rows, still, scores, bounds, stage, labels_only)
+            if len(still):
+                _check_finite(rows, still, first)
+                exact = self._stage(rows[still], DOUBLE)
+                scores[still], bounds[still] = exact
+                stage[still], undecidable[still] = DOUBLE, ~self._settled(*exact, DOUBLE)
         labels = self.head.labels(scores)
         if self.head.lowest is not None:
             self._take_logarithms(rows, labels)
-        return Answer(scores, bounds, stage, labels)
+        return scores, bounds, labels, stage, undecidable
+
+    def _fuse(
+        self,
+        rows: Tensor,
+        still: Tensor,
+        scores: Tensor,
+        bounds: Tensor,
+        stage: Tensor,
+        labels_only: bool,
+    ) -> Tensor:
+        """Improve open rows in place by the fused sums; those that are still open."""
+        better = self._stage(rows[still], FUSED)
+        taken = self._settled(*better, FUSED)
+        if not labels_only:
+            taken &= (better.bounds <= bounds[still]).all(dim=1)
+        mine = still[taken]
+        scores[mine], bounds[mine] = better.scores[taken], better.bounds[taken]
+        stage[mine] = FUSED
+        return still[~taken]
 
     def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
         """Log-densities whose sums underflow, in place."""

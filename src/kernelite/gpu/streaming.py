@@ -1,6 +1,6 @@
 """Rows in host memory, answered on a GPU: copies of the next block overlap computing of this one.
 
-In: an array, a memory map, a CPU tensor, or an iterable of such blocks. Out: answers in host memory.
+In: an array, a memory map, a CPU tensor, or an iterable of them. Out: answers in host memory.
 A second thread brings blocks to the device through a few fixed (pinned) buffers and its own stream;
 rows that are pinned already are copied from where they lie.
 """
@@ -18,7 +18,7 @@ import torch
 
 from kernelite.errors import InputError
 from kernelite.gpu.buffers import Tensor
-from kernelite.gpu.program import Program
+from kernelite.gpu.interchange import program_on
 from kernelite.model import CompiledModel
 
 __all__ = ["predict"]
@@ -61,12 +61,27 @@ def predict(
     >>> bool((predict(fast, rows, device="cpu", block=64) == fast.predict(rows)).all())
     True
     """
-    program = Program(fast).to(device)
-    found = [program.predict(rows).labels.cpu() for rows in _arrivals(_blocks(X, block, fast), device)]
-    answers = torch.cat(found).numpy() if found else np.empty(0)
+    program = program_on(fast, torch.device(device))
+    arrivals = _arrivals(_blocks(X, block, fast), device)
+    found = (program.predict(rows).labels for rows in arrivals)
+    answers = _gathered(found, X.shape[0] if hasattr(X, "shape") else None)
     if hasattr(fast.head, "classes") and not program.head.has_numbers:
         answers = np.asarray(fast.head.classes)[answers]
     return answers
+
+
+def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:
+    """Answers of all blocks in host memory; in place, block by block, where their number is known."""
+    if count is None:
+        parts = [part.cpu() for part in found]
+        return torch.cat(parts).numpy() if parts else np.empty(0)
+    whole, start = np.empty(0), 0
+    for part in found:
+        if not start:
+            whole = torch.empty((count, *part.shape[1:]), dtype=part.dtype).numpy()
+        torch.from_numpy(whole[start : start + len(part)]).copy_(part)
+        start += len(part)
+    return whole
 
 
 def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:
@@ -173,7 +188,8 @@ def _fitting(slot: _Slot | None, block: Tensor, device: torch.device) -> _Slot:
     """A slot with room for a block; the one at hand if it has."""
     kind = (block.shape[1], block.dtype)
     if slot is not None and (slot.there.shape[1], slot.there.dtype) == kind:
-        if len(slot.there) >= len(block):
+        fits = len(slot.there) >= len(block) and (block.is_pinned() or len(slot.host) >= len(block))
+        if fits:
             return slot
     pinned = block.is_pinned()
     host = torch.empty(0) if pinned else torch.empty(block.shape, dtype=block.dtype).pin_memory()

@@ -43,7 +43,12 @@ class PairVotes(Buffers):
         K = self.n_classes = head.n_classes
         self.sign = head.sign
         tables = np.zeros((4, MOST_CLASSES, MOST_CLASSES))
-        listed = (fused.factors, fused.intercept, fused.floors + fused.bound.constant, fused.bound.weight)
+        listed = (
+            fused.factors,
+            fused.intercept,
+            fused.floors + fused.bound.constant,
+            fused.bound.weight,
+        )
         for table, values in zip(tables, listed):
             for pair, (i, j) in enumerate(pairs(K)):
                 table[i, j] = table[j, i] = values[pair]
@@ -55,11 +60,15 @@ class PairVotes(Buffers):
         """Whether sums lie class by class, and all constants fit single precision."""
         if not isinstance(head, Votes) or fused is None or not fused.several or fused.fine:
             return False
-        largest = max(float(part.abs().max()) for part in (fused.factors, fused.intercept, fused.floors))
+        largest = max(
+            float(part.abs().max()) for part in (fused.factors, fused.intercept, fused.floors)
+        )
         fits = float(fused.factors.min()) > SMALLEST and largest < LARGEST
         return head.n_classes <= MOST_CLASSES and fused.n_groups == head.n_classes and fits
 
-    def forward(self, fused: FusedSums, slices: RowSlices, sums: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, fused: FusedSums, slices: RowSlices, sums: Tensor, sizes: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Winners, shape (m,), and whether they are proven, shape (m,)."""
         from kernelite.gpu.kernels.votes import run_votes
 

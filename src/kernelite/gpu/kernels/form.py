@@ -23,12 +23,13 @@ __all__ = ["FormTiles", "run_form"]
 
 
 class FormTiles(NamedTuple):
-    """Rows, warps, stages, and programs per multiprocessor (0: one per tile)."""
+    """Rows, warps, stages, programs per multiprocessor (0: one per tile), registers per thread."""
 
     rows: int
     warps: int
     stages: int
     each: int
+    registers: int | None = None
 
 
 NARROW, WIDE = FormTiles(64, 2, 1, 0), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
@@ -67,8 +68,10 @@ def run_form(
         R=layout.matrix.shape[1],
         BM=tiles.rows,
         TRUNCATED=layout.truncated,
+        STAGES=tiles.stages,
         num_warps=tiles.warps,
         num_stages=tiles.stages,
+        maxnreg=tiles.registers,
     )
 
 
@@ -118,12 +121,14 @@ def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
 def _narrow_form(
     rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
     d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr,
+    TRUNCATED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     k, c = tl.arange(0, D), tl.arange(0, R)
     p = tl.load(point + k)
     V = tl.load(matrix + k[:, None] * R + c[None, :])
-    for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0), num_stages=1):
+        if STAGES > 1:
+            V = tl.load(matrix + k[:, None] * R + c[None, :])
         r = tile * BM + tl.arange(0, BM).to(tl.int64)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
@@ -149,7 +154,7 @@ def _narrow_form(
 def _wide_form(
     rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
     d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr,
+    TRUNCATED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     c = tl.arange(0, R)

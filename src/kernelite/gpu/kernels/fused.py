@@ -33,25 +33,25 @@ WHOLE = 128  # features of rows that stay beside the tensor cores while centers 
 
 
 def chunk_of(width: int) -> int:
-    """Features of a tile: all of them, or 64 at a time.
+    """Features of a tile: all of them, or 32 at a time.
 
     Examples
     --------
     >>> chunk_of(32), chunk_of(128), chunk_of(832)
-    (32, 128, 64)
+    (32, 128, 32)
     """
-    return width if width <= WHOLE and width & (width - 1) == 0 else CHUNK
+    return width if width <= WHOLE and width & (width - 1) == 0 else 32
 
 
 def tiles_for(width: int, several: bool) -> Tiles:
     """What ran fastest on an H200, as `python -m benchmarks gpu` measured it."""
     if several:
-        return Tiles(64, 64, 4, 2)
+        return Tiles(128, 64, 8, 2) if width <= CHUNK else Tiles(64, 64, 4, 2)
     if width <= 16:
         return Tiles(64, 128, 4, 3)
     if width <= CHUNK:
         return Tiles(64, 64, 4, 3)
-    return Tiles(128, 64, 8, 2 if width <= WHOLE else 3)
+    return Tiles(128, 64, 8, 2) if width <= WHOLE else Tiles(128, 128, 8, 4)
 
 
 def run_one(
