@@ -1,4 +1,4 @@
-"""`python -m benchmarks gpu`: verify, attack, then time; results as JSON with device and versions."""
+"""`python -m benchmarks gpu`: verify, attack, then time; JSON with device and versions."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def _run(section: str, args: argparse.Namespace) -> Any:
             "exp2": tensor_cores.exp2_errors(args.device),
         }
     if section == "attack":
-        from benchmarks.gpu.attack import attack
+        from benchmarks.gpu.together import attack_together
 
-        return attack(args.models, args.seed, args.device)
+        return attack_together(args.models, args.seed, args.device)
     if section == "verify":
         from benchmarks.gpu.models import load_prepared
 

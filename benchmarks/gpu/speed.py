@@ -269,16 +269,9 @@ def _tune_forms() -> list[str]:
     rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
     scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")
     bounds, lines = torch.empty_like(scores), []
-    for shape in ((32, 1), (64, 2), (128, 4)):
-        for stages, each, registers in (
-            (1, 16, 168),
-            (1, 16, 128),
-            (2, 16, None),
-            (2, 16, 128),
-            (1, 0, 128),
-            (1, 32, 104),
-        ):
-            tiles = FormTiles(*shape, stages, each, registers)
+    for shape in ((32, 1), (64, 2), (128, 4), (64, 4)):
+        for each, registers in ((16, None), (16, 128), (0, None), (8, None)):
+            tiles = FormTiles(*shape, 1, each, registers)
             try:
                 seconds = best(lambda: run_form(layout, rows, scores, bounds, tiles), 3)
                 lines.append(f"form {tuple(tiles)}: {1e-9 * len(rows) / seconds:.2f} Grow/s")

@@ -1,7 +1,7 @@
 """Compiled models for torch: modules that answer tensors where they lie (extra `torch`).
 
-`module(fast)` is a `torch.nn.Module` whose buffers hold the compiled program; `fast.predict(X)` takes
-tensors too, and anything that speaks DLPack. docs/gpu.md says what is proven on a GPU.
+`module(fast)` is a `torch.nn.Module` whose buffers hold the compiled program; `fast.predict(X)`
+takes tensors too, and anything that speaks DLPack. docs/gpu.md says what is proven on a GPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kernelite.errors import InputError, MissingExtraError
 
 try:
-    import torch
+    import torch  # noqa: F401  # first, for the message
 except ImportError as error:
     raise MissingExtraError(
         "tensors need torch; install it with `pip install 'kernelite[torch]'`."

@@ -2,7 +2,9 @@
 
 A truncated form is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
 full one is taken as a truncated one that keeps all directions, so that rows are needed once; its
-bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form.
+bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form. There
+|u|^2 is taken as |y|^2, which saves a sum over each row; it errs by `hidden` relatively, as `spectral`
+bounds it, instead of by (d + 2) 2^-53, and so `per_square`, what |u|^2 errs by, grows by that.
 
 The bound is evaluated in single precision, which costs a tenth as much, and rounded up. With
 x = 2 gamma |u|^2 and h = sqrt(x), the certificate is scale ((rho' root(x) + E (a_0' + a_1' h +
@@ -21,13 +23,14 @@ import torch
 
 from kernelite.approximation.cells import Cell
 from kernelite.approximation.rounding import SAFETY, UNIT
-from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
+from kernelite.approximation.spectral import SpectralForm, skewness, spectrum, truncate
 from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.inputs import FloatArray
 
 __all__ = ["KernelLayout", "padded"]
 
+NARROWEST = 32  # features of a row that fits one tile
 WIDEST = 64  # columns of the product: more of them do not fit beside the rows
 LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
 
@@ -67,7 +70,7 @@ class KernelLayout(Buffers):
         doubles = [
             form.intercept[0],
             form.gamma,
-            2.0 * form.gamma * (1.0 + 4.0 * rounding.per_square * UNIT),
+            2.0 * form.gamma * (1.0 + 4.0 * _per_square(cell) * UNIT),
             scale,
             outside,
             outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
@@ -113,12 +116,25 @@ def _on_directions(cell: Cell) -> Cell:
 def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(V, v) padded to (D, R), (l - mid, 0, 0...) and (0..., 1, 0...), 1 for v: shapes (R,)."""
     d, r = form.n_features, form.rank
-    D, R = -(-d // 32) * 32 if d > 32 else padded(d), padded(r + 1)
+    D = -(-d // NARROWEST) * NARROWEST if d > NARROWEST else padded(d)
+    R = padded(r + 1)
     matrix, weights, ones = np.zeros((D, R)), np.zeros(R), np.zeros(R)
     ones[r] = 1.0
     matrix[:d, :r], matrix[:d, r] = form.basis, form.linear[:, 0]
     weights[:r] = np.diag(form.cores[0])
     return matrix, weights, ones
+
+
+def _per_square(cell: Cell) -> float:
+    """What |u|^2 errs by, in units of rounding."""
+    form, certificate = cell.form, cell.certificate
+    assert certificate is not None
+    assert isinstance(form, SpectralForm)
+    d, r = form.n_features, form.rank
+    if r < d or d > NARROWEST:
+        return certificate.rounding.per_square
+    hidden = skewness(form.basis) / UNIT + 4.0 * (d + 4) * (math.sqrt(r) + 2.0)
+    return certificate.rounding.per_square + 1.01 * hidden
 
 
 def _singles(cell: Cell) -> tuple[float, np.ndarray]:
@@ -127,7 +143,8 @@ def _singles(cell: Cell) -> tuple[float, np.ndarray]:
     assert certificate is not None
     assert isinstance(form, SpectralForm)
     rounding, gamma = certificate.rounding, cell.form.gamma
-    K = rounding.sums + rounding.per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
+    per_square = _per_square(cell)
+    K = rounding.sums + per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = (1.0 / (2.0 * gamma)) ** (0.5 * np.arange(3))
         amplitudes = SAFETY * UNIT * rounding.moments[:3, 0] * roots
@@ -135,5 +152,5 @@ def _singles(cell: Cell) -> tuple[float, np.ndarray]:
         largest = max(float(certificate.rho[0, 0]), float(amplitudes.max() * K), float(rest.max()))
         scale = 2.0 ** math.ceil(math.log2(largest)) if 0.0 < largest < math.inf else largest or 1.0
         listed = np.array([certificate.rho[0, 0], *amplitudes, *rest]) / scale
-    listed = np.append(listed, [K, rounding.per_square])
+    listed = np.append(listed, [K, per_square])
     return scale, (listed * (1.0 + 2.0**-20)).astype(np.float32)

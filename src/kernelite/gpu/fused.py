@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,7 +205,7 @@ class FusedSums(Buffers):
         cut = torch.stack(_cut(K, GROUP_BITS) if self.fine else _cut_once(K))
         weights, starts = self.weights.float(), self.starts.tolist()
         sums, sizes = [], []
-        for group in (slice(*ends) for ends in zip(starts, starts[1:])):
+        for group in (slice(*ends) for ends in pairwise(starts)):
             sums.append(_slice_product(cut[:, :, group], weights[:, group]))
             sizes.append((K[:, group] * self.sizes[group]).sum(dim=1))
         return self.unscaled_several(torch.cat(sums, dim=1), torch.stack(sizes, dim=1))
@@ -229,9 +230,9 @@ class FusedSums(Buffers):
         return total * self.factors
 
     def row_terms(self, slices: RowSlices) -> tuple[Tensor, Tensor]:
-        """What sum |A| K is multiplied with, infinite where nothing is known; and the doubles' share.
+        """What sum |A| K is multiplied with, and what `ExactBound` multiplies its weights with.
 
-        Both of shape (m,); the second is what `ExactBound` multiplies its weights with.
+        Both of shape (m,); the first is infinite where nothing is known.
         """
         terms, squares = self.terms, slices.squares
         eps = terms.per_norm * squares.sqrt() + terms.per_square * squares + terms.fixed

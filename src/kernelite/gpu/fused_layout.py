@@ -2,7 +2,7 @@
 
 In: an expansion as the CPU's exact engine lays it out. Out: arrays for `kernels.fused`. With one
 output, centers of positive coefficients come first and negative ones after them, so that one sum
-per tile serves f and sum |A| K. With several, centers are grouped so that a group's coefficients fit
+per tile serves f and sum |A| K. With several, centers are grouped so that their coefficients fit
 a narrow table: one-vs-one machines have nonzero coefficients only in the pairs of their own class.
 """
 

@@ -8,6 +8,7 @@ rows that are pinned already are copied from where they lie.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from queue import Queue
 from threading import Thread
@@ -71,17 +72,24 @@ def predict(
 
 
 def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:
-    """Answers of all blocks in host memory; in place, block by block, where their number is known."""
+    """Answers of all blocks in host memory, brought there by a third thread.
+
+    If their number is known, into one array: its fresh pages take as long as the rows' copies.
+    """
     if count is None:
         parts = [part.cpu() for part in found]
         return torch.cat(parts).numpy() if parts else np.empty(0)
-    whole, start = np.empty(0), 0
-    for part in found:
-        if not start:
-            whole = torch.empty((count, *part.shape[1:]), dtype=part.dtype).numpy()
-        torch.from_numpy(whole[start : start + len(part)]).copy_(part)
-        start += len(part)
-    return whole
+    whole, start = torch.empty(0), 0
+    with ThreadPoolExecutor(1) as bringing:
+        pending = []
+        for part in found:
+            if not start:
+                whole = torch.empty((count, *part.shape[1:]), dtype=part.dtype)
+            pending.append(bringing.submit(whole[start : start + len(part)].copy_, part))
+            start += len(part)
+        for copy in pending:
+            copy.result()
+    return whole.numpy()
 
 
 def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:
@@ -120,11 +128,12 @@ def _unlocked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class _Slot(NamedTuple):
-    """A pinned buffer and its place on the device; when the last copy from it has ended."""
+    """A pinned buffer and its place on the device; when both were last filled, and last read."""
 
     host: Tensor
     there: Tensor
     copied: torch.cuda.Event
+    used: torch.cuda.Event
 
 
 def _arrivals(blocks: Iterator[Tensor], device: str | torch.device) -> Iterator[Tensor]:
@@ -145,7 +154,7 @@ def _arrivals(blocks: Iterator[Tensor], device: str | torch.device) -> Iterator[
             slot, count = found
             torch.cuda.current_stream(device).wait_event(slot.copied)
             yield slot.there[:count]
-            # The host waited for the labels, so nothing reads the slot any more.
+            slot.used.record(torch.cuda.current_stream(device))
             free.put(slot)
 
 
@@ -172,6 +181,7 @@ def _bring(
                 return
             slot = _fitting(slot, block, device)
             with torch.cuda.stream(stream):
+                stream.wait_event(slot.used)
                 source = block
                 if not block.is_pinned():
                     slot.copied.synchronize()  # the buffer may still be read
@@ -194,4 +204,4 @@ def _fitting(slot: _Slot | None, block: Tensor, device: torch.device) -> _Slot:
     pinned = block.is_pinned()
     host = torch.empty(0) if pinned else torch.empty(block.shape, dtype=block.dtype).pin_memory()
     there = torch.empty(block.shape, dtype=block.dtype, device=device)
-    return _Slot(host, there, torch.cuda.Event())
+    return _Slot(host, there, torch.cuda.Event(), torch.cuda.Event())

@@ -3,9 +3,9 @@
 The score of a pair (i, j) is G_ij + G_ji + b_ij, G_ij what the centers of class i add to it; T_i
 bounds sum |A| K of class i. In single precision, with what that rounds inside the bound:
 
-    bound_ij = (rel + 2^-22) (T_i + T_j) (1 + 2^-8) + fixed_ij + far weight_ij + 2^-22 (|b| + |score|)
+    bound = (rel + 2^-22) (T_i + T_j) (1 + 2^-8) + fixed + far weight + 2^-22 (|b| + |score|)
 
-rel as in `FusedSums._bounded`, far and weight as in `ExactBound`. Who wins follows `winner_decided`.
+rel as in `FusedSums._bounded`, far and weight as in `ExactBound`; `winner_decided` says who wins.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Triton kernels. Each has a definition in torch operations beside its caller, and a test of both."""
+"""Triton kernels. Each has a definition in torch operations, and a test that compares them."""

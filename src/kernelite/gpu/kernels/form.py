@@ -32,7 +32,7 @@ class FormTiles(NamedTuple):
     registers: int | None = None
 
 
-NARROW, WIDE = FormTiles(64, 2, 1, 0), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
+NARROW, WIDE = FormTiles(64, 2, 1, 16, 168), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
 
 
 def run_form(
@@ -68,7 +68,6 @@ def run_form(
         R=layout.matrix.shape[1],
         BM=tiles.rows,
         TRUNCATED=layout.truncated,
-        STAGES=tiles.stages,
         num_warps=tiles.warps,
         num_stages=tiles.stages,
         maxnreg=tiles.registers,
@@ -121,14 +120,12 @@ def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
 def _narrow_form(
     rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
     d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr, STAGES: tl.constexpr,
+    TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     k, c = tl.arange(0, D), tl.arange(0, R)
     p = tl.load(point + k)
     V = tl.load(matrix + k[:, None] * R + c[None, :])
-    for tile in tl.range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0), num_stages=1):
-        if STAGES > 1:
-            V = tl.load(matrix + k[:, None] * R + c[None, :])
+    for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
         r = tile * BM + tl.arange(0, BM).to(tl.int64)
         here = (r < m)[:, None] & (k < d)[None, :]
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
@@ -136,7 +133,9 @@ def _narrow_form(
         g, kept = _sums(tl.dot(u, V, out_dtype=tl.float64), weights, ones, c, rank)
         # After a product, four threads hold each row's sums, and all four would do what follows.
         # Through memory, which is on its way to be written anyway, each row gets one thread.
-        square = tl.sum(u * u, 1)
+        square = kept  # the directions are all there are
+        if TRUNCATED:
+            square = tl.sum(u * u, 1)
         tl.store(scores + r, g, mask=r < m)
         tl.store(bounds + r, square, mask=r < m)
         if TRUNCATED:
@@ -154,7 +153,7 @@ def _narrow_form(
 def _wide_form(
     rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
     d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr, STAGES: tl.constexpr,
+    TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     c = tl.arange(0, R)
