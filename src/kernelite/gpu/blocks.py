@@ -43,7 +43,8 @@ def in_blocks(run: Callable[[Tensor, int], Found], rows: Tensor, program: Progra
         That tells what a row takes.
     """
     size = block_rows(rows, program)
-    start, parts = 0, []
+    start = 0
+    parts: list[tuple[Tensor, ...]] = []
     while start < len(rows) or not parts:
         try:
             parts.append(run(rows[start : start + size], start))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import torch
 
 __all__ = ["Bounded", "Buffers", "Tensor"]
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = "torch.Tensor"
 
 
 class Bounded(NamedTuple):

@@ -3,8 +3,8 @@
 A truncated form is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
 full one is taken as a truncated one that keeps all directions, so that rows are needed once; its
 bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form. There
-|u|^2 is taken as |y|^2, which saves a sum over each row; it errs by `hidden` relatively, as `spectral`
-bounds it, instead of by (d + 2) 2^-53, and so `per_square`, what |u|^2 errs by, grows by that.
+|u|^2 is taken as |y|^2, which saves a sum over each row; it errs by `hidden` relatively, as in
+`spectral`, instead of by (d + 2) 2^-53, and so `per_square`, what |u|^2 errs by, grows by that.
 
 The bound is evaluated in single precision, which costs a tenth as much, and rounded up. With
 x = 2 gamma |u|^2 and h = sqrt(x), the certificate is scale ((rho' root(x) + E (a_0' + a_1' h +

@@ -126,7 +126,8 @@ class FusedSums(Buffers):
         self.fine = not (len(families) and len(groups) == len(families))
         W = padded(max(len(group.outputs) for group in groups))
         order = [in_tiles(group.centers, GROUP_TILE) for group in groups]
-        tables, slots = [], [[] for _ in range(k)]
+        tables: list[Any] = []
+        slots: list[list[int]] = [[] for _ in range(k)]
         for number, (group, index) in enumerate(zip(groups, order)):
             table = np.zeros((len(index), W))
             own = scaled[np.ix_(np.maximum(index, 0), group.outputs)]

@@ -32,7 +32,7 @@ class FormTiles(NamedTuple):
     registers: int | None = None
 
 
-NARROW, WIDE = FormTiles(64, 2, 1, 16, 168), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
+NARROW, WIDE = FormTiles(64, 2, 1, 16, 128), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
 
 
 def run_form(
@@ -62,8 +62,8 @@ def run_form(
         bounds,
         torch.empty_like(scores) if narrow and layout.truncated else scores,
         m,
+        layout.rank,
         d=d,
-        rank=layout.rank,
         D=min(len(layout.matrix), 32),
         R=layout.matrix.shape[1],
         BM=tiles.rows,
@@ -118,8 +118,8 @@ def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
 
 @triton.jit
 def _narrow_form(
-    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
-    d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
+    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m, rank,
+    d: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
     TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     k, c = tl.arange(0, D), tl.arange(0, R)
@@ -151,8 +151,8 @@ def _narrow_form(
 
 @triton.jit
 def _wide_form(
-    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m,
-    d: tl.constexpr, rank: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
+    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m, rank,
+    d: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
     TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)

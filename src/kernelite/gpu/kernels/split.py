@@ -49,7 +49,7 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
             BK=wide,
             num_warps=4,
         )
-    return RowSlices(table, *singles, squares)
+    return RowSlices(table, singles[0], singles[1], squares)
 
 
 @triton.jit
