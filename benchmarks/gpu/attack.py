@@ -35,7 +35,7 @@ def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[st
     rng = np.random.default_rng(seed)
     worst: dict[str, float] = {}
     known: dict[str, list[float]] = {}
-    done = 0
+    done = violated = 0
     while done < models and time.monotonic() - started < seconds:
         done += 1
         expansion = random_model(rng)
@@ -48,11 +48,19 @@ def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[st
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(error > 0, error / bounds[finite], 0.0)
             assert not np.isnan(ratio).any(), f"{name}: a bound without a score"
+            violated += int((ratio > 1.0).sum())
             worst[name] = max(worst.get(name, 0.0), float(ratio.max(initial=0.0)))
             known.setdefault(name, []).append(float(finite.mean()))
     shares = {name: float(np.mean(found)) for name, found in known.items()}
     tried = {name: len(found) for name, found in known.items()}
-    return {"models": done, "seed": seed, "worst": worst, "tried": tried, "finite": shares}
+    return {
+        "models": done,
+        "seed": seed,
+        "violated": violated,
+        "worst": worst,
+        "tried": tried,
+        "finite": shares,
+    }
 
 
 def random_model(rng: np.random.Generator) -> kl.KernelExpansion:

@@ -29,6 +29,7 @@ def attack_together(models: int, seed: int, device: str) -> dict[str, Any]:
     return {
         "models": sum(one["models"] for one in found),
         "seeds": [one["seed"] for one in found],
+        "violated": sum(one["violated"] for one in found),
         "worst": {name: max(one["worst"].get(name, 0.0) for one in found) for name in names},
         "tried": {name: sum(one["tried"].get(name, 0) for one in found) for name in names},
         "finite": {
