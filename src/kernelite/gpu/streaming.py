@@ -74,7 +74,7 @@ def predict(
 def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:
     """Answers of all blocks in host memory, brought there by a third thread.
 
-    If their number is known, into one array: its fresh pages take as long as the rows' copies.
+    If their number is known, into one array, whose fresh pages would take longer than the copies.
     """
     if count is None:
         parts = [part.cpu() for part in found]
@@ -85,6 +85,7 @@ def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any
         for part in found:
             if not start:
                 whole = torch.empty((count, *part.shape[1:]), dtype=part.dtype)
+                pending.append(bringing.submit(whole.zero_))  # touches all pages, on all cores
             pending.append(bringing.submit(whole[start : start + len(part)].copy_, part))
             start += len(part)
         for copy in pending:
