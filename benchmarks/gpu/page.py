@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.results import FOLDER
 from kernelite.formats.files import atomic_write
 
-__all__ = ["main", "tables"]
+__all__ = ["draw", "main", "tables"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
 START, END = "<!-- gpu:start -->", "<!-- gpu:end -->"
@@ -23,7 +23,35 @@ def main() -> int:
     before, after = text.split(START)[0], text.split(END)[1]
     with atomic_write(PAGE) as file:
         file.write(f"{before}{START}\n{tables(document)}\n{END}{after}")
+    draw(document["content"]["fused"], PAGE.parent / "img" / "gpu.svg")
     return 0
+
+
+def draw(found: list[dict[str, Any]], path: Path) -> None:
+    """Nanoseconds per row of each contestant, by size (matplotlib, extra `docs`)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "kernelite", "svg.fonttype": "none"})
+    from matplotlib import pyplot as plt
+
+    contestants = {
+        "torch eager float64": "ns per row, eager float64",
+        "torch eager float32": "ns per row, eager float32",
+        "kernelite, proven labels": "ns per row, certified",
+    }
+    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    for index, (name, key) in enumerate(contestants.items()):
+        places = [place + 0.27 * (index - 1) for place in range(len(found))]
+        bars = axes.bar(places, [line[key] for line in found], 0.25, label=name)
+        axes.bar_label(bars, fmt="%.3g", fontsize=8)
+    labels = [f"{line['centers']:,} x {line['features']}" for line in found]
+    axes.set_xticks(range(len(found)), labels)
+    axes.set(yscale="log", ylabel="nanoseconds per row", xlabel="support vectors x features")
+    axes.margins(y=0.15)
+    axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.18))
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def tables(document: dict[str, Any]) -> str:
@@ -31,6 +59,7 @@ def tables(document: dict[str, Any]) -> str:
     content, versions = document["content"], document["versions"]
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     parts = [f"## Measured\n\n{document['date']}, one {document['device']}; {named}."]
+    parts.append("![Nanoseconds per row](img/gpu.svg)")
     makers = {
         "fused": _fused,
         "several": _several,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") is not None else ["test_*.py"]
+collect_ignore_glob = [] if find_spec("torch") is not None else ["*.py"]
 
 if find_spec("torch") is not None:
     import torch

@@ -57,6 +57,14 @@ def test_tensors_are_answered_by_tensors() -> None:
     )
 
 
+def test_half_precision_is_read_as_the_doubles_that_it_holds() -> None:
+    fast, X = toy()
+    for dtype in (torch.bfloat16, torch.float16):
+        rows = there(X).to(dtype)
+        expected = fast.predict(rows.double().cpu().numpy())
+        np.testing.assert_array_equal(fast.predict(rows).cpu(), expected)
+
+
 def test_other_libraries_get_their_own_arrays_back() -> None:
     fast, X = toy()
     labels = fast.predict(Foreign(X))

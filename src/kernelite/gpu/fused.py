@@ -41,6 +41,7 @@ from kernelite.gpu.fused_rounding import (
 __all__ = ["FARTHEST", "FusedSums", "RowSlices"]
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
+MOST_ENTRIES = 1 << 29  # of centers, and of coefficients
 FARTHEST, NEAREST = 60, -60  # exponents of a row's largest entry that its slices can hold
 
 
@@ -103,6 +104,8 @@ class FusedSums(Buffers):
         """Whether the proof covers an expansion, and its arrays fit half precision."""
         A = dense.expansion.coefficients
         sizes = np.abs(A).max(axis=0, initial=0.0)
+        if dense.factors.size > MOST_ENTRIES or A.size > MOST_ENTRIES:  # kernels count in 32 bits
+            return False
         if not (FusedRounding.serves(dense.rounding) and A.shape[1] and (sizes < 1e200).all()):
             return False
         return bool((sizes > 1e-200).all()) and center_slices(dense) is not None

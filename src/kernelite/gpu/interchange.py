@@ -33,7 +33,7 @@ def as_host_array(X: Any) -> np.ndarray[Any, Any] | None:
     try:
         return np.from_dlpack(X)
     except (BufferError, RuntimeError, TypeError):  # read-only, or a type NumPy does not have
-        return np.asarray(X)
+        return np.asarray(X.double() if hasattr(X, "double") else X)
 
 
 def like(X: Any, answers: Any) -> Any:
