@@ -205,7 +205,7 @@ class FusedSums(Buffers):
             half = self.positive // 16
             first, second = parts[:, :half].sum(dim=1), parts[:, half:].sum(dim=1)
             return self.unscaled_one(first - second, first + second)
-        K = K * 2.0**GROUP_BITS
+        K = (K * 2.0**GROUP_BITS).clamp(max=2.0**GROUP_BITS)
         cut = torch.stack(_cut(K, GROUP_BITS) if self.fine else _cut_once(K))
         weights, starts = self.weights.float(), self.starts.tolist()
         sums, sizes = [], []

@@ -13,7 +13,7 @@ units a product over L features is replaced by three accumulators
     a1 = u1.y1,    a2 = u1.y2 + u2.y1,    a3 = u2.y2 + u1.y3 + u3.y1
 
 with L 2^(2b) <= 2^24. (tf32x3 has the same 11 bits per number, half the rate of half precision, and
-no exact sums: its bound would be some 30 times larger at the same cost.)
+no exact sums, so that its bound is several times larger at the same cost.)
 
 *Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact; a sum of
 integer multiples of a unit, none of whose partial sums exceeds 2^24 units, is exact; and adding l
@@ -37,7 +37,7 @@ below, as PTX documents ex2.approx; `benchmarks gpu` tries all its inputs. So K^
 
 *Sums.* With one output: coefficients and products round by 2^-24 each, CENTERS / 8 of them are
 summed in single precision, in any order; all else is added in doubles.
-With several, K and A are cut into slices in the same way (b = 9, 64 centers at a time) and summed
+With several, K <= 1 and A are cut into slices in the same way (b = 9, 64 centers a time) and summed
 on the tensor cores; what that leaves out is at most 2^-26 of the largest coefficient for each
 center. Of votes, two slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that
 leaves out 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one

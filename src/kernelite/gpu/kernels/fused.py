@@ -203,6 +203,7 @@ def _several(
         c = start + tl.arange(0, BN)
         t = _products(Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D, BM, BN, BK)
         K = tl.exp2(t * unit + tl.load(shifts + c)[None, :] + norm) * 512.0
+        K = tl.minimum(K, 512.0)  # so that sums of whole numbers stay within 2^24
         # Slices of nine bits: x + c - c rounds x to the last place of c.
         k1 = (K + 12582912.0) - 12582912.0
         rest = K - k1
