@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint docs docs-test bench paper release-check clean
+.PHONY: demo test test-torch lint docs docs-test bench paper release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
@@ -25,6 +25,18 @@ docs: $(VENV)/.installed-docs
 
 docs-test: docs
 	$(BIN)/python -m pytest -q -rs tests/docs
+
+# The lowerings for GPUs, without one: torch's operations on the CPU, Triton's kernels interpreted.
+# Its own environment, since torch is large. TORCH= names another version, e.g. TORCH=torch.
+TORCH ?= torch==2.13.0
+test-torch: .venv-torch/.installed
+	.venv-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py
+
+.venv-torch/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet '$(TORCH)'
+	.venv-torch/bin/python -m pip install --quiet -e '.[test,torch]'
+	touch $@
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -49,7 +61,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) build dist kernelite-demo benchmarks/cache
+	rm -rf $(VENV) .venv-torch build dist kernelite-demo benchmarks/cache
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -37,17 +37,22 @@ examples:
   python -m benchmarks --models "a9a 0.01" --contestants scikit-learn certified none
   python -m benchmarks --sections scaling memory --preset full
   python -m benchmarks board --help                        # the models that people really fit
+  python -m benchmarks gpu --help                          # on a machine with a GPU
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for, or the board."""
+    """Run the sections asked for, the board, or what needs a GPU."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["board"]:
         from benchmarks.board.command import main as board
 
         return board(given[1:])
+    if given[:1] == ["gpu"]:
+        from benchmarks.gpu.__main__ import main as gpu
+
+        return gpu(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",

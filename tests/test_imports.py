@@ -35,6 +35,8 @@ FORBIDDEN = {
     "spark": {"sources"} | ABOVE_MODEL,
     "ray": {"sources"} | ABOVE_MODEL,
     "mlflow": {"sources"} | ABOVE_MODEL,
+    "gpu": {"sources"} | ABOVE_MODEL,
+    "torch": {"sources"} | ABOVE_MODEL,
     "estimators": {"cli"},
 }
 BOTTOM: dict[str, set[str]] = {

@@ -26,6 +26,7 @@ __all__ = [
     "dense_block",
     "fit_width",
     "is_sparse",
+    "is_tensor",
     "refuse_csr",
     "row_blocks",
     "row_part",
@@ -39,6 +40,11 @@ Rows: TypeAlias = "FloatArray | csr_array"
 def is_sparse(X: object) -> TypeGuard[Any]:
     """Whether `X` is a SciPy sparse matrix or array (SciPy itself need not be loaded)."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def is_tensor(X: object) -> bool:
+    """Whether `X` is an array of another library that may lie on a GPU: it speaks DLPack."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__") and not is_frame(X)
 
 
 def check_rows(
@@ -249,6 +255,13 @@ def _dense(X: Any, name: str) -> FloatArray:
         array = frame_values(X, name) if is_frame(X) else np.asarray(X)
     except InputError:
         raise
+    except TypeError:
+        if not is_tensor(X):
+            raise
+        raise InputError(
+            f"`{name}` lies on a GPU, where this is not computed; bring it to the host, e.g. by "
+            f"`{name}.cpu()`."
+        ) from None
     except ValueError as error:  # ragged nested lists
         raise InputError(f"`{name}` must be a rectangular table of numbers: {error}") from None
     if array.ndim != 2:

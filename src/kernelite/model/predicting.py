@@ -23,7 +23,7 @@ from kernelite.heads.criteria import (
     predict_settles,
     probability_settles,
 )
-from kernelite.inputs import FloatArray
+from kernelite.inputs import FloatArray, is_tensor
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import latent_labels, latent_probabilities, spread
 from kernelite.model.offering import offered
@@ -162,6 +162,8 @@ class Predicting(ModelFields):
         settles = decision_settles(self.head, self.tolerance)
         finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
         answers = answer(self, X, finish, settles, on_invalid, beyond)[0]
+        if is_tensor(answers):  # where sums underflow, that was seen to on the way
+            return answers
         if isinstance(self.head, DensityHead) and self.expansion is not None:
             low = np.flatnonzero(self.head.underflows(answers))
             if len(low):

@@ -15,8 +15,17 @@ from kernelite.engines.composite import PartRows
 from kernelite.engines.runner import Finish, Runner
 from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
+from kernelite.head import DensityHead
 from kernelite.heads.criteria import Settles, by_margin, never
-from kernelite.inputs import FloatArray, Rows, check_csr, check_rows, fit_width, is_plain_row
+from kernelite.inputs import (
+    FloatArray,
+    Rows,
+    check_csr,
+    check_rows,
+    fit_width,
+    is_plain_row,
+    is_tensor,
+)
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
 
 if TYPE_CHECKING:
@@ -44,12 +53,38 @@ def answer(
         found = model._runner.run_one(X, finish, rule)
         if found is not None:
             return found
+    if is_tensor(X):
+        return _answer_tensor(model, X, finish, settles, on_invalid, beyond)
     rows, runner = placed(model, X, beyond)
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return answers, stats
+
+
+def _answer_tensor(
+    model: ModelFields,
+    X: Any,
+    finish: Finish,
+    settles: Settles,
+    on_invalid: OnInvalid | None,
+    beyond: FloatArray | None,
+) -> tuple[Any, Stats]:
+    """As `answer`, where the rows are: in host memory by the engines here, else on their GPU."""
+    from kernelite.gpu.interchange import answer_there, as_host_array, like
+
+    host = as_host_array(X)
+    if host is not None:
+        if isinstance(model.head, DensityHead):  # which takes logarithms where sums underflow
+            score_samples: Any = getattr(model, "score_samples")  # noqa: B009
+            found = score_samples(host, on_invalid=on_invalid, beyond=beyond)
+            return like(X, found), Stats(rows=len(host))
+        answers, stats = answer(model, host, finish, settles, on_invalid, beyond)
+        return like(X, answers), stats
+    if beyond is not None:
+        raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
+    return answer_there(model, X, getattr(finish, "__name__", ""), on_invalid)
 
 
 def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:

@@ -1,0 +1,99 @@
+"""`python -m benchmarks gpu`: verify, attack, then time; JSON with device and versions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import FOLDER, plain
+
+__all__ = ["main"]
+
+SECTIONS = ("assumed", "verify", "attack", "forms", "fused", "several", "streaming")
+EXTRA = ("tune",)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the sections asked for, on the first CUDA device."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS + EXTRA, default=SECTIONS)
+    parser.add_argument("--prepared", type=Path, default=Path("benchmarks/cache/gpu"))
+    parser.add_argument("--prepare", action="store_true", help="only write what --prepared reads")
+    parser.add_argument("--models", type=int, default=10_000, help="random models to attack")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda", help="of the attack; others need a GPU")
+    parser.add_argument("--out", type=Path, default=FOLDER / "gpu.json")
+    args = parser.parse_args(argv)
+    if args.prepare:
+        from benchmarks.gpu.models import prepare
+
+        print(f"prepared: {', '.join(prepare(args.prepared))}")
+        return 0
+    content: dict[str, Any] = {}
+    for section in args.sections:
+        print(f"-- {section}", flush=True)
+        content[section] = _run(section, args)
+        print(json.dumps(plain(content[section]), indent=1), flush=True)
+        _save(args.out, content)
+    return 0
+
+
+def _run(section: str, args: argparse.Namespace) -> Any:
+    from benchmarks.gpu import speed
+
+    if section == "assumed":
+        from benchmarks.gpu import tensor_cores
+
+        return {
+            "sums, of l 2^-22": tensor_cores.sum_errors(args.device, 2000),
+            "integer sums that were not exact": tensor_cores.exact_sums(args.device, 2000),
+            "exp2": tensor_cores.exp2_errors(args.device),
+        }
+    if section == "attack":
+        from benchmarks.gpu.together import attack_together
+
+        return attack_together(args.models, args.seed, args.device)
+    if section == "verify":
+        from benchmarks.gpu.models import load_prepared
+
+        return speed.real(load_prepared(args.prepared))
+    return getattr(speed, section)()
+
+
+def _save(path: Path, content: dict[str, Any]) -> None:
+    import torch
+
+    cuda = torch.cuda.is_available()
+    document = {
+        "section": "gpu",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "device": torch.cuda.get_device_name() if cuda else "none",
+        "versions": _versions(),
+        "content": plain(content),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in ("kernelite", "torch", "triton", "numpy"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            import kernelite
+
+            found[name] = kernelite.__version__
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

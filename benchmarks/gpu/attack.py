@@ -1,0 +1,156 @@
+"""Bounds under attack: random and adversarial models on the device, `np.longdouble` as judge.
+
+For each model and row, |score - f| / bound of the form, its kernel, the fused sums and the sums in
+doubles; none may pass 1. The judge's 64 bits err by 2^-64 per step, far below any bound.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+import kernelite as kl
+from kernelite.approximation.cells import Cell
+from kernelite.approximation.certificate import certify
+from kernelite.approximation.quadratic import quadratic_form
+from kernelite.approximation.spectral import spectrum, truncate
+from kernelite.engines.exact_dense import DenseExact
+from kernelite.errors import KerneliteError
+from kernelite.gpu.exact import ExactSums
+from kernelite.gpu.forms import CellForm
+from kernelite.gpu.fused import FusedSums
+
+__all__ = ["attack", "hard_rows", "judge", "random_model"]
+
+WIDTHS = (1, 2, 3, 5, 8, 16, 22, 31, 40, 63, 70, 130)  # few, since each is compiled
+KINDS = ("plain", "twins", "offset", "few values", "zeros", "one sign", "one direction")
+
+
+def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[str, Any]:
+    """Try so many models, or as many as the time allows: the largest ratios, and counts."""
+    started = time.monotonic()
+    rng = np.random.default_rng(seed)
+    worst: dict[str, float] = {}
+    known: dict[str, list[float]] = {}
+    done = violated = 0
+    while done < models and time.monotonic() - started < seconds:
+        done += 1
+        expansion = random_model(rng)
+        rows = hard_rows(rng, expansion)
+        truth = judge(expansion, rows)
+        for name, found in _evaluations(rng, expansion, rows, device):
+            scores, bounds = (part.cpu().numpy() for part in found)
+            finite = np.isfinite(bounds)
+            error = np.abs(scores.astype(np.longdouble) - truth)[finite]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(error > 0, error / bounds[finite], 0.0)
+            assert not np.isnan(ratio).any(), f"{name}: a bound without a score"
+            violated += int((ratio > 1.0).sum())
+            worst[name] = max(worst.get(name, 0.0), float(ratio.max(initial=0.0)))
+            known.setdefault(name, []).append(float(finite.mean()))
+    shares = {name: float(np.mean(found)) for name, found in known.items()}
+    tried = {name: len(found) for name, found in known.items()}
+    return {
+        "models": done,
+        "seed": seed,
+        "violated": violated,
+        "worst": worst,
+        "tried": tried,
+        "finite": shares,
+    }
+
+
+def random_model(rng: np.random.Generator) -> kl.KernelExpansion:
+    """gamma 1e-6 to 10, coefficients 1e-6 to 1e6, up to 300 centers, one output or several."""
+    d, n = int(rng.choice(WIDTHS)), int(rng.integers(1, 300))
+    k = int(rng.choice([1, 1, 1, 2, 3, 10]))
+    gamma = 10.0 ** rng.uniform(-6.0, 1.0)
+    spread = 10.0 ** rng.uniform(-2.0, 1.5) / np.sqrt(gamma * d)
+    size = 10.0 ** rng.uniform(-6.0, 6.0)
+    centers = rng.normal(size=(n, d)) * spread
+    A = rng.choice([-1.0, 1.0], (n, k)) * size * 10.0 ** rng.uniform(-2, 0, (n, k))
+    kind = rng.choice(KINDS)
+    half = n // 2
+    if kind == "twins" and half:
+        nudge = 10.0 ** rng.uniform(-16, -3)
+        centers[half : 2 * half] = centers[:half] * (1.0 + nudge * rng.normal(size=(half, d)))
+        A[half : 2 * half] = -A[:half]
+    elif kind == "offset":
+        centers += 10.0 ** rng.uniform(0, 4) * spread
+    elif kind == "few values":
+        centers = np.round(centers / spread) * spread
+    elif kind == "zeros":
+        A[rng.random(A.shape) < 0.7] = 0.0
+        A[0] = size
+        centers[rng.random(centers.shape) < 0.5] = 0.0
+    elif kind == "one sign":
+        A, centers = np.abs(A), np.abs(centers)
+    elif kind == "one direction":  # all mass in one feature, the others tiny: slices see little
+        centers[:, 1:] *= 10.0 ** rng.uniform(-9, -1)
+    intercept = rng.normal(size=k) * rng.choice([0.0, 1e-3, 1.0]) * size
+    return kl.KernelExpansion(centers, A, intercept, gamma=gamma)
+
+
+def hard_rows(rng: np.random.Generator, expansion: kl.KernelExpansion) -> np.ndarray:
+    """Rows equal to centers, between them, near, far, huge, zero, denormal: (16, d)."""
+    centers = expansion.dense_centers()
+    d = centers.shape[1]
+    some = centers[rng.integers(len(centers), size=6)]
+    width = 1.0 / np.sqrt(expansion.gamma * d)
+    rows = [
+        some[0],
+        0.5 * (some[1] + some[2]),
+        some[3] + rng.normal(size=d) * width,
+        some[4] + rng.normal(size=d) * width * 10.0 ** rng.uniform(-9, 1),
+        some[0] * (1.0 + 1e-13 * rng.normal(size=d)),
+        rng.normal(size=d) * 20.0 * width,
+        rng.choice([-1.0, 1.0], d) * 1e200,
+        np.zeros(d),
+        rng.normal(size=d) * 1e-310,
+        centers.mean(axis=0),
+        -some[5],
+        some[5] * 2.0,
+        np.abs(some[1]),
+        np.eye(d)[rng.integers(d)] * width * 3.0,
+        some[2] + np.eye(d)[rng.integers(d)] * width * 2.0,
+        rng.normal(size=d) * width,
+    ]
+    return np.array(rows)
+
+
+def judge(expansion: kl.KernelExpansion, rows: np.ndarray) -> np.ndarray:
+    """f of rows in extended precision, by differences: shape (m, k)."""
+    X, Z = (part.astype(np.longdouble) for part in (expansion.dense_centers(), rows))
+    squares = np.square(Z[:, None, :] - X[None, :, :]).sum(axis=2)
+    K = np.exp(-np.longdouble(expansion.gamma) * squares)
+    return K @ expansion.coefficients.astype(np.longdouble) + expansion.intercept
+
+
+def _evaluations(
+    rng: np.random.Generator, expansion: kl.KernelExpansion, rows: np.ndarray, device: str
+) -> list[tuple[str, Any]]:
+    there = torch.from_numpy(rows).to(device)
+    dense = DenseExact.prepare(expansion)
+    found = [("doubles", ExactSums(dense).to(device)(there))]
+    if FusedSums.serves(dense):
+        fused = FusedSums(dense).to(device)
+        name = "fused, several outputs" if fused.several else "fused"
+        found += [(name, fused(there)), (f"{name}, definition", fused(there, kernel=False))]
+    try:
+        point = expansion.dense_centers().mean(axis=0)
+        form, certificate = quadratic_form(expansion, point), certify(expansion, point)
+        cells = {"form": Cell(form, certificate)}
+        if form.n_features > 2:
+            cut = truncate(spectrum(form), int(rng.integers(1, form.n_features)))
+            cells["truncated form"] = Cell(cut, certificate)
+    except KerneliteError:
+        return found
+    for name, cell in cells.items():
+        lowered = CellForm(cell).to(device)
+        found.append((f"{name}, operations", lowered(there)[0]))
+        if lowered.layout is not None:
+            found.append((f"{name}, kernel", lowered.layout(there)))
+    return found

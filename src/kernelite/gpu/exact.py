@@ -1,0 +1,176 @@
+"""Exact sums in doubles: products, exponentials, products with coefficients, in torch operations.
+
+The last stage. In: rows. Out: scores and what they err by, as `engines.exact_rounding` bounds it;
+coefficients are summed `CENTERS` at a time, as that counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from kernelite.approximation.rounding import SAFETY, UNIT
+from kernelite.engines.exact_dense import DenseExact
+from kernelite.engines.exact_rounding import (
+    CENTERS,
+    LARGEST,
+    LOST,
+    SURELY,
+    UNDERFLOWS,
+    ExactRounding,
+)
+from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+
+__all__ = ["ExactSums"]
+
+TILE = 1 << 26  # kernel values held at once: 512 MB
+CPU_TILE = 1 << 20
+FEW = 4096  # rows
+
+
+class ExactSums(Buffers):
+    """An expansion in doubles.
+
+    Parameters
+    ----------
+    dense : DenseExact
+        The expansion as the CPU's engine lays it out.
+    """
+
+    def __init__(self, dense: DenseExact) -> None:
+        super().__init__()
+        expansion, rounding = dense.expansion, dense.rounding
+        self.gamma, self.coef0 = expansion.gamma, expansion.coef0
+        self.bound = ExactBound(rounding)
+        self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
+        n, k = expansion.coefficients.shape
+        blocks = -(-max(n, 1) // CENTERS)
+        coefficients = np.zeros((blocks * CENTERS, k))
+        coefficients[:n] = expansion.coefficients
+        width = dense.centers.shape[1]
+        if self.polynomial or self.by_differences:
+            table = np.zeros((blocks * CENTERS, width))
+            table[:n] = dense.centers
+        else:
+            table = np.zeros((blocks * CENTERS, dense.factors.shape[1]))
+            table[:n] = dense.factors
+        varying = dense.varying
+        columns = np.arange(width)[varying] if isinstance(varying, slice) else varying
+        self.hold(
+            point=dense.point,
+            columns=columns,
+            table=table,
+            coefficients=coefficients.reshape(blocks, CENTERS, k),
+            intercept=expansion.intercept,
+        )
+
+    def forward(self, rows: Tensor) -> Bounded:
+        """Scores and bounds of shape (m, k), rows taken in tiles."""
+        most = TILE if rows.is_cuda else CPU_TILE
+        tile = max(16, most // max(len(self.table), 1))
+        parts = [self._tile(part) for part in rows.split(tile)] or [self._tile(rows)]
+        return Bounded(*(torch.cat(part) for part in zip(*parts)))
+
+    def _tile(self, rows: Tensor) -> Bounded:
+        u = rows.double() - self.point
+        squares = (u * u).sum(dim=1)
+        values = self._kernel(u, squares)
+        values = values.view(len(u), len(self.coefficients), CENTERS)
+        if len(u) <= FEW and self.coefficients.shape[2] == 1:  # where batched products start slowly
+            sums = (values * self.coefficients[:, :, 0]).sum(dim=2).sum(dim=1, keepdim=True)
+        else:
+            sums = torch.bmm(values.transpose(0, 1), self.coefficients).sum(dim=0)
+        sums = sums + self.intercept
+        if not (self.polynomial or self.by_differences):
+            sums = torch.where(self.bound.far(squares)[:, None], self.intercept, sums)
+        return Bounded(sums, self.bound(squares))
+
+    def log_sums(self, rows: Tensor) -> Tensor:
+        """log sum_i A_i K_i of one output without negative coefficients: shape (m,)."""
+        tile = max(16, (TILE if rows.is_cuda else CPU_TILE) // len(self.table))
+        logarithms = self.coefficients.reshape(-1).log()
+        found = []
+        for part in rows.split(tile):
+            u = part.double() - self.point
+            exponents = self._exponents(u, (u * u).sum(dim=1))
+            found.append(torch.logsumexp(exponents + logarithms, dim=1))
+        return torch.cat(found)
+
+    def _kernel(self, u: Tensor, squares: Tensor) -> Tensor:
+        """Kernel values of shape (m, n), padded."""
+        if self.polynomial:
+            return (self.gamma * (u @ self.table.T) + self.coef0).square()
+        return self._exponents(u, squares).exp_()
+
+    def _exponents(self, u: Tensor, squares: Tensor) -> Tensor:
+        """-gamma |x_i - z|^2 of shape (m, n), padded."""
+        if self.by_differences:
+            root = math.sqrt(self.gamma)  # inside the square, where it keeps that in range
+            out = torch.zeros(len(u), len(self.table), dtype=u.dtype, device=u.device)
+            for feature in range(u.shape[1]):
+                out -= ((u[:, feature, None] - self.table[:, feature]) * root).square()
+            return out
+        ones = torch.ones_like(squares)
+        lifted = torch.column_stack([u[:, self.columns], ones, self.gamma * squares])
+        return (lifted @ self.table.T).clamp_(max=0.0)
+
+
+class ExactBound(Buffers):
+    """`ExactRounding.bounds` in torch operations.
+
+    Parameters
+    ----------
+    rounding : ExactRounding
+    """
+
+    def __init__(self, rounding: ExactRounding) -> None:
+        super().__init__()
+        self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
+        self.gamma, self.largest = rounding.expansion.gamma, rounding.largest
+        self.lengths = rounding._lengths
+        self.length = rounding.length
+        self.unsound = not bool(np.isfinite(rounding._constant).all())
+        self.radius = math.inf
+        if not self.polynomial and rounding._sound:
+            self.radius = math.sqrt(rounding.largest / self.gamma)
+        moments = rounding._moments if self.polynomial else np.zeros((3, 1))
+        self.reach = self.gamma * float(rounding.norms.max(initial=0.0))
+        self.coef0 = abs(rounding.expansion.coef0)
+        weight = SAFETY * UNIT * rounding.weight
+        self.hold(weight=weight, constant=rounding._constant, moments=moments)
+
+    def forward(self, squares: Tensor) -> Tensor:
+        """Bounds of shape (m, k) from |u|^2 of shape (m,)."""
+        if self.polynomial:
+            return self._of_powers(squares)
+        bounds = self.relative(squares)[:, None] * self.weight + self.constant
+        return torch.where(bounds.isnan(), math.inf, bounds) if self.unsound else bounds
+
+    def far(self, squares: Tensor) -> Tensor:
+        """Rows so far from all centers that f is b."""
+        return ~(self._nearest(squares) < UNDERFLOWS)
+
+    def relative(self, squares: Tensor) -> Tensor:
+        """What the weights are multiplied with, shape (m,); not for a polynomial kernel."""
+        if self.by_differences:
+            return torch.full_like(squares, self.lengths + self.length + 8)
+        nearest = self._nearest(squares)
+        spread = (3.0 * self.length + 16.0) * (self.largest + self.gamma * squares)
+        relative = torch.exp(-nearest) * (self.lengths + spread)
+        return torch.where(nearest < UNDERFLOWS, relative, 0.0)
+
+    def _nearest(self, squares: Tensor) -> Tensor:
+        gap = squares.sqrt() * (1.0 - SURELY) - self.radius * (1.0 + SURELY)
+        gap = gap.clamp(min=0.0) * math.sqrt(self.gamma)
+        return gap * gap * (1.0 - SURELY)
+
+    def _of_powers(self, squares: Tensor) -> Tensor:
+        lengths = squares.sqrt() + LOST
+        powers = torch.stack([torch.ones_like(lengths), lengths, lengths * lengths], dim=1)
+        grown = (self.lengths + 2 * self.length + 8) * (powers @ self.moments)
+        bounds = SAFETY * UNIT * grown + self.constant
+        power = (self.coef0 + (self.reach + LOST * self.gamma) * lengths).square()
+        known = ~bounds.isnan() & (power < LARGEST)[:, None]
+        return torch.where(known, bounds, math.inf)

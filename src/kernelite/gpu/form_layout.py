@@ -1,0 +1,156 @@
+"""A form of one output laid out for `kernels.form`: one pass over rows, in doubles.
+
+A truncated form is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
+full one is taken as a truncated one that keeps all directions, so that rows are needed once; its
+bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form. There
+|u|^2 is taken as |y|^2, which saves a sum over each row; it errs by `hidden` relatively, as in
+`spectral`, instead of by (d + 2) 2^-53, and so `per_square`, what |u|^2 errs by, grows by that.
+
+The bound is evaluated in single precision, which costs a tenth as much, and rounded up. With
+x = 2 gamma |u|^2 and h = sqrt(x), the certificate is scale ((rho' root(x) + E (a_0' + a_1' h +
+a_2' x) (K + (d + 5) x)) plus terms in doubles, where primed constants are divided by `scale`, a
+power of two, so that none overflows. Nothing here cancels: each step errs by a few units 2^-24,
+exp by its argument's 2^-23 * 90 where it is not zero, 1 - exp(-x) (1 + x + x^2/2) >= 0.08 by 1e-5.
+`LOOSER` = 2^-10 covers all of that together; `FLOOR` covers what underflows beside `scale`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from kernelite.approximation.cells import Cell
+from kernelite.approximation.rounding import SAFETY, UNIT
+from kernelite.approximation.spectral import SpectralForm, skewness, spectrum, truncate
+from kernelite.errors import UnsupportedModelError
+from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.inputs import FloatArray
+
+__all__ = ["KernelLayout", "padded"]
+
+NARROWEST = 32  # features of a row that fits one tile
+WIDEST = 64  # columns of the product: more of them do not fit beside the rows
+LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
+
+
+def padded(size: int, least: int = 16) -> int:
+    """The next power of two: a tile's side.
+
+    Examples
+    --------
+    >>> padded(22), padded(3)
+    (32, 16)
+    """
+    return max(least, 1 << max(size - 1, 0).bit_length())
+
+
+class KernelLayout(Buffers):
+    """Matrices and constants of one cell, as the kernel wants them.
+
+    Parameters
+    ----------
+    cell : Cell
+        That `serves` accepts.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        cell = _on_directions(cell)
+        form = cell.form
+        assert isinstance(form, SpectralForm)
+        self.rank, self.truncated = form.rank, form.rank < form.n_features
+        matrix, weights, ones = _product(form)
+        point = np.zeros(len(matrix))
+        point[: form.n_features] = form.point
+        scale, singles = _singles(cell)
+        rounding = cell.certificate.rounding  # type: ignore[union-attr]
+        outside = 4.0 * SAFETY * UNIT
+        doubles = [
+            form.intercept[0],
+            form.gamma,
+            2.0 * form.gamma * (1.0 + 4.0 * _per_square(cell) * UNIT),
+            scale,
+            outside,
+            outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
+            form.constant[0],
+            form.mid[0],
+        ]
+        self.hold(matrix=matrix, weights=weights, ones=ones, point=point)
+        self.hold(doubles=np.array(doubles), singles=singles)
+
+    @staticmethod
+    def serves(cell: Cell) -> bool:
+        """Whether the kernel can run a cell's form."""
+        form = cell.form
+        if form.n_outputs != 1 or form.kernel != "rbf" or cell.certificate is None:
+            return False
+        rank = form.rank if isinstance(form, SpectralForm) else form.n_features
+        if rank >= WIDEST:
+            return False
+        try:
+            scale, singles = _singles(_on_directions(cell))
+        except UnsupportedModelError:
+            return False
+        return math.isfinite(scale) and bool(np.isfinite(singles).all())
+
+    def forward(self, rows: Tensor) -> Bounded:
+        """Scores and bounds of shape (m, 1); bounds are infinite where |u|^2 is not finite."""
+        from kernelite.gpu.kernels.form import run_form
+
+        scores = torch.empty(len(rows), 1, dtype=torch.float64, device=rows.device)
+        bounds = torch.empty_like(scores)
+        run_form(self, rows.contiguous(), scores, bounds)
+        return Bounded(scores, bounds)
+
+
+def _on_directions(cell: Cell) -> Cell:
+    """The cell with a full form on all its directions; a truncated one as it is."""
+    form = cell.form
+    if isinstance(form, SpectralForm):
+        return cell
+    return Cell(truncate(spectrum(form), form.n_features), cell.certificate)
+
+
+def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(V, v) padded to (D, R), (l - mid, 0, 0...) and (0..., 1, 0...), 1 for v: shapes (R,)."""
+    d, r = form.n_features, form.rank
+    D = -(-d // NARROWEST) * NARROWEST if d > NARROWEST else padded(d)
+    R = padded(r + 1)
+    matrix, weights, ones = np.zeros((D, R)), np.zeros(R), np.zeros(R)
+    ones[r] = 1.0
+    matrix[:d, :r], matrix[:d, r] = form.basis, form.linear[:, 0]
+    weights[:r] = np.diag(form.cores[0])
+    return matrix, weights, ones
+
+
+def _per_square(cell: Cell) -> float:
+    """What |u|^2 errs by, in units of rounding."""
+    form, certificate = cell.form, cell.certificate
+    assert certificate is not None
+    assert isinstance(form, SpectralForm)
+    d, r = form.n_features, form.rank
+    if r < d or d > NARROWEST:
+        return certificate.rounding.per_square
+    hidden = skewness(form.basis) / UNIT + 4.0 * (d + 4) * (math.sqrt(r) + 2.0)
+    return certificate.rounding.per_square + 1.01 * hidden
+
+
+def _singles(cell: Cell) -> tuple[float, np.ndarray]:
+    """`scale`, and the constants of the bound in single precision, rounded up."""
+    form, certificate = cell.form, cell.certificate
+    assert certificate is not None
+    assert isinstance(form, SpectralForm)
+    rounding, gamma = certificate.rounding, cell.form.gamma
+    per_square = _per_square(cell)
+    K = rounding.sums + per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
+    with np.errstate(over="ignore", invalid="ignore"):
+        roots = (1.0 / (2.0 * gamma)) ** (0.5 * np.arange(3))
+        amplitudes = SAFETY * UNIT * rounding.moments[:3, 0] * roots
+        rest = SAFETY * np.array([form.spread[0], form.leftover[0]]) / (2.0 * gamma)
+        largest = max(float(certificate.rho[0, 0]), float(amplitudes.max() * K), float(rest.max()))
+        scale = 2.0 ** math.ceil(math.log2(largest)) if 0.0 < largest < math.inf else largest or 1.0
+        listed = np.array([certificate.rho[0, 0], *amplitudes, *rest]) / scale
+    listed = np.append(listed, [K, per_square])
+    return scale, (listed * (1.0 + 2.0**-20)).astype(np.float32)

@@ -1,0 +1,140 @@
+"""Quadratic forms, full and truncated, with their certificates: in torch operations or one kernel.
+
+    f^(z) = E (c + v.u + u'Mu) + b,    u = z - p,    E = exp(-gamma |u|^2), or 1 for "poly2"
+
+In: rows of shape (m, d), doubles or singles (which are doubles without rounding). Out: `Bounded`.
+All is computed in doubles; `kernels.form` does the same in one pass where it serves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelite.approximation.cells import Approximation, Cell
+from kernelite.approximation.rounding import SAFETY
+from kernelite.approximation.spectral import SpectralForm
+from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.gpu.certificates import FormBound
+from kernelite.gpu.form_layout import KernelLayout
+
+__all__ = ["CellForm", "Forms"]
+
+
+class CellForm(Buffers):
+    """One cell's form and its bound.
+
+    Parameters
+    ----------
+    cell : Cell
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        form = cell.form
+        self.gamma, self.radial = form.gamma, form.kernel == "rbf"
+        self.validity = form.max_sq_norm * form.gamma * form.gamma
+        self.hold(
+            point=form.point, constant=form.constant, linear=form.linear, intercept=form.intercept
+        )
+        self.truncated = isinstance(form, SpectralForm)
+        if isinstance(form, SpectralForm):
+            self.hold(basis=form.basis, cores=form.cores, mid=form.mid)
+            self.hold(spread=form.spread, cross=form.cross, leftover=form.leftover)
+        else:
+            self.hold(quadratic=form.quadratic)
+        self.bound = None if cell.certificate is None else FormBound(cell.certificate)
+        self.layout = KernelLayout(cell) if KernelLayout.serves(cell) else None
+
+    def forward(self, rows: Tensor) -> tuple[Bounded, Tensor]:
+        """Scores and bounds, and |u|^2 of shape (m,), in torch operations."""
+        u = rows.double() - self.point
+        squares = (u * u).sum(dim=1)
+        g = u @ self.linear + self.constant
+        kept = None
+        if self.truncated:
+            y = u @ self.basis
+            kept = (y * y).sum(dim=1)
+            g = g + squares[:, None] * self.mid
+            g = g + torch.stack([((y @ core) * y).sum(dim=1) for core in self.cores], dim=1)
+        else:
+            g = g + torch.stack([((u @ M) * u).sum(dim=1) for M in self.quadratic], dim=1)
+        scores = self._damped(g, squares) + self.intercept
+        bounds = self._bounds(scores, squares, kept)
+        # |u|^2 overflowed, or an entry is not a number: a later stage looks at such rows.
+        return Bounded(scores, torch.where(squares[:, None] < math.inf, bounds, math.inf)), squares
+
+    def valid(self, squares: Tensor) -> Tensor:
+        """Rows inside the paper's validity bound, shape (m,)."""
+        if not self.radial:
+            return torch.ones_like(squares, dtype=torch.bool)
+        return squares * self.validity < 1.0 / 16.0
+
+    def _damped(self, g: Tensor, squares: Tensor) -> Tensor:
+        if not self.radial:
+            return g
+        E = torch.exp(-self.gamma * squares)[:, None]
+        return torch.where(E == 0.0, 0.0, g * E)  # even if g overflowed
+
+    def _bounds(self, scores: Tensor, squares: Tensor, kept: Tensor | None) -> Tensor:
+        if self.bound is None:
+            return torch.zeros_like(scores)
+        bounds: Tensor = self.bound(squares, scores)
+        return bounds if kept is None else bounds + self._truncation(squares, kept)
+
+    def _truncation(self, squares: Tensor, kept: Tensor) -> Tensor:
+        """As `SpectralForm.truncation_bound`: shape (m, k)."""
+        rest = (squares - kept).clamp(min=0.0)
+        size = rest[:, None] * self.spread
+        size = size + (kept * rest).sqrt()[:, None] * (2.0 * self.cross)
+        size = SAFETY * (size + squares[:, None] * self.leftover)
+        if not self.radial:
+            return torch.where(size.isnan(), math.inf, size)
+        E = torch.exp(-self.gamma * squares)[:, None]
+        return torch.where(E == 0.0, 0.0, E * size)
+
+
+class Forms(Buffers):
+    """All cells of an approximation: each row is answered by the nearest.
+
+    Parameters
+    ----------
+    approximation : Approximation
+    """
+
+    def __init__(self, approximation: Approximation) -> None:
+        super().__init__()
+        self.cells = torch.nn.ModuleList([CellForm(cell) for cell in approximation.cells])
+        points = approximation.points
+        self.hold(points=points, half_norms=0.5 * np.einsum("ij,ij->i", points, points))
+        self.certified = approximation.certified
+
+    def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
+        """Scores and bounds; by the Triton kernel if asked for and if it serves the form."""
+        if len(self.cells) == 1:
+            cell = self.cells[0]
+            if kernel and cell.layout is not None:
+                return cell.layout(rows)
+            return cell(rows)[0]
+        return Bounded(*self._each(rows, lambda cell, part: cell(part)[0]))
+
+    def valid(self, rows: Tensor) -> Tensor:
+        """Rows inside the paper's validity bound, shape (m,)."""
+
+        def one(cell: CellForm, part: Tensor) -> tuple[Tensor]:
+            return (cell.valid(((part.double() - cell.point) ** 2).sum(dim=1)),)
+
+        return self._each(rows, one)[0]
+
+    def _each(self, rows: Tensor, run: Callable[[Any, Tensor], tuple[Tensor, ...]]) -> list[Tensor]:
+        """What `run` finds for the rows of each cell, in the rows' order."""
+        nearness = torch.nan_to_num(rows.double() @ self.points.T - self.half_norms)
+        cell_of_row = nearness.argmax(dim=1)
+        places = [torch.nonzero(cell_of_row == i)[:, 0] for i in range(len(self.cells))]
+        parts = [run(cell, rows[mine]) for cell, mine in zip(self.cells, places)]
+        back = torch.argsort(torch.cat(places))
+        return [torch.cat(columns)[back] for columns in zip(*parts)]

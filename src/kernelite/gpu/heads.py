@@ -1,0 +1,266 @@
+"""Heads in torch operations: a table of lowerings, one per kind of head.
+
+In: scores and bounds of shape (m, k). Out: labels or values, decision values, and which rows are
+settled whatever the errors within the bounds: the rules of `kernelite.heads`, head by head.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.gpu.buffers import Buffers, Tensor
+from kernelite.head import (
+    ArgmaxHead,
+    ClassifierHead,
+    DensityHead,
+    LatentHead,
+    OutlierHead,
+    RegressorHead,
+    TransformHead,
+)
+from kernelite.heads.density import SMALLEST
+from kernelite.heads.linear import LinearHead
+from kernelite.heads.ranges import SLACK
+from kernelite.heads.votes import pairs
+from kernelite.inputs import FloatArray
+
+__all__ = ["LOWERINGS", "TorchHead", "lower_head"]
+
+
+class TorchHead(Buffers):
+    """What a head does, on tensors. Subclasses say when a row is settled.
+
+    Parameters
+    ----------
+    head : Head
+    tolerance : ndarray of shape (k,), optional
+    """
+
+    proves_labels = True  # so that scores need be no better than the labels' proof
+    lowest: float | None = None  # of a density: where its sum has to be taken in logarithms
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__()
+        classes = getattr(head, "classes", None)
+        if classes is not None and np.asarray(classes).dtype.kind in "iufb":
+            self.hold(classes=np.asarray(classes))
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        """Rows whose answer is proven, shape (m,)."""
+        raise NotImplementedError
+
+    def winners(self, scores: Tensor) -> Tensor:
+        """Positions of the labels in `classes`, shape (m,)."""
+        raise NotImplementedError
+
+    def margin(self, scores: Tensor) -> Tensor:
+        """How far a row is from another label, shape (m,)."""
+        raise UnsupportedModelError(
+            "a calibrated model of several classes is not lowered to torch; pass rows as an array, "
+            "or compile with guarantee='certified'."
+        )
+
+    def labels(self, scores: Tensor) -> Tensor:
+        """Labels where they are numbers, else their positions in `classes_`; or values."""
+        winners = self.winners(scores)
+        return self.classes[winners] if self.has_numbers else winners
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether labels are numbers, which tensors can hold."""
+        return hasattr(self, "classes")
+
+    def decision(self, scores: Tensor) -> Tensor:
+        """Decision values as the source shapes them."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+class TwoClasses(TorchHead):
+    """The side of a threshold on which one score lies."""
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.threshold = float(getattr(head, "threshold", 0.0))
+        self.first_positive = bool(getattr(head, "first_positive", False))
+        self.zero_is_first = bool(getattr(head, "zero_is_first", self.at_zero))
+
+    at_zero = True  # latent and linear heads give a score of zero to the first class
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        return (scores[:, 0] - self.threshold).abs() > bounds[:, 0]
+
+    def margin(self, scores: Tensor) -> Tensor:
+        return (scores[:, 0] - self.threshold).abs()
+
+    def winners(self, scores: Tensor) -> Tensor:
+        score = scores[:, 0] - self.threshold
+        first = score > 0 if self.first_positive else score < 0
+        if self.zero_is_first:
+            first = first | (scores[:, 0] == self.threshold)
+        return (~first).long()
+
+
+class Outlier(TorchHead):
+    """+1 for a positive score, -1 for a negative one."""
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.zero_is_inlier, self.offset = head.zero_is_inlier, head.offset
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        return scores[:, 0].abs() > bounds[:, 0]
+
+    def margin(self, scores: Tensor) -> Tensor:
+        return scores[:, 0].abs()
+
+    def labels(self, scores: Tensor) -> Tensor:
+        column = scores[:, 0]
+        return torch.where(column >= 0 if self.zero_is_inlier else column > 0, 1, -1)
+
+    def score_samples(self, scores: Tensor) -> Tensor:
+        """The score without its offset, shape (m,)."""
+        return scores[:, 0] + self.offset
+
+
+class Votes(TorchHead):
+    """One-vs-one votes: `winner_decided`, by products with who takes part in which pair."""
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        K = head.n_classes
+        first, second = (np.zeros((head.n_scores, K), dtype=np.float32) for _ in range(2))
+        for pair, (i, j) in enumerate(pairs(K)):
+            first[pair, i] = second[pair, j] = 1.0
+        # Among equal votes the earlier class wins: K votes + (K - 1 - class) has no ties.
+        self.hold(first=first, second=second, order=np.arange(K, dtype=np.float32)[::-1])
+        self.sign = 1.0 if head.first_positive else -1.0
+        self.n_classes, self.shape = K, head.shape
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        wins, loses = self._sure(scores, bounds)
+        low = wins @ self.first + loses @ self.second
+        high = (1.0 - loses) @ self.first + (1.0 - wins) @ self.second
+        ranked = low * self.n_classes + self.order
+        mine = ranked.max(dim=1, keepdim=True).values
+        # Another class ties or leads if its most votes, with its place, could rank as high.
+        rivals = (high * self.n_classes + self.order >= mine).sum(dim=1)
+        return rivals <= 1
+
+    def _sure(self, scores: Tensor, bounds: Tensor) -> tuple[Tensor, Tensor]:
+        sure, positive = scores.abs() > bounds, self.sign * scores > 0
+        return (sure & positive).float(), (sure & ~positive).float()
+
+    def winners(self, scores: Tensor) -> Tensor:
+        wins = (self.sign * scores > 0).float()
+        votes = wins @ self.first + (1.0 - wins) @ self.second
+        return (votes * self.n_classes + self.order).argmax(dim=1)
+
+    def decision(self, scores: Tensor) -> Tensor:
+        if self.shape == "ovo":
+            return scores
+        raise UnsupportedModelError(
+            "votes as decision values ('ovr') are not lowered to torch; pass rows as an array, or "
+            "train with decision_function_shape='ovo'."
+        )
+
+
+class Largest(TorchHead):
+    """The class with the largest score, the first of them if several are."""
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.n_classes = len(head.classes)
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        if self.n_classes == 1:
+            return torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+        winner = scores.argmax(dim=1, keepdim=True)
+        low = (scores - bounds).gather(1, winner)[:, 0]
+        rival = (scores + bounds).scatter(1, winner, -torch.inf).amax(dim=1)
+        return low - rival > SLACK * (low.abs() + rival.abs())
+
+    def winners(self, scores: Tensor) -> Tensor:
+        best = scores == scores.amax(dim=1, keepdim=True)
+        return best.long().cumsum(dim=1).eq(0).sum(dim=1)  # entries before the first best one
+
+
+class Values(TorchHead):
+    """Regression and transforms: every output within its tolerance."""
+
+    proves_labels = False
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.hold(tolerance=np.full(1, -1.0) if tolerance is None else np.asarray(tolerance))
+        self.value_shape = getattr(head, "value_shape", None)
+        self.flat = isinstance(head, RegressorHead)
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        return (bounds <= self.tolerance).all(dim=1)
+
+    def labels(self, scores: Tensor) -> Tensor:
+        if self.value_shape is not None:
+            return scores.reshape(len(scores), *self.value_shape)
+        return scores[:, 0] if self.flat and scores.shape[1] == 1 else scores
+
+    def decision(self, scores: Tensor) -> Tensor:
+        return self.labels(scores)
+
+
+class Density(TorchHead):
+    """Log-densities within a tolerance."""
+
+    proves_labels = False
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.log_scale = head.log_scale
+        self.lowest = math.log(SMALLEST) + head.log_scale  # below, sums are taken in logarithms
+        self.budget = None if tolerance is None else head.budget(float(tolerance[0]))
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        S, b = scores[:, 0], bounds[:, 0]
+        if self.budget is None:
+            return torch.zeros_like(S, dtype=torch.bool)
+        absolute, relative = self.budget
+        return (b < S) & (b <= absolute + relative * S)
+
+    def labels(self, scores: Tensor) -> Tensor:
+        return scores[:, 0].clamp(min=0.0).log() + self.log_scale
+
+    def decision(self, scores: Tensor) -> Tensor:
+        return self.labels(scores)
+
+
+LOWERINGS: dict[type, type[TorchHead]] = {
+    ArgmaxHead: Largest,
+    DensityHead: Density,
+    LatentHead: TwoClasses,
+    OutlierHead: Outlier,
+    RegressorHead: Values,
+    TransformHead: Values,
+}
+"""Head -> its lowering; classifiers and linear heads by their number of classes, see below."""
+
+
+def lower_head(head: Any, tolerance: FloatArray | None) -> TorchHead:
+    """A head on tensors, or a refusal in one sentence."""
+    kind: type[TorchHead] | None = LOWERINGS.get(type(head))
+    if isinstance(head, ClassifierHead):
+        plain = not (head.labels_by_probability or head.break_ties) and head.n_classes > 1
+        kind = (TwoClasses if head.n_classes == 2 else Votes) if plain else None
+    elif isinstance(head, LinearHead):
+        kind = TwoClasses if head.n_scores == 1 else Largest
+    elif isinstance(head, ArgmaxHead) and head.shares:
+        kind = None  # shares are compared after a division
+    if kind is None:
+        raise UnsupportedModelError(
+            f"what this model makes of its scores ({type(head).__name__}) is not lowered to torch; "
+            "pass rows as an array instead of a tensor."
+        )
+    return kind(head, tolerance)

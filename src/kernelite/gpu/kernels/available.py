@@ -1,0 +1,14 @@
+"""Whether Triton can be had; no kernel is loaded to see that."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+
+__all__ = ["has_triton"]
+
+
+@cache
+def has_triton() -> bool:
+    """Whether the package is installed."""
+    return find_spec("triton") is not None

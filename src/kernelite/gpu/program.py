@@ -1,0 +1,257 @@
+"""A compiled model as a torch module: stages in order, each for the rows still open.
+
+    form (with its certificate)  ->  fused sums on tensor cores  ->  sums in doubles
+
+In: rows on the module's device. Out: `Answer`. Open rows are gathered on the device; rows are taken
+in blocks, and an out-of-memory error is met by smaller ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from kernelite.approximation.rounding import UNIT
+from kernelite.errors import InputError
+from kernelite.gpu.blocks import in_blocks
+from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.gpu.heads import lower_head
+from kernelite.gpu.kernels.available import has_triton
+from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
+from kernelite.gpu.votes import PairVotes
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["Answer", "Labels", "Program"]
+
+
+class Answer(NamedTuple):
+    """What rows got.
+
+    Parameters
+    ----------
+    scores, bounds : float64 tensors of shape (m, k)
+        How far scores may be from the exact model's; zero where nothing is proven ("none").
+    stage : int8 tensor of shape (m,)
+        What settled a row: 0 the form, 1 the fused sums, 2 sums in doubles.
+    labels : tensor of shape (m,)
+        Labels where they are numbers, else positions in `classes_`; values of a regressor.
+    """
+
+    scores: Tensor
+    bounds: Tensor
+    stage: Tensor
+    labels: Tensor
+
+
+class Labels(NamedTuple):
+    """What `Program.predict` finds: labels or values (m,), stages (m,), and undecidable rows (m,).
+
+    Undecidable are rows whose answer lies within the rounding of doubles.
+    """
+
+    labels: Tensor
+    stage: Tensor
+    undecidable: Tensor
+
+
+class Program(Buffers):
+    """The module that `kernelite.torch.module` makes.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    """
+
+    def __init__(self, model: ModelFields) -> None:
+        super().__init__()
+        self.head = lower_head(model.head, model.tolerance)
+        self.front = _front_of(model)
+        whole = [(model, np.arange(model.head.n_scores))]
+        parts = [(part.model, part.outputs) for part in model.parts] or whole
+        self.parts = torch.nn.ModuleList([Part(own, outputs) for own, outputs in parts])
+        self.guarantee, self.threshold = model.guarantee, model.threshold or 0.0
+        self.n_features, self.n_outputs = model.n_features_in_, model.head.n_scores
+        self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
+        self.has_forms = any(part.forms is not None for part in self.parts)
+        self.has_fused = any(part.fused is not None for part in self.parts)
+        first = self.parts[0].fused
+        votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
+        self.votes = PairVotes(first, self.head) if votes else None
+        if model.guarantee == "calibrated" and self.has_forms:
+            self.head.margin(torch.zeros(1, self.n_outputs, dtype=torch.float64))
+
+    def forward(self, rows: Tensor, *, labels_only: bool = True) -> Answer:
+        """Answers of all rows.
+
+        Parameters
+        ----------
+        rows : tensor of shape (m, d), on the module's device
+        labels_only : bool
+            Scores need be no better than their labels' proof; if not, those of the fused sums are
+            taken only where their bound is not looser than the form's.
+        """
+        rows = self._checked(rows)
+        found = in_blocks(lambda part, at: self._block(part, at, labels_only), rows, self)
+        scores, bounds, labels, stage, _ = found
+        return Answer(scores, bounds, stage, labels)
+
+    def predict(self, rows: Tensor) -> Labels:
+        """Labels alone: votes of several classes need no scores then."""
+        rows = self._checked(rows)
+        proven = self.guarantee in ("certified", "exact")
+        if self.votes is not None and proven and self._kernels(rows):
+            return Labels(*in_blocks(self._vote, rows, self))
+        return Labels(*in_blocks(lambda part, at: self._block(part, at, True)[2:], rows, self))
+
+    def _vote(self, rows: Tensor, first: int) -> Labels:
+        """Winners of a block from sums by class; open rows in doubles."""
+        from kernelite.gpu.kernels.fused import run_several
+        from kernelite.gpu.kernels.split import run_split
+
+        part, votes = self.parts[0], self.votes
+        assert votes is not None
+        mapped = part.steps(rows)
+        slices = run_split(part.fused, mapped.contiguous())
+        winners, proven = votes(part.fused, slices, *run_several(part.fused, slices))
+        stage = torch.where(proven, FUSED, DOUBLE).to(torch.int8)
+        undecidable = torch.zeros_like(proven)
+        still = torch.nonzero(~proven)[:, 0]
+        if len(still):
+            _check_finite(rows, still, first)
+            exact = part.exact(mapped[still])
+            winners[still] = self.head.winners(exact.scores)
+            undecidable[still] = ~self.head.settled(*exact)
+        labels = self.head.classes[winners] if self.head.has_numbers else winners
+        return Labels(labels, stage, undecidable)
+
+    def row_bytes(self, rows: Tensor) -> int:
+        """What a row of a block takes beside itself, about."""
+        kernels = self._kernels(rows) and len(self.parts) == 1
+        formed = self.has_forms and kernels and self.parts[0].forms.cells[0].layout is not None
+        outputs = 16 * self.n_outputs if self.votes is not None else 64 * self.n_outputs
+        return 64 + outputs + (0 if formed else 24 * self.n_features)
+
+    def _kernels(self, rows: Tensor) -> bool:
+        return (rows.is_cuda and has_triton()) if self.kernels is None else self.kernels
+
+    def _checked(self, rows: Tensor) -> Tensor:
+        device = self.parts[0].outputs.device
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            shape = tuple(rows.shape)
+            raise InputError(f"`X` has shape {shape}, but this model takes (m, {self.n_features}).")
+        if rows.device != device:
+            raise InputError(
+                f"the rows lie on {rows.device}, but the module on {device}; move one by `.to()`."
+            )
+        if rows.is_complex():
+            raise InputError("`X` must hold real numbers. Complex data not supported.")
+        rows = rows.detach()
+        return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
+
+    def _block(self, rows: Tensor, first: int, labels_only: bool) -> tuple[Tensor, ...]:
+        """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
+        stage = torch.zeros(len(rows), dtype=torch.int8, device=rows.device)
+        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        if self.guarantee == "none":
+            found = self._stage(rows, FORM)
+            _check_finite(rows, None, first)
+            return *found, self.head.labels(found.scores), stage, undecidable
+        start = FORM if self.has_forms else FUSED if self._fused_pays(rows, labels_only) else DOUBLE
+        scores, bounds = self._stage(rows, start)
+        stage.fill_(start)
+        settled = self._settled(scores, bounds, start)
+        if start == DOUBLE:
+            _check_finite(rows, None, first)
+            undecidable = ~settled
+        else:
+            still = torch.nonzero(~settled)[:, 0]
+            if start == FORM and len(still) and self._fused_pays(rows, labels_only):
+                still = self._fuse(rows, still, scores, bounds, stage, labels_only)
+            if len(still):
+                _check_finite(rows, still, first)
+                exact = self._stage(rows[still], DOUBLE)
+                scores[still], bounds[still] = exact
+                stage[still], undecidable[still] = DOUBLE, ~self._settled(*exact, DOUBLE)
+        labels = self.head.labels(scores)
+        if self.head.lowest is not None:
+            self._take_logarithms(rows, labels)
+        return scores, bounds, labels, stage, undecidable
+
+    def _fuse(
+        self,
+        rows: Tensor,
+        still: Tensor,
+        scores: Tensor,
+        bounds: Tensor,
+        stage: Tensor,
+        labels_only: bool,
+    ) -> Tensor:
+        """Improve open rows in place by the fused sums; those that are still open."""
+        better = self._stage(rows[still], FUSED)
+        taken = self._settled(*better, FUSED)
+        if not labels_only:
+            taken &= (better.bounds <= bounds[still]).all(dim=1)
+        mine = still[taken]
+        scores[mine], bounds[mine] = better.scores[taken], better.bounds[taken]
+        stage[mine] = FUSED
+        return still[~taken]
+
+    def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
+        """Log-densities whose sums underflow, in place."""
+        low = torch.nonzero(densities < self.head.lowest)[:, 0]
+        part = self.parts[0]
+        if len(low) and len(self.parts) == 1 and part.exact is not None:
+            sums = part.exact.log_sums(part.steps(rows[low]))
+            densities[low] = sums + self.head.log_scale
+
+    def _fused_pays(self, rows: Tensor, labels_only: bool) -> bool:
+        """On a GPU, where the bound of the fused sums can settle anything."""
+        wanted = self.has_forms or labels_only or not self.head.proves_labels
+        return self.has_fused and self._kernels(rows) and wanted and self.guarantee != "calibrated"
+
+    def _settled(self, scores: Tensor, bounds: Tensor, stage: int) -> Tensor:
+        if self.guarantee == "calibrated" and stage == FORM:
+            return self.head.margin(scores) > self.threshold
+        return self.head.settled(scores, bounds)
+
+    def _stage(self, rows: Tensor, stage: int) -> Bounded:
+        """Scores and bounds of all parts, added up; adding rounds, and the bounds hold that."""
+        kernels = self._kernels(rows)
+        if self.front is not None:
+            rows = self.front(rows)
+        each = [part(rows, stage, kernels=kernels) for part in self.parts]
+        if len(each) == 1:
+            return each[0]
+        shape = (len(rows), self.n_outputs)
+        scores, bounds, size = (
+            torch.zeros(shape, dtype=torch.float64, device=rows.device) for _ in range(3)
+        )
+        for part, found in zip(self.parts, each):
+            scores[:, part.outputs] += found.scores
+            bounds[:, part.outputs] += found.bounds
+            size[:, part.outputs] += found.scores.abs()
+        n = len(each) + 4
+        return Bounded(scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size)
+
+
+def _front_of(model: ModelFields) -> torch.nn.Module | None:
+    """The steps before all parts of a model that has several."""
+    from kernelite.gpu.rows import RowSteps
+
+    return RowSteps(model) if model.parts and model.front is not None else None
+
+
+def _check_finite(rows: Tensor, which: Tensor | None, first: int) -> None:
+    """Refuse NaN and infinity, which no stage settles; `which` rows of the block to look at."""
+    part = rows if which is None else rows[which]
+    bad = torch.nonzero(~torch.isfinite(part).all(dim=1))[:, 0]
+    if len(bad):
+        row = int(bad[0] if which is None else which[bad[0]])
+        raise InputError(
+            f"`X` contains NaN or infinity (first in row {first + row}); "
+            "impute or drop such rows before predicting."
+        )

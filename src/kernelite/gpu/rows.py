@@ -1,0 +1,54 @@
+"""What happens to rows before a model sees them, on tensors: scalers and selections of features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernelite.affine import AffineMap
+from kernelite.errors import UnsupportedModelError
+from kernelite.front import Selection
+from kernelite.gpu.buffers import Buffers, Tensor
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["RowSteps"]
+
+
+class RowSteps(Buffers):
+    """The steps of a model's front and its affine map, in order.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Or a part of one.
+    """
+
+    def __init__(self, model: ModelFields) -> None:
+        super().__init__()
+        steps = list(model.front.steps) if model.front is not None else []
+        if model.input_map is not None:
+            steps.append(model.input_map)
+        self.kinds: list[str] = []
+        for number, step in enumerate(steps):
+            if isinstance(step, AffineMap):
+                self.hold(**{f"scale{number}": step.scale, f"shift{number}": step.shift})
+                self.kinds.append("map")
+            elif isinstance(step, Selection):
+                self.hold(**{f"columns{number}": step.columns})
+                self.kinds.append("select")
+            else:
+                raise UnsupportedModelError(
+                    f"this model keeps a {step.name} in front of it as it is, which runs on no "
+                    "GPU; transform the rows first, or pass them as an array."
+                )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows as the forms take them: shape (m, d); as they are where there is no step."""
+        for number, kind in enumerate(self.kinds):
+            if kind == "select":
+                rows = rows[:, getattr(self, f"columns{number}")]
+            else:
+                shift, scale = getattr(self, f"shift{number}"), getattr(self, f"scale{number}")
+                rows = (rows.double() - shift) * scale
+        return rows

@@ -1,0 +1,131 @@
+"""Tensors in, tensors out: where the rows are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import KernelDensity
+from sklearn.svm import SVC, OneClassSVM
+
+import kernelite as kl
+import kernelite.torch
+from kernelite.engines.stats import Stats
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.gpu import interchange
+from kernelite.gpu.interchange import answer_there
+from tests.gpu.devices import DEVICE, there
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def toy(labels: tuple[object, object] = (0, 1)) -> tuple[kl.CompiledModel, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = np.where(X[:, 0] > 0.2, *labels)
+    return kl.compile(SVC(gamma=0.05).fit(X, y), X), X
+
+
+class Foreign:
+    """An array of some other library that speaks DLPack."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+    def __array_namespace__(self) -> object:
+        return np
+
+
+def test_tensors_are_answered_by_tensors() -> None:
+    fast, X = toy()
+    rows = there(X)
+    labels, stats = fast.predict(rows, return_stats=True)
+    assert isinstance(labels, torch.Tensor)
+    assert labels.device == rows.device
+    np.testing.assert_array_equal(labels.cpu(), fast.predict(X))
+    assert isinstance(stats, Stats)
+    assert stats.rows == 90
+    decision = fast.decision_function(rows.requires_grad_())
+    np.testing.assert_allclose(decision.cpu(), fast.decision_function(X), atol=1e-3)
+    np.testing.assert_array_equal(
+        fast.predict(there(X.astype(np.float32))).cpu(), fast.predict(X.astype(np.float32))
+    )
+
+
+def test_half_precision_is_read_as_the_doubles_that_it_holds() -> None:
+    fast, X = toy()
+    for dtype in (torch.bfloat16, torch.float16):
+        rows = there(X).to(dtype)
+        expected = fast.predict(rows.double().cpu().numpy())
+        np.testing.assert_array_equal(fast.predict(rows).cpu(), expected)
+
+
+def test_other_libraries_get_their_own_arrays_back() -> None:
+    fast, X = toy()
+    labels = fast.predict(Foreign(X))
+    assert isinstance(labels, np.ndarray)  # its namespace is NumPy's
+    np.testing.assert_array_equal(labels, fast.predict(X))
+
+
+def test_text_stays_text_in_host_memory_and_is_refused_elsewhere() -> None:
+    fast, X = toy(("no", "yes"))
+    if DEVICE == "cpu":
+        np.testing.assert_array_equal(fast.predict(there(X)), fast.predict(X))
+    with pytest.raises(UnsupportedModelError, match="positions in"):
+        answer_there(fast, there(X), "predict", None)
+
+
+def test_rows_on_a_gpu_take_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, X = toy()
+    monkeypatch.setattr(interchange, "CPU", -1)  # as if host memory were a GPU's
+    rows = there(X)
+    np.testing.assert_array_equal(fast.predict(rows).cpu(), fast.predict(X))
+    np.testing.assert_allclose(
+        fast.decision_function(rows).cpu(), fast.decision_function(X), atol=1e-3
+    )
+    np.testing.assert_allclose(fast.scores(rows).cpu(), fast.scores(X), atol=1e-3)
+    assert fast._programs[rows.device] is interchange.program_on(fast, rows.device)
+    with pytest.raises(InputError, match="beyond"):
+        fast.predict(rows, beyond=np.zeros(90))
+
+
+def test_samples_are_scored_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    far = np.vstack([X, np.full((1, 3), 70.0)])
+    for machine in (OneClassSVM(gamma=0.1), KernelDensity(bandwidth=0.7)):
+        fast = kl.compile(machine.fit(X), X)
+        expected = fast.score_samples(far)
+        np.testing.assert_allclose(
+            fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2
+        )
+        monkeypatch.setattr(interchange, "CPU", -1)
+        np.testing.assert_allclose(
+            fast.score_samples(there(far)).cpu(), expected, rtol=1e-2, atol=1e-2
+        )
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("block", [None, 1, 32, 1000])
+def test_host_rows_are_streamed(block: int | None) -> None:
+    fast, X = toy(("no", "yes"))
+    expected = fast.predict(X)
+    predict = kernelite.torch.predict
+    np.testing.assert_array_equal(predict(fast, X, device=DEVICE, block=block), expected)
+    locked = X.copy()
+    locked.flags.writeable = False
+    np.testing.assert_array_equal(predict(fast, locked, device=DEVICE, block=block), expected)
+    parts = (torch.from_numpy(part) for part in np.array_split(X, 4))
+    np.testing.assert_array_equal(predict(fast, parts, device=DEVICE, block=block), expected)
+
+
+def test_what_cannot_be_streamed_is_refused() -> None:
+    fast, X = toy()
+    with pytest.raises(InputError, match=r"takes \(m, 3\)"):
+        kernelite.torch.predict(fast, X[:, :2], device=DEVICE)
+    with pytest.raises(InputError, match="array or an iterable"):
+        kernelite.torch.predict(fast, 3, device=DEVICE)
