@@ -11,7 +11,7 @@ import math
 import numpy as np
 import torch
 
-from kernelite.approximation.rounding import SAFETY, UNIT
+from kernelite.approximation.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
 from kernelite.engines.exact_dense import DenseExact
 from kernelite.engines.exact_rounding import (
     CENTERS,
@@ -56,8 +56,7 @@ class ExactSums(Buffers):
         else:
             table = np.zeros((blocks * CENTERS, dense.factors.shape[1]))
             table[:n] = dense.factors
-        varying = dense.varying
-        columns = np.arange(width)[varying] if isinstance(varying, slice) else varying
+        columns = dense.layout.order
         self.hold(
             point=dense.point,
             columns=columns,
@@ -130,8 +129,10 @@ class ExactBound(Buffers):
         self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
         self.gamma, self.largest = rounding.expansion.gamma, rounding.largest
         self.lengths = rounding._lengths
+        if self.polynomial:
+            self.lengths += polynomial_units(rounding.expansion, mapped=rounding.mapped)
         self.length = rounding.length
-        self.unsound = not bool(np.isfinite(rounding._constant).all())
+        self.unsound = not bool(np.isfinite(rounding.constant).all())
         self.radius = math.inf
         if not self.polynomial and rounding._sound:
             self.radius = math.sqrt(rounding.largest / self.gamma)
@@ -139,7 +140,8 @@ class ExactBound(Buffers):
         self.reach = self.gamma * float(rounding.norms.max(initial=0.0))
         self.coef0 = abs(rounding.expansion.coef0)
         weight = SAFETY * UNIT * rounding.weight
-        self.hold(weight=weight, constant=rounding._constant, moments=moments)
+        self.hold(weight=weight, constant=rounding.constant, moments=moments)
+        self.hold(error=polynomial_error(rounding.expansion))
 
     def forward(self, squares: Tensor) -> Tensor:
         """Bounds of shape (m, k) from |u|^2 of shape (m,)."""
@@ -157,7 +159,7 @@ class ExactBound(Buffers):
         if self.by_differences:
             return torch.full_like(squares, self.lengths + self.length + 8)
         nearest = self._nearest(squares)
-        spread = (3.0 * self.length + 16.0) * (self.largest + self.gamma * squares)
+        spread = (3.0 * self.length + 24.0) * (self.largest + self.gamma * squares)
         relative = torch.exp(-nearest) * (self.lengths + spread)
         return torch.where(nearest < UNDERFLOWS, relative, 0.0)
 
@@ -170,7 +172,7 @@ class ExactBound(Buffers):
         lengths = squares.sqrt() + LOST
         powers = torch.stack([torch.ones_like(lengths), lengths, lengths * lengths], dim=1)
         grown = (self.lengths + 2 * self.length + 8) * (powers @ self.moments)
-        bounds = SAFETY * UNIT * grown + self.constant
         power = (self.coef0 + (self.reach + LOST * self.gamma) * lengths).square()
+        bounds = SAFETY * UNIT * grown + self.constant + SAFETY * power[:, None] * self.error
         known = ~bounds.isnan() & (power < LARGEST)[:, None]
         return torch.where(known, bounds, math.inf)

@@ -79,8 +79,7 @@ class FusedSums(Buffers):
         n, k = expansion.coefficients.shape
         self.width, self.several, self.scale = slices.table.shape[2], k > 1, slices.scale
         self.gamma, self.n_outputs = expansion.gamma, k
-        varying, d = dense.varying, expansion.n_features
-        columns = np.arange(d)[varying] if isinstance(varying, slice) else varying
+        columns = dense.layout.order
         self.bits = slice_bits(len(columns))
         self.hold(point=dense.point, columns=columns, intercept=expansion.intercept)
         self.bound = ExactBound(rounding)

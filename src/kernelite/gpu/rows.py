@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
 from kernelite.front import Selection
@@ -32,7 +34,14 @@ class RowSteps(Buffers):
         self.kinds: list[str] = []
         for number, step in enumerate(steps):
             if isinstance(step, AffineMap):
-                self.hold(**{f"scale{number}": step.scale, f"shift{number}": step.shift})
+                low = np.zeros(0) if step.low is None else step.low
+                self.hold(
+                    **{
+                        f"scale{number}": step.scale,
+                        f"shift{number}": step.shift,
+                        f"low{number}": low,
+                    }
+                )
                 self.kinds.append("map")
             elif isinstance(step, Selection):
                 self.hold(**{f"columns{number}": step.columns})
@@ -50,5 +59,7 @@ class RowSteps(Buffers):
                 rows = rows[:, getattr(self, f"columns{number}")]
             else:
                 shift, scale = getattr(self, f"shift{number}"), getattr(self, f"scale{number}")
-                rows = (rows.double() - shift) * scale
+                low = getattr(self, f"low{number}")
+                rows = rows.double() - shift
+                rows = (rows - low if len(low) else rows) * scale
         return rows
