@@ -174,7 +174,15 @@ class FusedPairs:
 
     @cached_property
     def _fixed(self) -> FloatArray:
-        return self.rounding.constant + 1e-15 * np.abs(self.rounding.expansion.intercept)
+        """What every bound of a pair adds, shape (k,).
+
+        Kernel values below 2^-126 are found as that, whatever their coefficients; products that
+        get smaller may be lost. Each is off by less than twice that.
+        """
+        expansion = self.rounding.expansion
+        lost = 2.0 * 2.0**self.panels.precision.smallest
+        cut_off = lost * (self.rounding.weight + expansion.n_centers)
+        return self.rounding.constant + 1e-15 * np.abs(expansion.intercept) + cut_off
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray]:
