@@ -131,6 +131,16 @@ def test_values_cut_off_prove_nothing(size: float, intercept: float) -> None:
     assert (winners[:3] == 1).all()
 
 
+@pytest.mark.parametrize("filled", [0.1, 1.0])
+def test_no_rows_have_no_labels(filled: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20)) * (rng.random((300, 20)) < filled)
+    fast = kl.compile(SVC().fit(X, rng.integers(0, 4, 300)), guarantee="exact")
+    assert fast.predict(np.empty((0, 20))).shape == (0,)
+    winners, leads = fast._runner.exact.pairs.winners(np.empty((0, 20)))
+    assert winners.shape == leads.shape == (0,)
+
+
 def test_classes_are_read_off_the_zeros() -> None:
     model, owner = one_vs_one(3, 4, 50, 2, 1.0)
     found = classes_of_centers(model.coefficients)
