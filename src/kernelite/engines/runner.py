@@ -158,7 +158,8 @@ class Runner:
         if self.input_map is not None:
             row = self.input_map(row)
         if self.tiers is None:
-            return self._exact_one(row, finish, settles)
+            # Far rows are settled, and NaN is as far as any.
+            return self._exact_one(row, finish, settles) if np.isfinite(row).all() else None
         if len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0]
@@ -203,9 +204,10 @@ class Runner:
     def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
         return (dense_block(self.mapped(rows, block), slice(None)),)
 
-    def bounds(self, rows: Rows) -> FloatArray:
-        """The O(1) bound of each row and output, shape (m, k)."""
-        return np.concatenate([self.block_bounds(rows, block) for block in self._blocks(rows)])
+    def bounds(self, rows: Rows, settles: Settles | None = None) -> FloatArray:
+        """The O(1) bound of each row and output, shape (m, k), under the rule that serves them."""
+        blocks = self._blocks(rows)
+        return np.concatenate([self.block_bounds(rows, block, settles) for block in blocks])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
@@ -301,8 +303,8 @@ class Runner:
         seconds = np.zeros(3)
         bounds: FloatArray | None = None
         undecidable: int | None = None
-        if isinstance(settles, Within) and self.local is None and self.tail is None:
-            scores, undecidable = self.exact.run_within(rows, settles.tolerance, into)
+        if (tolerance := self._tolerance(settles)) is not None:
+            scores, undecidable = self.exact.run_within(rows, tolerance, into)
         elif self.local is None or settles is None or settles is never or not self.local.ready:
             scores, bounds = self.exact.run_for(rows, settles)
         else:
@@ -316,7 +318,14 @@ class Runner:
         valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
 
-    def block_bounds(self, rows: Rows, block: slice) -> FloatArray:
+    def _tolerance(self, settles: Settles | None) -> FloatArray | None:
+        """Of values that the exact engine alone serves; shape (k,)."""
+        alone = self.tiers is None and self.local is None and self.tail is None
+        return settles.tolerance if alone and isinstance(settles, Within) else None
+
+    def block_bounds(
+        self, rows: Rows, block: slice, settles: Settles | None = None
+    ) -> FloatArray:
         """The bound of each row of a block, shape (m, k)."""
         bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
@@ -327,6 +336,9 @@ class Runner:
             check_finite(row_part(rows, block), first_row=block.start)
             # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
             exact = self.exact.run_bound(self.mapped(rows, block))
+            tolerance = self._tolerance(settles)
+            if tolerance is not None and self.exact.single is not None:
+                exact = np.maximum(exact, tolerance)  # where that will do, it serves
             bounds = exact if bounds is None else np.maximum(bounds, exact)
         assert bounds is not None
         if self.tail is not None:  # it is added to whatever served the row
