@@ -313,7 +313,7 @@ class Runner:
             seconds[FORM] = perf_counter() - started
             still = np.flatnonzero(tier == EXACT)
             if len(still):
-                scores[still], bounds[still] = self.exact.run(rows[still])
+                scores[still], bounds[still] = self.exact.run_for(rows[still], settles)
         seconds[EXACT] = perf_counter() - started - seconds[FORM]
         valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
