@@ -159,14 +159,16 @@ class ExactRounding:
 
     @cached_property
     def _folded(self) -> float:
-        """What log2 |A_i| inside an exponent adds: six times its size (`fused_sums`).
+        """What log2 |A_i| inside an exponent adds (`fused_sums`).
 
-        Three sums that it is part of are rounded, and it is itself, by an ulp at most.
+        Three sums that it is part of are rounded, and it is itself, by an ulp at most: six times
+        its size, on average over sum_i |A_i|.
         """
         sizes = np.abs(self.expansion.coefficients)
         if self.polynomial or self.expansion.n_outputs > 1 or not sizes.any():
             return 0.0
-        return 6.0 * float(np.abs(np.log(sizes[sizes > 0.0])).max())
+        sizes = sizes[sizes > 0.0]
+        return 6.0 * float(np.average(np.abs(np.log(sizes)), weights=sizes / sizes.max()))
 
     def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
