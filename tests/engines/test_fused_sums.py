@@ -249,9 +249,7 @@ def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
     X, A = rng.normal(size=(1500, 5)), rng.normal(size=1500)
     mirrored = X * [-1, 1, 1, 1, 1]
     centers = np.concatenate([X, mirrored])
-    engine = ExactEngine.prepare(
-        KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2)
-    )
+    engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
     rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
     settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
     together, bounds = engine.run_for(rows, settles)

@@ -180,7 +180,7 @@ def test_undecidable_rows_get_the_same_label_alone_and_among_others(classes):
     """Rows on a plane of symmetry between two classes: rounding is their label."""
     rng = np.random.default_rng(0)
     X, a = rng.normal(size=(1500, 3)), rng.exponential(size=1500)
-    far, nothing = rng.normal(size=(50, 3)) + [0, 9, 0], np.zeros(50)
+    far, nothing = rng.normal([0.0, 9.0, 0.0], size=(50, 3)), np.zeros(50)
     centers = np.concatenate([X, X * [-1, 1, 1], far])
     A = np.concatenate([a, -a, nothing])[:, None]
     if classes == 3:

@@ -323,9 +323,7 @@ class Runner:
         alone = self.tiers is None and self.local is None and self.tail is None
         return settles.tolerance if alone and isinstance(settles, Within) else None
 
-    def block_bounds(
-        self, rows: Rows, block: slice, settles: Settles | None = None
-    ) -> FloatArray:
+    def block_bounds(self, rows: Rows, block: slice, settles: Settles | None = None) -> FloatArray:
         """The bound of each row of a block, shape (m, k)."""
         bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
