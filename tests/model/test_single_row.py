@@ -68,7 +68,7 @@ def test_one_row_of_a_calibrated_model(fused: bool, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("kernelite.engines.forms.FUSED_FEATURES", 0)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3000, 5))
-    svc = SVC(gamma=0.2).fit(X[:300], X[:300, 0] * X[:300, 1] > 0)
+    svc = SVC(gamma=0.2).fit(X, X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=3000) > 0)
     fast = kl.compile(svc, X, guarantee="calibrated", max_disagreement=0.01)
     whole, counts = fast.predict(X[:40], return_stats=True)
     alone = [fast.predict(row[None], return_stats=True) for row in X[:40]]
@@ -105,9 +105,10 @@ def test_one_bad_row_is_refused_by_the_exact_engine(classes: int) -> None:
 
 def test_one_row_is_counted_where_it_was_settled() -> None:
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(300, 6))
-    svc = SVC(gamma=0.04, C=10).fit(X, X[:, 0] * X[:, 1] > 0)
+    X = rng.normal(size=(2000, 6))
+    svc = SVC(gamma=0.04, C=10).fit(X, X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=2000) > 0)
     fast = kl.compile(svc, X)
+    X = X[:300]
     whole = fast.predict(X, return_stats=True)[1]
     alone = [fast.predict(row[None], return_stats=True)[1] for row in X]
     for tier in ("form", "cubic", "exact"):

@@ -190,6 +190,9 @@ class Runner:
             found = winners.winners(row)[0]
             if found[0] >= 0:
                 return settles.classes[found], BY_EXACT  # type: ignore[attr-defined]
+        if (tolerance := self._tolerance(settles)) is not None:  # as a batch is answered
+            scores, above = self.exact.run_within(row, tolerance)
+            return None if above else (finish(scores), BY_EXACT)
         scores, bounds = self.exact.run_for(row, settles)
         return (finish(scores), BY_EXACT) if settles(scores, bounds)[0] else None
 
