@@ -208,6 +208,20 @@ def test_the_error_bound_covers_what_is_answered() -> None:
         assert error_ratios(true_scores(expansion, rows), got, fast.error_bound(rows)).max() <= 1.0
 
 
+def test_the_error_bound_covers_values_that_are_within_a_tolerance() -> None:
+    """Of which the exact engine serves some in single precision."""
+    rng = np.random.default_rng(3)
+    expansion = KernelExpansion(rng.normal(size=(60, 5)), rng.normal(size=60), 0.1, gamma=2.0)
+    rows = rng.normal(size=(40, 5))
+    for tolerance in (1e-3, 1e-9):
+        fast = certified(source(expansion, RegressorHead()), rows, tolerance=tolerance, max_bytes=1)
+        assert fast.approximation is None
+        true, bounds = true_scores(expansion, rows), fast.error_bound(rows)
+        for got in (fast.predict(rows)[:, None], fast.scores(rows)):
+            assert error_ratios(true, got, bounds).max() <= 1.0
+        assert (bounds <= tolerance).all()
+
+
 # Undecidable rows -----------------------------------------------------------------------
 
 

@@ -176,3 +176,26 @@ def test_a_few_stored_entries_do_not_ask_for_gigabytes() -> None:
     stored = {"centers": tiny, "coefficients": np.ones((1, 1)), "intercept": np.zeros(1)}
     with pytest.raises(InputError, match="`centers` are not"):
         kl.KernelExpansion.__unpack__(stored | {"gamma": 1.0, "dense": True})
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([0, -1, 2]),
+        np.array([0, 3, 2]),
+        np.array([0, 1, 2**63], dtype=np.uint64),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([True, True, True]),
+        np.array([0, 1]),
+        np.array([[0], [1], [2]]),
+        np.array(1),
+    ],
+    ids=str,
+)
+def test_a_file_cannot_name_classes_that_are_none(classes: np.ndarray) -> None:
+    stored = {"centers": np.zeros((3, 2)), "intercept": np.zeros(3), "gamma": 1.0}
+    weights = np.arange(6.0).reshape(3, 2)
+    sound = stored | {"coefficients": weights, "classes": np.array([0, 1, 2], dtype=np.int32)}
+    assert KernelExpansion.__unpack__(sound).coefficients.shape == (3, 3)
+    with pytest.raises(InputError, match="coefficients"):
+        KernelExpansion.__unpack__(stored | {"coefficients": weights, "classes": classes})

@@ -105,7 +105,8 @@ def spread_out(owner: NDArray[np.int32], own: FloatArray) -> FloatArray:
     >>> spread_out(np.array([2]), np.array([[5.0, 7.0]]))
     array([[0., 5., 7.]])
     """
-    if own.ndim != 2 or owner.shape != own.shape[:1] or not 2 <= own.shape[1] < MOST_CLASSES:
+    fits = own.ndim == 2 and owner.shape == own.shape[:1] and 2 <= own.shape[1] < MOST_CLASSES
+    if not fits or owner.dtype.kind not in "iu":  # truth values would choose rows, not name classes
         raise InputError("`coefficients` are not what those of pairs of classes are stored as.")
     n, K = len(own), own.shape[1] + 1
     if n and not (owner.min() >= 0 and owner.max() < K):

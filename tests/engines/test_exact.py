@@ -44,7 +44,8 @@ def test_the_bound_alone_is_no_smaller() -> None:
         model = random_expansion(rng, n=50, d=4, k=2, kernel=kernel)
         rows = np.concatenate([rng.normal(size=(40, 4)), np.full((1, 4), 1e3)])
         engine = ExactEngine.prepare(model)
-        assert (engine.run_bound(rows) >= engine.run(rows)[1]).all()
+        # |u|^2 may be summed up in another order.
+        assert (engine.run_bound(rows) >= engine.run(rows)[1] * (1.0 - 1e-14)).all()
 
 
 def test_differences_are_taken_where_products_cancel() -> None:

@@ -109,6 +109,38 @@ def test_decision_values_come_from_few_coefficients() -> None:
     )
 
 
+@pytest.mark.parametrize("size", [1e-17, 1e-6, 1.0, 1e6, 1e17])
+@pytest.mark.parametrize("intercept", [0.0, 1e-30])
+def test_values_cut_off_prove_nothing(size: float, intercept: float) -> None:
+    """Far rows: the nearest class wins by a value that single precision cannot hold."""
+    rng = np.random.default_rng(0)
+    owner = np.arange(900) % 3
+    centers = 0.1 * rng.normal(size=(900, 2)) + np.where(owner == 1, 3.0, 0.0)[:, None] * [1, 0]
+    A = np.zeros((900, 3))
+    for c, weight in ((0, 10.0), (1, 1.0), (2, 1.0)):
+        signs = np.where(np.delete(np.arange(3), c) > c, 1.0, -1.0)
+        A[np.ix_(owner == c, columns_of_class(3, c))] = size * weight * signs
+    model = KernelExpansion(centers, A, np.full(3, intercept * size), gamma=1.0)
+    engine = ExactEngine.prepare(model)
+    rows = np.array([[r, 0.0] for r in np.linspace(4.0, 30.0, 27)])
+    winners, leads = engine.pairs.winners(rows)
+    for row, c, lead in zip(true_scores(model, rows), winners, leads):
+        signs = np.where(np.delete(np.arange(3), c) > c, 1.0, -1.0)
+        if c >= 0:
+            assert all(s * row[j] > lead for s, j in zip(signs, columns_of_class(3, int(c))))
+    assert (winners[:3] == 1).all()
+
+
+@pytest.mark.parametrize("filled", [0.1, 1.0])
+def test_no_rows_have_no_labels(filled: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20)) * (rng.random((300, 20)) < filled)
+    fast = kl.compile(SVC().fit(X, rng.integers(0, 4, 300)), guarantee="exact")
+    assert fast.predict(np.empty((0, 20))).shape == (0,)
+    winners, leads = fast._runner.exact.pairs.winners(np.empty((0, 20)))
+    assert winners.shape == leads.shape == (0,)
+
+
 def test_classes_are_read_off_the_zeros() -> None:
     model, owner = one_vs_one(3, 4, 50, 2, 1.0)
     found = classes_of_centers(model.coefficients)

@@ -246,6 +246,35 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
     np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
 
 
+def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
+    """f is zero on a plane of symmetry: what is computed there is rounding alone."""
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(1500, 5)), rng.normal(size=1500)
+    mirrored = X * [-1, 1, 1, 1, 1]
+    centers = np.concatenate([X, mirrored])
+    engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
+    rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
+    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    together, bounds = engine.run_for(rows, settles)
+    assert not settles(together, bounds).any()
+    for m in (1, 2, 7, 100):
+        parts = [engine.run_for(rows[i : i + m], settles)[0] for i in range(0, 300, m)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
+
+
+def test_no_rows_and_no_weights() -> None:
+    rng = np.random.default_rng(0)
+    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    sparse = np.where(rng.random((50, 40)) < 0.1, 1.0, 0.0)
+    for centers in (np.ones((5, 40)), rng.normal(size=(50, 40)), sparse):
+        for weight in (0.0, 1.0):
+            weights = np.full(len(centers), weight)
+            engine = ExactEngine.prepare(KernelExpansion(centers, weights, 0.5, gamma=1e-3))
+            assert engine.run_for(np.empty((0, 40)), settles)[0].shape == (0, 1)
+            scores, bounds = engine.run_for(centers[:3], settles)
+            assert (np.abs(scores - engine.expansion.scores(centers[:3])) <= 2 * bounds).all()
+
+
 def test_far_rows_keep_their_labels_by_probability() -> None:
     """Whose head would find a label in NaN."""
     rng = np.random.default_rng(5)

@@ -16,9 +16,11 @@ from kernelite.approximation.local import LocalSums
 from kernelite.engines.exact import ExactEngine
 from kernelite.engines.leaves import LEAF, sort_into_leaves
 from kernelite.engines.local import LocalEngine
+from kernelite.engines.runner import Runner
 from kernelite.errors import InputError
 from kernelite.expansion import KernelExpansion
 from kernelite.formats.store import dumps, loads
+from kernelite.heads.criteria import predict_settles
 
 
 def clustered(rng, n, d):
@@ -171,3 +173,23 @@ def test_without_numba_the_exact_engine_answers(monkeypatch):
     assert again.local is not None
     within = float(again.tolerance[0])
     assert np.abs(again.predict(Z) - model.predict(Z)).max() <= within
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_undecidable_rows_get_the_same_label_alone_and_among_others(classes):
+    """Rows on a plane of symmetry between two classes: rounding is their label."""
+    rng = np.random.default_rng(0)
+    X, a = rng.normal(size=(1500, 3)), rng.exponential(size=1500)
+    far, nothing = rng.normal([0.0, 9.0, 0.0], size=(50, 3)), np.zeros(50)
+    centers = np.concatenate([X, X * [-1, 1, 1], far])
+    A = np.concatenate([a, -a, nothing])[:, None]
+    if classes == 3:
+        A = np.column_stack([A, np.r_[a, 0 * a, nothing - 1], np.r_[0 * a, a, nothing - 1]])
+    model = KernelExpansion(centers, A, np.zeros(A.shape[1]), gamma=0.3)
+    runner = Runner.prepare(None, model, local=LocalSums(np.full(A.shape[1], 1e-6), start=3.0))
+    head = kernelite.ClassifierHead(np.arange(classes))
+    settles, rows = predict_settles(head, None), rng.normal(size=(200, 3)) * [0, 1, 1]
+    together, stats = runner.run(rows, head.predict, settles)
+    assert stats.undecidable == 200
+    alone = [runner.run(row[None], head.predict, settles)[0][0] for row in rows]
+    np.testing.assert_array_equal(together, alone)

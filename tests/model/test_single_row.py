@@ -87,6 +87,22 @@ def test_one_bad_row_is_refused_and_one_outside_is_reported() -> None:
         fast.predict(np.full((1, 4), 100.0))
 
 
+@pytest.mark.parametrize("classes", [0, 2, 4])
+def test_one_bad_row_is_refused_by_the_exact_engine(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    machine = SVC().fit(X, rng.integers(0, classes, 200)) if classes else SVR().fit(X, X[:, 0])
+    for guarantee in ("exact", "certified"):
+        fast = kl.compile(machine, X, guarantee=guarantee, max_bytes=1)  # no form
+        assert fast.approximation is None
+        fast.predict(X)
+        assert fast._runner.exact.ready
+        for method in {"predict", "decision_function"} & fast.offers:
+            for bad in (np.nan, np.inf, -np.inf):
+                with pytest.raises(InputError, match="NaN or infinity"):
+                    getattr(fast, method)(np.array([[0.0, bad, 0.0, 0.0]]))
+
+
 def test_one_row_is_counted_where_it_was_settled() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 6))

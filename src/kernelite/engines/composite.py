@@ -92,10 +92,8 @@ class CompositeRunner(Runner):
         each = zip(self.parts, rows.rows)
         return tuple(seen for part, own in each for seen in part.runner._seen(own, block))
 
-    def block_bounds(
-        self, rows: Any, block: slice, tolerance: FloatArray | None = None
-    ) -> FloatArray:
-        """The bound of each row and output, exact parts included."""
+    def block_bounds(self, rows: Any, block: slice, _settles: Settles | None = None) -> FloatArray:
+        """The bound of each row and output, exact parts included: those run in doubles."""
         each: list[tuple[FloatArray, FloatArray | None]] = []
         for part, own in zip(self.parts, rows.rows):
             bounds = part.runner.block_bounds(own, block)

@@ -150,17 +150,25 @@ class ExactRounding:
 
     @property
     def _lengths(self) -> float:
-        """Of the sums over centers, with what exponentials and products err by."""
+        """Of the sums over centers, with what exponentials and products err by.
+
+        Where centers stand class by class, a product may end at a tile's end and at a class's.
+        """
         n = self.expansion.n_centers
-        return min(n, CENTERS) + n / CENTERS + 64.0 + 8.0 + self._folded
+        return min(n, CENTERS) + 2.0 * n / CENTERS + 64.0 + 8.0 + self._folded
 
     @cached_property
     def _folded(self) -> float:
-        """What log2 |A_i| inside an exponent adds: thrice its size (`fused_sums`)."""
+        """What log2 |A_i| inside an exponent adds (`fused_sums`).
+
+        Three sums that it is part of are rounded, and it is itself, by an ulp at most: six times
+        its size, on average over sum_i |A_i|.
+        """
         sizes = np.abs(self.expansion.coefficients)
         if self.polynomial or self.expansion.n_outputs > 1 or not sizes.any():
             return 0.0
-        return 3.0 * float(np.abs(np.log(sizes[sizes > 0.0])).max())
+        sizes = sizes[sizes > 0.0]
+        return 6.0 * float(np.average(np.abs(np.log(sizes)), weights=sizes / sizes.max()))
 
     def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""

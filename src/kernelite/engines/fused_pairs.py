@@ -161,7 +161,7 @@ class FusedPairs:
 
         width = len(self.panels.exponents) + TURN * SINGLE.lanes
         tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
-        return np.zeros((min(tall, m), width), dtype=np.float32)
+        return np.zeros((max(1, min(tall, m)), width), dtype=np.float32)
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels, expansion = self.panels, self.rounding.expansion
@@ -174,7 +174,15 @@ class FusedPairs:
 
     @cached_property
     def _fixed(self) -> FloatArray:
-        return self.rounding.constant + 1e-15 * np.abs(self.rounding.expansion.intercept)
+        """What every bound of a pair adds, shape (k,).
+
+        Kernel values below 2^-126 are found as that, whatever their coefficients; products that
+        get smaller may be lost. Each is off by less than twice that.
+        """
+        expansion = self.rounding.expansion
+        lost = 2.0 * 2.0**self.panels.precision.smallest
+        cut_off = lost * (self.rounding.weight + expansion.n_centers)
+        return self.rounding.constant + 1e-15 * np.abs(expansion.intercept) + cut_off
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray]:

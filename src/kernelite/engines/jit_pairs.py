@@ -133,7 +133,7 @@ def _walk(
     return -1, 0.0
 
 
-_CUT = 1e-30  # values cut off at 2^-126, times their coefficients, over all centers of a class
+_CUT = 1e-30  # infinite errors of a class without centers must not become NaN
 
 
 @helper

@@ -98,7 +98,7 @@ class Layout:
 
     def few_entries(self, rows: FloatArray) -> bool:
         """Whether rows had better be taken entry by entry, as some of them show."""
-        if not self.sparse:
+        if not self.sparse or not len(rows):
             return False
         some = rows[:: max(1, len(rows) // SHOWN)][:, self.order]
         filled = np.abs(some - self.point[self.order]) > self.least

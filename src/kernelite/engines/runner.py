@@ -161,7 +161,8 @@ class Runner:
         if self.input_map is not None:
             row = self.input_map(row)
         if self.tiers is None:
-            return self._exact_one(row, finish, settles)
+            # Far rows are settled, and NaN is as far as any.
+            return self._exact_one(row, finish, settles) if np.isfinite(row).all() else None
         if len(self.tiers.engines) > 1:
             return None
         engine = self.tiers.engines[0]
@@ -192,6 +193,9 @@ class Runner:
             found = winners.winners(row)[0]
             if found[0] >= 0:
                 return settles.classes[found], BY_EXACT  # type: ignore[attr-defined]
+        if (tolerance := self._tolerance(settles)) is not None:  # as a batch is answered
+            scores, above = self.exact.run_within(row, tolerance)
+            return None if above else (finish(scores), BY_EXACT)
         scores, bounds = self.exact.run_for(row, settles)
         return (finish(scores), BY_EXACT) if settles(scores, bounds)[0] else None
 
@@ -206,13 +210,10 @@ class Runner:
     def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
         return (dense_block(self.mapped(rows, block), slice(None)),)
 
-    def bounds(self, rows: Rows, tolerance: FloatArray | None = None) -> FloatArray:
-        """The O(1) bound of each row and output, shape (m, k).
-
-        `tolerance`: of a model that answers values, of which some need no more digits.
-        """
+    def bounds(self, rows: Rows, settles: Settles | None = None) -> FloatArray:
+        """The O(1) bound of each row and output, shape (m, k), under the rule that serves them."""
         blocks = self._blocks(rows)
-        return np.concatenate([self.block_bounds(rows, block, tolerance) for block in blocks])
+        return np.concatenate([self.block_bounds(rows, block, settles) for block in blocks])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
@@ -308,8 +309,8 @@ class Runner:
         seconds = np.zeros(3)
         bounds: FloatArray | None = None
         undecidable: int | None = None
-        if isinstance(settles, Within) and self.local is None and self.tail is None:
-            scores, undecidable = self.exact.run_within(rows, settles.tolerance, into)
+        if (tolerance := self._tolerance(settles)) is not None:
+            scores, undecidable = self.exact.run_within(rows, tolerance, into)
         elif self.local is None or settles is None or settles is never or not self.local.ready:
             scores, bounds = self.exact.run_for(rows, settles)
         else:
@@ -318,14 +319,17 @@ class Runner:
             seconds[FORM] = perf_counter() - started
             still = np.flatnonzero(tier == EXACT)
             if len(still):
-                scores[still], bounds[still] = self.exact.run(rows[still])
+                scores[still], bounds[still] = self.exact.run_for(rows[still], settles)
         seconds[EXACT] = perf_counter() - started - seconds[FORM]
         valid = np.ones(rows.shape[0], dtype=np.bool_)
         return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
 
-    def block_bounds(
-        self, rows: Rows, block: slice, tolerance: FloatArray | None = None
-    ) -> FloatArray:
+    def _tolerance(self, settles: Settles | None) -> FloatArray | None:
+        """Of values that the exact engine alone serves; shape (k,)."""
+        alone = self.tiers is None and self.local is None and self.tail is None
+        return settles.tolerance if alone and isinstance(settles, Within) else None
+
+    def block_bounds(self, rows: Rows, block: slice, settles: Settles | None = None) -> FloatArray:
         """The bound of each row of a block, shape (m, k)."""
         bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
         if bounds is not None:
@@ -335,9 +339,8 @@ class Runner:
         if self.exact is not None:
             check_finite(row_part(rows, block), first_row=block.start)
             # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-            plain = self.tiers is None and self.local is None and self.tail is None
-            limit = tolerance if plain else None
-            exact = self.exact.run_bound(self.mapped(rows, block), limit)
+            tolerance = self._tolerance(settles)
+            exact = self.exact.run_bound(self.mapped(rows, block), tolerance)
             bounds = exact if bounds is None else np.maximum(bounds, exact)
         assert bounds is not None
         if self.tail is not None:  # it is added to whatever served the row

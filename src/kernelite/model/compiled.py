@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.heads.criteria import Within, label_settles
+from kernelite.heads.criteria import label_settles
 from kernelite.inputs import FloatArray
 from kernelite.model.contract import ScikitLearnContract
-from kernelite.model.serving import placed
+from kernelite.model.serving import placed, rule_of
 
 __all__ = ["CompiledModel"]
 
@@ -30,7 +30,8 @@ class CompiledModel(ScikitLearnContract):
     def error_bound(self, X: Any, /) -> FloatArray:
         """A proven bound on the error of the scores of each row, shape (m, k).
 
-        It needs no support vectors, only the certificate's constants.
+        Where values are served within a tolerance by the exact engine, it is the tolerance. It
+        needs no support vectors, only the certificate's constants.
         """
         forms = [self.approximation, *(part.model.approximation for part in self.parts)]
         if any(form is not None and not form.certified for form in forms):
@@ -39,8 +40,8 @@ class CompiledModel(ScikitLearnContract):
                 "guarantee='certified'."
             )
         rows, runner = placed(self, X)
-        settles = label_settles(self.head, self.tolerance)
-        return runner.bounds(rows, settles.tolerance if isinstance(settles, Within) else None)
+        rule = rule_of(self, label_settles(self.head, self.tolerance))
+        return runner.bounds(rows, rule)
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""

@@ -1,7 +1,7 @@
 """The fixed cost table: what a row costs, in nanoseconds on two cores, from operation counts.
 
 The plan compares candidates by these numbers, so only their ratios matter; they were measured once
-with `benchmarks/` on an AVX-512 machine. A plan is thereby the same on every machine.
+with `benchmarks/` on an AVX-512 machine. Where they are close, `measure` decides instead.
 """
 
 from __future__ import annotations
