@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.batch import batch
 from benchmarks.files import files
+from benchmarks.load import main as latencies
 from benchmarks.machine import load
 from benchmarks.memory import memory
 from benchmarks.modes import MODES
@@ -36,12 +37,16 @@ examples:
   python -m benchmarks                                     # what `make bench` runs
   python -m benchmarks --models "a9a 0.01" --contestants scikit-learn certified none
   python -m benchmarks --sections scaling memory --preset full
+  python -m benchmarks load                                # one row from 1 to 32 threads
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for."""
+    """Run the sections asked for, or `load`."""
+    argv = sys.argv[1:] if argv is None else argv
+    if list(argv[:1]) == ["load"]:
+        return latencies(argv[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",

@@ -33,16 +33,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--from", dest="first", type=int, default=0, help="number of the first input")
+    parser.add_argument(
+        "--from", dest="first", type=int, default=0, help="number of the first input"
+    )
     parser.add_argument("--formats", nargs="+", choices=tuple(ENDINGS), default=tuple(ENDINGS))
-    parser.add_argument("--out", type=Path, default=Path("fuzz-failures"), help="folder of failures")
+    parser.add_argument(
+        "--out", type=Path, default=Path("fuzz-failures"), help="folder of failures"
+    )
     parser.add_argument("--record", action="store_true", help="add the run to the docs' figures")
     args = parser.parse_args(argv)
     options = Options(
         args.seconds, args.seed, args.jobs, args.out, tuple(args.formats), first=args.first
     )
     show = sys.stderr.isatty()
-    found = campaign(options, lambda line: print(f"\r{line} ", end="", file=sys.stderr) if show else None)
+    found = campaign(
+        options, lambda line: print(f"\r{line} ", end="", file=sys.stderr) if show else None
+    )
     print(json.dumps(found, indent=1))
     if args.record:
         add_run("fuzz", found)

@@ -7,11 +7,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any
 
+from kernelite.errors import InputError
+from kernelite.warming import warm_up
 from tests.fuzz.corpus import ENDINGS
 from tests.fuzz.worker import STEADY, State, made, record, work
 
@@ -47,6 +50,8 @@ class Slot:
 
 def campaign(options: Options, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Run until the time is over; what was tried and what came out."""
+    with suppress(InputError):  # without numba there is nothing to compile
+        warm_up()  # or else the time of the compiler would count
     scratch = tempfile.mkdtemp(prefix="kernelite-fuzz-", dir=_in_memory())
     options = Options(**{**vars(options), "scratch": scratch})
     context = multiprocessing.get_context("spawn")
@@ -117,7 +122,9 @@ def _in_short(slots: list[Slot], lost: list[str], seconds: float) -> str:
     return f"{seconds:.0f} s: {tried} inputs, {_total(slots, 'failed')} failures"
 
 
-def _summary(slots: list[Slot], lost: list[str], options: Options, seconds: float) -> dict[str, Any]:
+def _summary(
+    slots: list[Slot], lost: list[str], options: Options, seconds: float
+) -> dict[str, Any]:
     counts = [sum(slot.state.counts[i] for slot in slots) for i in range(len(ENDINGS))]
     return {
         "seed": options.seed,

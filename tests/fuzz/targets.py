@@ -93,6 +93,7 @@ def use(model: kl.CompiledModel) -> None:
         if method in model.offers:
             _check_numbers(method, getattr(model, method)(rows), rows)
             getattr(model, method)(rows[:1])
+            _check_numbers(method, getattr(model, method)(rows[:0]), rows[:0])
 
 
 def _check_numbers(method: str, found: Any, rows: np.ndarray) -> None:
@@ -183,7 +184,7 @@ def columns(path: Path, seed: Seed) -> None:
     """Columnar files with answers for each row."""
     out = path.with_name("answers.csv")
     out.unlink(missing_ok=True)
-    named = path.suffix != ".csv"
+    named = ".csv" not in path.name
     try:
         done = kl.predict_files(_four(named), path, out, keep="all" if named else ())
     except KerneliteError:

@@ -23,7 +23,8 @@ from tests.fuzz.targets import run
 __all__ = ["MEMORY", "MEMORY_PER_BYTE", "Input", "State", "attempt", "made", "work"]
 
 MEMORY = 96 << 20  # bytes that any input may take,
-MEMORY_PER_BYTE = 4096  # and for each of its own, which may be compressed
+MEMORY_PER_BYTE = 4096  # and for each of its own, which may be compressed;
+MEMORY_PER_COMMA = 16384  # of CSV: pyarrow takes 8 KB for each column, were it empty
 ROOM = 1 << 30  # of addresses: beyond what was asked for, threads and libraries take their own
 STEADY = 0.02  # seconds between two looks of the parent
 
@@ -31,7 +32,7 @@ STEADY = 0.02  # seconds between two looks of the parent
 class State(ctypes.Structure):
     """Shared with the parent: the number being tried, since when, and what came out so far."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("number", ctypes.c_int64),
         ("since", ctypes.c_double),
         ("answered", ctypes.c_int64),
@@ -70,7 +71,8 @@ def attempt(given: Input, folder: Path, number: int = 0) -> tuple[str, int]:
     """
     path = folder / f"input{ENDINGS[given.name]}"
     path.write_bytes(given.data)
-    most = MEMORY + MEMORY_PER_BYTE * len(given.data)
+    each = MEMORY_PER_COMMA if given.name == "csv" else MEMORY_PER_BYTE
+    most = MEMORY + each * len(given.data)
     before = _memory("VmRSS", reset=True)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + most + ROOM, hard))

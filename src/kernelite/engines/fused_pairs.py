@@ -161,7 +161,7 @@ class FusedPairs:
 
         width = len(self.panels.exponents) + TURN * SINGLE.lanes
         tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
-        return np.zeros((min(tall, m), width), dtype=np.float32)
+        return np.zeros((max(1, min(tall, m)), width), dtype=np.float32)
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels, expansion = self.panels, self.rounding.expansion
