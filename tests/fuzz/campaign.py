@@ -88,6 +88,12 @@ def _look(context: Any, slot: Slot, options: Options, stop: float, lost: list[st
     """Whether a process ended, died or hangs; the last two cost one input."""
     process, state, now = slot.process, slot.state, time.monotonic()
     since = state.since
+    if state.done:
+        process.join(GRACE)
+        process.kill()  # it has told all that it had to; nothing more is asked of it
+        process.join()
+        slot.process = None
+        return
     if process.is_alive():
         late = since > 0 and now - since > options.time_limit
         if not late and (since > 0 or now - slot.started < GRACE):
@@ -95,8 +101,6 @@ def _look(context: Any, slot: Slot, options: Options, stop: float, lost: list[st
         process.kill()
     process.join()
     slot.process = None
-    if process.exitcode == 0:
-        return
     if since == 0.0:
         raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
     slow = now - since > options.time_limit

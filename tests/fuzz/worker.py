@@ -30,7 +30,7 @@ STEADY = 0.02  # seconds between two looks of the parent
 
 
 class State(ctypes.Structure):
-    """Shared with the parent: the number being tried, since when, and what came out so far."""
+    """Shared with the parent: the number being tried, since when, what came out, whether it is over."""
 
     _fields_ = [
         ("number", ctypes.c_int64),
@@ -40,6 +40,7 @@ class State(ctypes.Structure):
         ("failed", ctypes.c_int64),
         ("most_memory", ctypes.c_int64),
         ("longest", ctypes.c_double),
+        ("done", ctypes.c_int64),
         ("counts", ctypes.c_int64 * len(ENDINGS)),
     ]
 
@@ -121,8 +122,7 @@ def work(state: Any, options: Any, first: int, step: int, stop: float) -> None:
         state.longest = max(state.longest, time.monotonic() - state.since)
         state.counts[list(ENDINGS).index(given.name)] += 1
         number += step
-    state.number = number
-    state.since = 0.0
+    state.number, state.done = number, 1
 
 
 def attempt_freely(given: Input, folder: Path) -> None:
