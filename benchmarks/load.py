@@ -1,9 +1,9 @@
 """`python -m benchmarks load`: one row at a time from several threads, the slow calls as well.
 
-Each call is timed twice: by the clock, which counts what other programs and threads take, and by
-the processor's time of the calling thread alone. A call that is slow by the clock only was waiting:
-for a core, or for the interpreter, which lets a thread run for a switch interval (5 ms) while
-others wait. So among eight threads a call may wait for seven intervals; `switch_interval` shows it.
+Each call is timed by the clock and by the processor's time of its own thread, and the system is
+asked (on Linux) whether the thread was taken off its core meanwhile: against its will, because
+another program or thread had its turn, or because it waited, which among several threads is for
+the interpreter. `slow_preempted` and `slow_waited` are their shares among the slowest 1%.
 """
 
 from __future__ import annotations
@@ -91,6 +91,17 @@ def _models(X: np.ndarray, y: np.ndarray) -> dict[str, kl.CompiledModel]:
     }
 
 
+def _switches() -> tuple[int, int]:
+    """How often this thread was taken off its core so far: against its will, and to wait."""
+    try:
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_THREAD)
+    except (ImportError, AttributeError):  # not on this system
+        return 0, 0
+    return used.ru_nivcsw, used.ru_nvcsw
+
+
 def _figures(
     model: kl.CompiledModel, rows: list[np.ndarray], threads: int, seconds: float
 ) -> dict[str, float]:
@@ -98,16 +109,18 @@ def _figures(
     for row in rows:
         model.predict(row)
     start = threading.Barrier(threads)
-    taken: list[list[tuple[float, float]]] = [[] for _ in range(threads)]
+    taken: list[list[tuple[float, ...]]] = [[] for _ in range(threads)]
 
-    def caller(own: list[tuple[float, float]], first: int) -> None:
+    def caller(own: list[tuple[float, ...]], first: int) -> None:
         start.wait()
         until, i = perf_counter() + seconds, first
-        while (begin := perf_counter()) < until:
-            worked = thread_time()
+        while perf_counter() < until:
+            (preempted, waited), worked = _switches(), thread_time()
+            begin = perf_counter()
             model.predict(rows[i % len(rows)])
-            worked = thread_time() - worked
-            own.append((perf_counter() - begin, worked))
+            took = perf_counter() - begin
+            worked, after = thread_time() - worked, _switches()
+            own.append((took, worked, after[0] - preempted, after[1] - waited))
             i += 1
 
     callers = [threading.Thread(target=caller, args=(own, 7 * i)) for i, own in enumerate(taken)]
@@ -116,23 +129,39 @@ def _figures(
         one.start()
     for one in callers:
         one.join()
-    clock, worked = 1e6 * np.concatenate([np.array(own) for own in taken]).T
+    clock, worked, preempted, waited = np.concatenate([np.array(own) for own in taken]).T
+    clock, worked, slow = 1e6 * clock, 1e6 * worked, clock >= np.percentile(clock, 99)
     named = {f"p{p:g}": float(np.percentile(clock, p)) for p in PERCENTILES}
     own_time = {f"processor_p{p:g}": float(np.percentile(worked, p)) for p in PERCENTILES}
-    return {**named, "worst": float(clock.max()), **own_time, "calls": len(clock)}
+    alone = clock[(preempted == 0) & (waited == 0)]
+    return {
+        **named,
+        "worst": float(clock.max()),
+        **own_time,
+        "undisturbed_p99": float(np.percentile(alone, 99)) if len(alone) else float("nan"),
+        "slow_preempted": float((preempted[slow] > 0).mean()),
+        "slow_waited": float((waited[slow] > 0).mean()),
+        "calls": len(clock),
+    }
 
 
 def load_table(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Microseconds, a line for each plan and number of threads."""
     names = [f"p{p:g}" for p in PERCENTILES] + ["worst"]
-    names += [f"processor_p{p:g}" for p in PERCENTILES]
+    names += ["undisturbed_p99"]
+    shares = ["slow_preempted", "slow_waited"]
     lines = [
-        [name, threads, *(f"{figures[one]:,.0f}" for one in names), f"{figures['calls']:,}"]
+        [
+            *(name, threads),
+            *(f"{figures[one]:,.0f}" for one in names),
+            *(f"{figures[one]:.0%}" for one in shares),
+            f"{figures['calls']:,}",
+        ]
         for name, plan in found["plans"].items()
         for threads, figures in plan["threads"].items()
     ]
-    head = ["plan", "threads", *(one.replace("processor_", "own ") + " us" for one in names)]
-    return [*head, "calls"], lines
+    head = ["plan", "threads", *(f"{one.replace('_', ' ')} us" for one in names)]
+    return [*head, *(one.replace("_", " ") for one in shares), "calls"], lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:

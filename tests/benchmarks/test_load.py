@@ -24,6 +24,7 @@ def test_every_plan_has_its_figures(tmp_path, monkeypatch, capsys) -> None:
         one = plan["threads"]["1"]
         assert 0 < one["p50"] <= one["p99"] <= one["p99.9"] <= one["worst"]
         assert one["calls"] > 1
+        assert 0 <= one["slow_preempted"] <= 1
 
 
 def test_load_has_options_of_its_own() -> None:

@@ -30,7 +30,7 @@ STEADY = 0.02  # seconds between two looks of the parent
 
 
 class State(ctypes.Structure):
-    """Shared with the parent: the number being tried, since when, what came out, whether it is over."""
+    """Shared with the parent: the number being tried, since when, what came out, if it is over."""
 
     _fields_ = [
         ("number", ctypes.c_int64),
@@ -105,8 +105,8 @@ def work(state: Any, options: Any, first: int, step: int, stop: float) -> None:
     for name in options.formats:  # libraries are loaded and kernels compiled before it counts
         for seed in corpus(name):
             attempt_freely(Input(name, seed.data, seed), folder)
-    number = first
-    while time.monotonic() < stop and number < options.most:
+    number, parent = first, os.getppid()
+    while time.monotonic() < stop and number < options.most and os.getppid() == parent:
         state.number, state.since = number, time.monotonic()
         given = made(options.seed, number, options.formats)
         try:

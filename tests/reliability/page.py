@@ -82,16 +82,16 @@ def _latencies(load: Any) -> list[str]:
         return []
     machine = load["machine"]
     lines = [
-        f"One row at a time, microseconds by the clock and, in brackets, of the calling thread "
-        f"alone ({load['date']}, {machine['cores']} cores with a load of {machine['load']}):",
+        f"One row at a time, in microseconds ({load['date']}, {machine['cores']} cores with a load "
+        f"of {machine['load']}); undisturbed are calls during which the thread kept its core:",
         "",
-        "| plan | threads | p50 | p99 | p99.9 |",
-        "|---|---|---|---|---|",
+        "| plan | threads | p50 | p99 | p99.9 | undisturbed p99 | slow ones preempted, waiting |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, plan in load["content"]["plans"].items():
         for threads, one in plan["threads"].items():
-            cells = [
-                f"{one[p]:,.0f} ({one[f'processor_{p}']:,.0f})" for p in ("p50", "p99", "p99.9")
-            ]
-            lines.append(f"| {name} | {threads} | {' | '.join(cells)} |")
+            figures = ("p50", "p99", "p99.9", "undisturbed_p99")
+            cells = [f"{one[figure] or 0:,.0f}" for figure in figures]
+            shares = f"{one['slow_preempted']:.0%}, {one['slow_waited']:.0%}"
+            lines.append(f"| {name} | {threads} | {' | '.join(cells)} | {shares} |")
     return [*lines, ""]
