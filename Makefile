@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-torch lint docs docs-test bench paper release-check clean
+.PHONY: demo test test-torch fuzz soak attack lint docs docs-test bench paper release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
@@ -11,6 +11,21 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev lint
 	@echo "The whole test suite: about 15 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q
+
+# How long, and from which seed: make fuzz SECONDS=36000 SEED=7
+SECONDS ?= 600
+SEED    ?= 1
+MODELS  ?= 1000000
+
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --jobs 2
+
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.soak --seconds $(SECONDS)
+
+attack: $(VENV)/.installed-dev
+	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
+	$(BIN)/python -m tests.attack --models $(MODELS) --jobs 2
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -61,7 +76,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) .venv-torch build dist kernelite-demo benchmarks/cache
+	rm -rf $(VENV) .venv-torch build dist kernelite-demo benchmarks/cache fuzz-failures attack-state.json
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

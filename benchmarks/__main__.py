@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.batch import batch
 from benchmarks.files import files
+from benchmarks.load import main as latencies
 from benchmarks.machine import load
 from benchmarks.memory import memory
 from benchmarks.modes import MODES
@@ -38,12 +39,13 @@ examples:
   python -m benchmarks --sections scaling memory --preset full
   python -m benchmarks board --help                        # the models that people really fit
   python -m benchmarks gpu --help                          # on a machine with a GPU
+  python -m benchmarks load                                # one row from 1 to 32 threads
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for, the board, or what needs a GPU."""
+    """Run the sections asked for, the board, single rows under load, or what needs a GPU."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["board"]:
         from benchmarks.board.command import main as board
@@ -53,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from benchmarks.gpu.__main__ import main as gpu
 
         return gpu(given[1:])
+    if given[:1] == ["load"]:
+        return latencies(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernelite.expansion import KernelExpansion
 
-__all__ = ["HOW_MANY", "Case", "cases", "hard_rows"]
+__all__ = ["HOW_MANY", "KINDS", "POINTS", "Case", "cases", "hard_rows", "made_hard", "point_of"]
 
 HOW_MANY = int(os.environ.get("KERNELITE_BOUND_MODELS", "60"))
 KINDS = ("plain", "twins", "offset", "far center", "few values", "zeros")
@@ -44,7 +44,7 @@ def cases(draw, kernel: str = "rbf", max_features: int = 40, max_centers: int = 
     size = 10.0 ** draw(st.floats(-6.0, 6.0))
     coefficients = rng.choice([-1.0, 1.0], (n, k)) * size * 10.0 ** rng.uniform(-2, 0, (n, k))
     intercept = rng.normal(size=k) * draw(st.sampled_from([0.0, 1e-3, 1.0])) * size
-    centers, coefficients = _made_hard(kind, rng, centers, coefficients, spread, kernel)
+    centers, coefficients = made_hard(kind, rng, centers, coefficients, spread, kernel)
     expansion = KernelExpansion(
         centers,
         coefficients,
@@ -53,11 +53,11 @@ def cases(draw, kernel: str = "rbf", max_features: int = 40, max_centers: int = 
         kernel=kernel,  # type: ignore[arg-type]
         coef0=draw(st.sampled_from([0.0, 1.0, -0.5])) if kernel == "poly2" else 0.0,
     )
-    point = _point(draw(st.sampled_from(POINTS)) if kernel == "rbf" else "origin", rng, centers)
+    point = point_of(draw(st.sampled_from(POINTS)) if kernel == "rbf" else "origin", rng, centers)
     return Case(expansion, point, hard_rows(rng, expansion, point))
 
 
-def _made_hard(
+def made_hard(
     kind: str,
     rng: np.random.Generator,
     centers: np.ndarray,
@@ -65,6 +65,7 @@ def _made_hard(
     spread: float,
     kernel: str,
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Centers and coefficients of a kind that is hard on bounds; the arrays given are changed."""
     n, d = centers.shape
     if kind == "twins" and n > 1:
         # Near-duplicates of opposite sign and 1e6: all but the last digits of f cancel.
@@ -86,7 +87,8 @@ def _made_hard(
     return centers, A
 
 
-def _point(where: str, rng: np.random.Generator, centers: np.ndarray) -> np.ndarray:
+def point_of(where: str, rng: np.random.Generator, centers: np.ndarray) -> np.ndarray:
+    """A point to expand about, of one of `POINTS`."""
     if where == "origin":
         return np.zeros(centers.shape[1])
     if where == "mean":

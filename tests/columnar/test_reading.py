@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyarrow import parquet as pq
 
 from kernelite.columnar import ipc, parquet, reading, text
 from kernelite.columnar.reading import TextOptions, open_file
-from kernelite.columnar.sources import list_sources
+from kernelite.columnar.sources import SourceFile, list_sources
 from kernelite.errors import FileFormatError
 from tests.columnar.tables import NAMES, table, write
 
@@ -171,3 +172,14 @@ def test_batches_are_bounded_by_bytes() -> None:
     assert reading.batch_rows(1) == reading.MOST_ROWS
     assert reading.batch_rows(10**9) == 1
     assert 780 * reading.batch_rows(780) <= reading.BATCH_VALUES
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_compressed_text_that_becomes_too_long_is_refused(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(pack(b"a,b\n" + b"1,2\n" * 2_000_000))
+    with pytest.raises(FileFormatError, match="over 200 times as long as the file"):
+        for _ in open_file(SourceFile(str(path), "csv")).parts(["a"]):
+            pass

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kernelite.columnar.faults import Part, checked_schema, naming_file
+from kernelite.columnar.ipc_sizes import check_sizes
 from kernelite.columnar.library import arrow
 from kernelite.columnar.reading import batch_rows
 from kernelite.engines.threads import thread_count
@@ -38,6 +39,7 @@ class ArrowSource:
         try:
             with naming_file(self.path):
                 self.schema: Any = checked_schema(self._open(None).schema)
+                check_sizes(self.path, self._raw, streamed=self._streamed)
         except BaseException:
             self._raw.close()
             raise

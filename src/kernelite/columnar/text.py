@@ -16,6 +16,7 @@ from kernelite.columnar.library import arrow
 from kernelite.columnar.reading import TextOptions, batch_rows
 from kernelite.engines.threads import thread_count
 from kernelite.errors import FileFormatError
+from kernelite.formats.files import Compression, decompressed, open_binary
 from kernelite.formats.layout import Layout, data_lines, find_layout
 from kernelite.formats.lines import Lines
 from kernelite.formats.numbers import quote
@@ -89,7 +90,7 @@ class TextSource:
                 types[name] = library.string()
         return types
 
-    def _look(self) -> tuple[Layout, str | None]:
+    def _look(self) -> tuple[Layout, Compression | None]:
         with Lines(self.path) as lines:
             first = list(islice(data_lines(lines), 2))
             compression = lines.compression
@@ -112,9 +113,11 @@ class TextSource:
 
     def _open(self, columns: list[str] | None, types: dict[str, Any]) -> Any:
         csv, layout = arrow("csv"), self._layout
-        source = arrow().input_stream(
-            self.path, compression={"gzip": "gzip", "bzip2": "bz2"}.get(self._compression or "")
-        )
+        if self._compression is None:
+            source = arrow().input_stream(self.path, compression=None)
+        else:  # not by pyarrow, which would follow a small file to any length
+            content = decompressed(open_binary(self.path), self._compression)
+            source = arrow().PythonFile(content, mode="r")
         return csv.open_csv(
             source,
             read_options=csv.ReadOptions(

@@ -129,7 +129,10 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        count = int(self._stream.readinto(buffer))
+        try:
+            count = int(self._stream.readinto(buffer))
+        except RuntimeError:  # libbzip2, when it is asked again after it found an error
+            raise OSError("Invalid data stream") from None
         self._left -= count
         if self._left < 0:
             raise TooLargeError(

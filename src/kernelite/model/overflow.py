@@ -11,6 +11,7 @@ from kernelite.errors import InputError
 from kernelite.inputs import FloatArray
 
 if TYPE_CHECKING:
+    from kernelite.expansion import KernelExpansion
     from kernelite.model.fields import ModelFields
 
 __all__ = ["check_overflow"]
@@ -19,17 +20,18 @@ LARGEST = 1e290  # leaves room for heads to add, scale and square a little
 
 
 def check_overflow(model: ModelFields) -> None:
-    """Refuse an RBF model of which a score could overflow, and a density that could be negative.
+    """Refuse a model of which a score could overflow, and a density that could be negative.
 
-    |f(z)| is at most sum_i |A_i| + |b|. (Polynomial kernels grow with the row, whatever the
-    coefficients: there a row whose scores overflow is undecidable.)
+    |f(z)| is at most sum_i |A_i| + |b| for an RBF kernel. Polynomial kernels grow with the row,
+    whatever the coefficients: there it is for rows of norm 1, and a longer row whose scores
+    overflow is undecidable.
     """
-    if model._served.kernel != "rbf":
-        return
     expansion = model.expansion
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if expansion is not None:
-            total = np.abs(expansion.coefficients).sum(axis=0) + np.abs(expansion.intercept)
+            largest = 1.0 if expansion.kernel == "rbf" else _largest_values(expansion)
+            total = (np.abs(expansion.coefficients) * largest).sum(axis=0)
+            total += np.abs(expansion.intercept)
             _check(total, "coefficients and intercept of the expansion")
         for name, array in _of_forms(model):
             _check(np.abs(array).sum(), f"`{name}` of a form")
@@ -39,6 +41,13 @@ def check_overflow(model: ModelFields) -> None:
         and (expansion.coefficients < 0).any()
     ):
         raise InputError("a density has no negative coefficients.")
+
+
+def _largest_values(expansion: KernelExpansion) -> FloatArray:
+    """(gamma |x_i| + |coef0|)^2 of a polynomial kernel, shape (n, 1): for rows of norm 1."""
+    # |x_i| by absolute values: their squares would overflow for centers that are served.
+    norms = np.asarray(abs(expansion.centers).sum(axis=1)).reshape(-1, 1)
+    return (expansion.gamma * norms + abs(expansion.coef0)) ** 2
 
 
 def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:

@@ -1,0 +1,70 @@
+"""The fast judge agrees with ball arithmetic, and a run goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelite.engines.exact import ExactEngine
+from tests.attack import judge as judge_module
+from tests.attack.judge import Judge
+from tests.attack.run import BLOCK, attack, attacked
+from tests.attack.subjects import SUBJECTS, answers, made
+from tests.oracle import error_ratios, real, true_scores
+
+
+@pytest.mark.parametrize("first", [0, 40])
+def test_extended_precision_errs_by_no_more_than_it_says(first: int) -> None:
+    if not judge_module.EXTENDED:
+        pytest.skip("this machine has no extended precision")
+    for number in range(first, first + 40):
+        case, _ = made(5, number)
+        mine = Judge(case.expansion, case.rows)
+        for i, row in enumerate(true_scores(case.expansion, case.rows)):
+            for j, value in enumerate(row):
+                high = float(mine._scores[i, j])
+                low = float(mine._scores[i, j] - high)
+                if not np.isfinite(high):
+                    continue
+                error = abs(value - real(high) - real(low))
+                assert float(error.lower()) <= float(mine._errors[i, j]) + 1e-320
+
+
+def test_ratios_are_not_below_those_of_ball_arithmetic() -> None:
+    for number in range(30):
+        case, rng = made(6, number)
+        for name, judge, scores, bounds in answers(case, rng):
+            sure = error_ratios(true_scores(judge.expansion, judge.rows), scores, bounds)
+            assert (judge.ratios(scores, bounds) >= sure * (1 - 1e-12)).all(), name
+
+
+def test_a_bound_that_is_too_small_is_found() -> None:
+    case, _ = made(0, 3)
+    scores, bounds = ExactEngine.prepare(case.expansion).run(case.rows)
+    judge = Judge(case.expansion, case.rows)
+    assert judge.ratios(scores, bounds).max() <= 1.0
+    # Off by twice what is allowed, wherever anything is.
+    assert judge.ratios(scores + 2.0 * bounds, bounds).max() > 1.0
+
+
+def test_every_subject_has_its_turn_and_holds() -> None:
+    found = attacked(1, 0, 300)
+    assert found["models"] == 300
+    assert found["violations"] == []
+    for name in SUBJECTS:
+        assert any(subject.startswith(name) for subject in found["subjects"]), name
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    attack(BLOCK, jobs=1, state=state)
+    kept = json.loads(state.read_text())
+    assert (kept["next"], kept["models"]) == (BLOCK, BLOCK)
+    found = attack(BLOCK + 20, jobs=1, state=state)
+    assert (found["next"], found["models"]) == (BLOCK + 20, BLOCK + 20)
+    assert found["violations"] == []
+    with pytest.raises(SystemExit, match="another run"):
+        attack(10, seed=9, state=state)

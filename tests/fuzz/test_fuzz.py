@@ -1,0 +1,57 @@
+"""A short campaign, and every file that once broke something.
+
+A regression file lies in `regressions/FORMAT/`, with the blanks of the format's name as hyphens.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.campaign import Options, campaign
+from tests.fuzz.corpus import ENDINGS, corpus
+from tests.fuzz.worker import Input, attempt, attempt_freely, made
+
+SLUGS = {name.replace(", ", "-").replace(" ", "-"): name for name in ENDINGS}
+REGRESSIONS = sorted(
+    path for path in (Path(__file__).parent / "regressions").rglob("*") if path.is_file()
+)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is watched through /proc")
+
+
+@linux
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.name)
+def test_what_broke_once_is_answered_or_refused(path: Path, tmp_path: Path) -> None:
+    name = SLUGS[path.parent.name]
+    for seed in corpus(name):  # what libraries take when they are first used is not the file's
+        attempt_freely(Input(name, seed.data, seed), tmp_path)
+    outcome, _ = attempt(Input(name, path.read_bytes(), corpus(name)[0]), tmp_path)
+    assert outcome in ("answered", "refused")
+
+
+def test_inputs_are_made_again_by_their_numbers() -> None:
+    some = [made(3, number) for number in range(44)]
+    again = [made(3, number).data for number in range(44)]
+    assert [one.data for one in some] == again
+    assert {one.name for one in some} == set(ENDINGS)
+    assert len(set(again)) > 35
+
+
+@linux
+def test_a_short_campaign_finds_nothing(tmp_path: Path) -> None:
+    found = campaign(Options(seconds=30, seed=17, jobs=1, out=tmp_path / "failures"))
+    kept = [path.read_text() for path in (tmp_path / "failures").glob("*.txt")]
+    assert found["failed"] == 0, kept[:3]
+    assert found["inputs"] > 200
+    assert found["answered"] > 0
+
+
+@linux
+def test_what_hangs_or_dies_is_kept_with_its_number(tmp_path: Path) -> None:
+    options = Options(4.0, 1, 1, tmp_path, ("csv",), time_limit=0.0, most=3)
+    found = campaign(options)
+    assert found["failed"] == len(found["died_or_hung"]) > 0
+    assert (tmp_path / "csv-1-0.csv").read_bytes() == made(1, 0, ("csv",)).data

@@ -1,0 +1,97 @@
+"""The figures of docs/project/reliability.md, from the recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks import results
+from tests.reliability.runs import runs
+
+__all__ = ["PAGE", "page_with"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "project" / "reliability.md"
+START, END = "<!-- runs: python -m tests.reliability -->\n", "<!-- end of runs -->\n"
+NOT_YET = "not recorded yet"
+
+
+def page_with(text: str, kept: dict[str, list[dict[str, Any]]], load: Any = None) -> str:
+    """The page with its figures made anew."""
+    before, rest = text.split(START)
+    _, after = rest.split(END)
+    latest = {kind: records[-1] for kind, records in kept.items()}
+    lines = ["", "| run | date, version | what was done | what came out |", "|---|---|---|---|"]
+    for kind, (title, words) in ROWS.items():
+        one = latest.get(kind)
+        stamp = NOT_YET if one is None else f"{one['date']}, {one['version']}"
+        done, found = ("", "") if one is None else words(one)
+        lines.append(f"| {title} | {stamp} | {done} | {found} |")
+    return before + START + "\n".join([*lines, "", *_latencies(load)]) + END + after
+
+
+def current(text: str) -> str:
+    """The page as it should be now."""
+    return page_with(text, runs(), results.load("load"))
+
+
+def _fuzz(one: dict[str, Any]) -> tuple[str, str]:
+    done = f"{one['inputs']:,} files, seed {one['seed']}, {_time(one['seconds'])}"
+    found = (
+        f"{one['answered']:,} answered, {one['refused']:,} refused, {one['failed']:,} other; "
+        f"at most {one['most_memory_mb']} MB and {one['longest_seconds']:.1f} s for one file"
+    )
+    return done, found
+
+
+def _flips(one: dict[str, Any]) -> tuple[str, str]:
+    found = f"{one['refused']:,} refused, {one['same']:,} without effect, {len(one['wrong'])} wrong"
+    return f"{one['flips']:,} single bits", found
+
+
+def _soak(one: dict[str, Any]) -> tuple[str, str]:
+    memory = " MB, ".join(str(megabytes) for megabytes in one["memory_mb"])
+    grew = "; ".join(one["grew"]) or "nothing grew"
+    return f"{one['chores']:,} chores, {_time(one['seconds'])}", f"{grew}; memory {memory} MB"
+
+
+def _attack(one: dict[str, Any]) -> tuple[str, str]:
+    last = one["next"] - 1
+    done = f"{one['models']:,} models (seed {one['seed']}, {one['first']:,} to {last:,})"
+    worst = max((subject["worst"] for subject in one["subjects"].values()), default=0.0)
+    # Some bounds are attained; so the digits that show that none is passed.
+    near = f"1 - {1.0 - worst:.0e}" if worst > 0.999 else f"{worst:.3f}"
+    found = f"{len(one['violations'])} violated; {one['values']:,} values, worst error/bound {near}"
+    return done, found
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"
+
+
+ROWS = {
+    "fuzz": ("mutated files", _fuzz),
+    "flips": ("damaged model files", _flips),
+    "soak": ("the same process for long", _soak),
+    "attack": ("bounds under attack", _attack),
+}
+
+
+def _latencies(load: Any) -> list[str]:
+    """Microseconds of one row from several threads."""
+    if load is None:
+        return []
+    machine = load["machine"]
+    lines = [
+        f"One row at a time, in microseconds ({load['date']}, {machine['cores']} cores with a load "
+        f"of {machine['load']}); undisturbed are calls during which the thread kept its core:",
+        "",
+        "| plan | threads | p50 | p99 | p99.9 | undisturbed p99 | slow ones preempted, waiting |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, plan in load["content"]["plans"].items():
+        for threads, one in plan["threads"].items():
+            figures = ("p50", "p99", "p99.9", "undisturbed_p99")
+            cells = [f"{one[figure] or 0:,.0f}" for figure in figures]
+            shares = f"{one['slow_preempted']:.0%}, {one['slow_waited']:.0%}"
+            lines.append(f"| {name} | {threads} | {' | '.join(cells)} | {shares} |")
+    return [*lines, ""]

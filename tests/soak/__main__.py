@@ -1,0 +1,35 @@
+"""`python -m tests.soak --seconds 3600`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from tests.reliability.runs import add_run
+from tests.soak.run import soak
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 if nothing grew and all answers were right."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--record", action="store_true", help="add the run to the docs' figures")
+    args = parser.parse_args(argv)
+    show = sys.stderr.isatty()
+    found = soak(
+        args.seconds, lambda line: print(f"\r{line} ", end="", file=sys.stderr) if show else None
+    )
+    print(json.dumps(found, indent=1))
+    if args.record:
+        add_run("soak", found)
+    for line in found["grew"]:
+        print(f"grew: {line}", file=sys.stderr)
+    return 1 if found["grew"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
