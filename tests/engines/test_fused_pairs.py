@@ -176,10 +176,3 @@ def test_a_file_holds_the_coefficients_of_own_pairs_only(tmp_path) -> None:
     again = kl.load(tmp_path / "m.kernelite")
     np.testing.assert_array_equal(again.expansion.coefficients, fast.expansion.coefficients)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-def test_no_rows_have_no_labels() -> None:
-    X, y = make_blobs(60, centers=4, random_state=0)
-    fast = kl.compile(SVC().fit(X, y), guarantee="exact")
-    assert fast.predict(X[:0]).shape == (0,)
-    assert fast.predict(X[:1]).shape == (1,)
