@@ -16,7 +16,7 @@ from kernelite import errors
 @pytest.fixture(scope="module")
 def fast() -> kl.CompiledModel:
     X, y = load_iris(return_X_y=True)
-    return kl.compile(SVC(gamma=0.02, C=10).fit(X, y), X=X)
+    return kl.compile(SVC(gamma=0.02, C=10).fit(X, y), X=X, plan="form")
 
 
 def test_the_sample_may_be_named() -> None:

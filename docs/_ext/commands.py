@@ -33,7 +33,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         description=f"{summary[0].upper()}{summary[1:]}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    import_module(f"kernelite.cli.{command}").configure(parser)
+    import_module(f"kernelite.cli.{command.replace('-', '_')}").configure(parser)
     return parser
 
 

@@ -29,7 +29,7 @@ def make_files(folder: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 22))  # so many support vectors that a form is cheaper than they are
     y = (X[:, 0] + X[:, 1] + rng.normal(size=600) > 0).astype(int)
-    svc = SVC(gamma=0.01, C=5).fit(X, y)
+    svc = SVC(gamma=0.002, C=5).fit(X, y)
     text = libsvm_text(svc)
     (folder / "svm.model").write_text(text)
     (folder / "svm.model.bz2").write_bytes(bz2.compress(text.encode()))

@@ -60,6 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of OUT; approxsvm holds one output about the origin without a guarantee, and these "
         "become the defaults (default: kernelite)",
     )
+    parser.add_argument(
+        "--plan",
+        metavar="PLAN",
+        default="auto",
+        help="how candidates are compared: auto (time those that are close), estimate (the same plan "
+        "on every machine), measure; or form, the cheapest form even where the exact engine is "
+        "cheaper, or the name of a candidate (default: auto)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print neither plan nor notes")
     add_pickle(parser)
     add_json(parser)
@@ -83,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         from kernelite.sources.svm_scale import with_range
 
         source = with_range(source, args.input_range)
-    compiled = compile(source, _sample(args, source), **options)
+    compiled = compile(source, _sample(args, source), plan=args.plan, **options)
     if args.format == "approxsvm":
         from kernelite.formats import approxsvm
 
