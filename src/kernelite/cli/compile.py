@@ -64,9 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plan",
         metavar="PLAN",
         default="auto",
-        help="how candidates are compared: auto (time those that are close), estimate (the same plan "
-        "on every machine), measure; or form, the cheapest form even where the exact engine is "
-        "cheaper, or the name of a candidate (default: auto)",
+        help="how candidates are compared: auto (time those that are close), estimate (by counting "
+        "operations), measure; or form, the cheapest form even where the exact engine is cheaper, "
+        "or the name of a candidate (default: auto)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print neither plan nor notes")
     add_pickle(parser)

@@ -135,7 +135,7 @@ def _check_part(
     if part == "approximation" and approximation is None:
         raise UnsupportedModelError(
             "this model's plan is the exact model: there is no form to export; use --exact, or "
-            "compile with guarantee='none'."
+            "compile with plan='form' or guarantee='none'."
         )
 
 
