@@ -186,10 +186,25 @@ def _fitted(source: Source) -> dict[str, Any]:
         "array_bytes": expansion.nbytes,
     }
     if single == "rbf" and expansion.n_centers:
+        centers = _without_empty_columns(source.single.centers)
         for about in ("origin", "mean"):
-            limit = float(gamma_max(source.single.centers, about=about))
+            limit = float(gamma_max(centers, about=about))
             facts[f"gamma_max_about_the_{about}"] = limit
     return facts
+
+
+def _without_empty_columns(centers: Any) -> Any:
+    """Sparse centers in the columns that they use: the mean is dense, and an index may be huge."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from kernelite.inputs import is_sparse
+
+    if not is_sparse(centers):
+        return centers
+    used, indices = np.unique(centers.indices, return_inverse=True)
+    width = max(1, len(used))
+    return csr_array((centers.data, indices, centers.indptr), shape=(centers.shape[0], width))
 
 
 def _shown(value: Any) -> str:
