@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev lint
-	@echo "The whole test suite: about 15 minutes on 2 cores."
+	@echo "The whole test suite: about 9 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q
 
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
@@ -44,13 +44,13 @@ docs-test: docs
 # The lowerings for GPUs, without one: torch's operations on the CPU, Triton's kernels interpreted.
 # Its own environment, since torch is large. TORCH= names another version, e.g. TORCH=torch.
 TORCH ?= torch==2.13.0
-test-torch: .venv-torch/.installed
-	.venv-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py
+test-torch: $(VENV)-torch/.installed
+	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py
 
-.venv-torch/.installed: pyproject.toml
-	$(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet '$(TORCH)'
-	.venv-torch/bin/python -m pip install --quiet -e '.[test,torch]'
+$(VENV)-torch/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-torch
+	$(VENV)-torch/bin/python -m pip install --quiet '$(TORCH)'
+	$(VENV)-torch/bin/python -m pip install --quiet -e '.[test,torch]'
 	touch $@
 
 bench: $(VENV)/.installed-bench
@@ -76,7 +76,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) .venv-torch build dist kernelite-demo benchmarks/cache fuzz-failures attack-state.json
+	rm -rf $(VENV) $(VENV)-torch build dist kernelite-demo benchmarks/cache fuzz-failures attack-state.json
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

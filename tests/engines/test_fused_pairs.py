@@ -152,6 +152,13 @@ def test_classes_are_read_off_the_zeros() -> None:
     assert classes_of_centers(np.ones((3, 6))) is None
 
 
+def test_a_last_class_without_centers_has_its_columns() -> None:
+    A = np.array([[1.0, 0.5, 0.0], [-0.7, 0.0, 2.0]])  # centers of classes 0 and 1 of three
+    model = KernelExpansion([[0.0], [1.0]], A, np.zeros(3), gamma=0.5)
+    rows = np.linspace(-1, 2, 7)[:, None]
+    np.testing.assert_allclose(ExactEngine.prepare(model).run(rows)[0], model.scores(rows), 1e-12)
+
+
 def test_outputs_that_are_no_pairs_are_summed_as_they_are() -> None:
     rng = np.random.default_rng(0)
     model = KernelExpansion(

@@ -92,7 +92,7 @@ class FusedValues:
         jit_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
         per_center, step = len(layout.order), CENTERS // width
         tile: NDArray[Any] = np.empty((len(rows), CENTERS))
-        sums = out if self.sides is None else np.zeros((len(rows), self.weights[-1].columns.stop))
+        sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
         for first in range(0, int(panels.starts[-1]), step):
             count = min(step, int(panels.starts[-1]) - first)
             a, b = first * width, (first + count) * width
