@@ -31,12 +31,12 @@ from benchmarks.generate import generated_rows, generated_source
 from benchmarks.machine import describe
 from benchmarks.results import plain
 from kernelite.cli.console import note
-from kernelite.columnar.files import Request, run_job
-from kernelite.columnar.sources import Job, SourceFile
 from kernelite.dask import model_counts, predict_files
 from kernelite.dask.cluster import connect
 from kernelite.dask.workers import carry
+from kernelite.scoring.files import Request, run_job
 from kernelite.scoring.shipping import Options, Ticket, ship
+from kernelite.tables.columnar.sources import Job, SourceFile
 
 __all__ = ["main", "scaling"]
 

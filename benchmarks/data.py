@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelite.datasets import find
-from kernelite.formats.data import iter_data, read_data
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
+from kernelite.tables.data import iter_data, read_data
 
 __all__ = ["cache_path", "has", "read", "shared"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 
 __all__ = ["exact_scores"]
 

@@ -19,7 +19,7 @@ from benchmarks.modes import compiled
 from benchmarks.rebuild import write_data, write_model
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
-from kernelite.formats import approxsvm
+from kernelite.store import approxsvm
 
 __all__ = ["Run", "files", "run_command", "timed"]
 

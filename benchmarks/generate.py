@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead
 from kernelite.sources import Source
 from kernelite.sources.source import describe
 

@@ -17,17 +17,18 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.sparse import csr_array
 
-from kernelite.approximation.cells import Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.cubic import cubic_form, cubic_tensor
-from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.engines import blas, jit, jit_sparse
-from kernelite.engines.cell import CellEngine
-from kernelite.engines.jit_dense import dense_rows
-from kernelite.engines.threads import limit_threads, thread_count
-from kernelite.expansion import KernelExpansion
-from kernelite.formats import fast_libsvm, libsvm_data
-from kernelite.inputs import row_blocks
+from kernelite.cpu import blas
+from kernelite.cpu.cell import CellEngine
+from kernelite.cpu.kernels import quadratic_dense, quadratic_sparse
+from kernelite.cpu.kernels.densify import dense_rows
+from kernelite.cpu.threads import limit_threads, thread_count
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import row_blocks
+from kernelite.series.cells import Cell
+from kernelite.series.certificate import certify
+from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.tables import fast_libsvm, libsvm_data
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WORK = 1e8  # multiply-adds of a full product for one timing, by default
@@ -72,14 +73,14 @@ def triangle_blocked(
 def contenders(form: QuadraticForm, rows: np.ndarray) -> dict[str, Scores]:
     m, k = len(rows), form.n_outputs
     triangles = [np.asfortranarray(np.triu(M) + np.triu(M, 1)) for M in form.quadratic]
-    prepared = jit.prepare(form)
+    prepared = quadratic_dense.prepare(form)
     outs = [np.empty((m, k)) for _ in range(3)]
     sq_norms = np.empty(m)
     block = max(256, (1 << 17) // form.n_features)
     return {
         "numpy": lambda: numpy_blocked(form, rows, outs[0], block),
         "trmm": lambda: triangle_blocked(form, triangles, rows, outs[1], block),
-        "jit": lambda: jit.scores(prepared, rows, out=(outs[2], sq_norms))[0],
+        "jit": lambda: quadratic_dense.scores(prepared, rows, out=(outs[2], sq_norms))[0],
     }
 
 
@@ -159,10 +160,12 @@ def sparse(options: argparse.Namespace) -> None:
         indptr = np.arange(0, filled * m + 1, filled, dtype=np.int32)
         entries = rng.random(filled * m), columns.astype(np.int32).ravel()
         rows = csr_array((*entries, indptr), shape=(m, d))
-        prepared = jit_sparse.prepare(form)
+        prepared = quadratic_sparse.prepare(form)
         runs: dict[str, Scores] = {
-            "dense": lambda f=prepared, rows=rows: jit.scores(f.dense, dense_rows(rows))[0],
-            "jit": lambda f=prepared, rows=rows: jit_sparse.scores(f, rows).scores,
+            "dense": lambda f=prepared, rows=rows: quadratic_dense.scores(
+                f.dense, dense_rows(rows)
+            )[0],
+            "jit": lambda f=prepared, rows=rows: quadratic_sparse.scores(f, rows).scores,
         }
         two_columns(f"{d:5d} {filled:8d}", runs, m / 1e6, options.repeat)
 

@@ -22,9 +22,9 @@ import numpy as np
 
 import kernelite as kl
 from benchmarks.workloads import SHARED, Workload, available, load
-from kernelite.approximation.remainder import remainder_norms
-from kernelite.engines.exact import ExactEngine
-from kernelite.expansion import KernelExpansion
+from kernelite.cpu.exact import ExactEngine
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.remainder import remainder_norms
 
 __all__ = ["main"]
 
@@ -110,7 +110,7 @@ def splits() -> None:
         for seed in range(SPLITS):
             order = np.random.default_rng(seed).permutation(len(rows))
             chosen, held = order[: len(work.sample)], order[len(work.sample) :]
-            with patch("kernelite.planning.calibrated.ExactEngine", known):
+            with patch("kernelite.planner.calibrated.ExactEngine", known):
                 fast = kl.compile(
                     work.source,
                     rows[chosen],

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelite.formats.files import atomic_write
-from kernelite.head import ClassifierHead
+from kernelite.machine.heads import ClassifierHead
 from kernelite.sources import Source
+from kernelite.support.files import atomic_write
 
 __all__ = ["rebuilt_svc", "write_data", "write_model"]
 

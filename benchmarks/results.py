@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.settings import Settings
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["FOLDER", "load", "plain", "save"]
 

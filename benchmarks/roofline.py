@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.spectral import SpectralForm
-from kernelite.engines.stats import Stats
-from kernelite.engines.threads import thread_count
+from kernelite.cpu.threads import thread_count
 from kernelite.model import CompiledModel
+from kernelite.program.stats import Stats
+from kernelite.series.cubic import CubicForm
+from kernelite.series.spectral import SpectralForm
 
 __all__ = ["Roofline", "measure", "work_a_row"]
 

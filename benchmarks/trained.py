@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import cache_path
-from kernelite.expansion import KernelExpansion
-from kernelite.formats.files import atomic_write
-from kernelite.head import ClassifierHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead
 from kernelite.sources import Source
 from kernelite.sources.source import describe
+from kernelite.support.files import atomic_write
 
 __all__ = ["trained"]
 

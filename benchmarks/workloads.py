@@ -16,7 +16,7 @@ from benchmarks.exact import exact_scores
 from benchmarks.generate import generated_rows, generated_source
 from benchmarks.rebuild import rebuilt_svc
 from benchmarks.trained import trained
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.sources import Source
 from kernelite.sources import read as read_model
 

@@ -14,12 +14,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.cubic import cubic_form, cubic_tensor
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.engines.blas import cubic_values, quadratic_scores
-from kernelite.engines.exact import ExactEngine
-from kernelite.expansion import KernelExpansion
+from kernelite.cpu.blas import cubic_values, quadratic_scores
+from kernelite.cpu.exact import ExactEngine
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.certificate import certify
+from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.quadratic import quadratic_form
 from kernelite.sources import read
 
 OUT = Path(__file__).parent / "img" / "guarantees.png"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 
 
 def shared_path(*parts: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 
 try:
     from flint import arb, ctx

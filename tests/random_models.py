@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 
 __all__ = ["HOW_MANY", "KINDS", "POINTS", "Case", "cases", "hard_rows", "made_hard", "point_of"]
 

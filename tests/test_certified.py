@@ -19,9 +19,9 @@ from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, Stan
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
-from kernelite.approximation.rounding import TINY
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
+from kernelite.series.rounding import TINY
 from kernelite.sources import Source, read
 from tests.models import MODELS, SVMS, fitted
 from tests.oracle import at_most, error_ratios, real, true_scores

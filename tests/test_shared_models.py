@@ -15,10 +15,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernelite as kl
-from kernelite.approximation.spectral import SpectralForm
-from kernelite.engines.exact import ExactEngine
-from kernelite.formats.data import read_data
+from kernelite.cpu.exact import ExactEngine
+from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Source, read
+from kernelite.tables.data import read_data
 from tests.helpers import shared_path
 
 STEP = 4  # every fourth test row

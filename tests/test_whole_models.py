@@ -31,14 +31,14 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite
 from kernelite.errors import UnsupportedModelError
-from kernelite.formats.store import dumps, loads
-from kernelite.heads.criteria import label_settles, never
 from kernelite.model.serving import placed
+from kernelite.program.criteria import label_settles, never
 from kernelite.sources import read
 from kernelite.sources.kernel_discriminant import discriminant_classifier
 from kernelite.sources.kernel_kmeans import kernel_kmeans
 from kernelite.sources.least_squares import from_lssvmlab, from_shogun
 from kernelite.sources.svm_scale import SvmRange, with_range
+from kernelite.store.files import dumps, loads
 from tests.oracle import error_ratios, exponential, real
 from tests.whole_models import Known, Ranged, squared, true_outputs
 

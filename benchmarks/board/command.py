@@ -18,7 +18,7 @@ from benchmarks.board.settings import PRESETS, BoardSettings
 from benchmarks.contestant import Absent
 from benchmarks.machine import load as load_of_machine
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ from benchmarks.exports.text import document_text
 from benchmarks.settings import PRESETS
 from benchmarks.workloads import available, load
 from kernelite.cli.console import note
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["main"]
 

@@ -27,11 +27,11 @@ from benchmarks.rebuild import rebuilt_svc
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
 from kernelite.cli.console import note
-from kernelite.expansion import KernelExpansion
 from kernelite.export import to_c
 from kernelite.export.c_arrays import constant_bytes
-from kernelite.formats.files import atomic_write
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.sources import Source
+from kernelite.support.files import atomic_write
 
 __all__ = ["HEADERS", "c_table"]
 

@@ -13,15 +13,15 @@ import numpy as np
 import torch
 
 import kernelite as kl
-from kernelite.approximation.cells import Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.approximation.spectral import spectrum, truncate
-from kernelite.engines.exact_dense import DenseExact
+from kernelite.cpu.exact_dense import DenseExact
 from kernelite.errors import KerneliteError
 from kernelite.gpu.exact import ExactSums
 from kernelite.gpu.forms import CellForm
 from kernelite.gpu.fused import FusedSums
+from kernelite.series.cells import Cell
+from kernelite.series.certificate import certify
+from kernelite.series.quadratic import quadratic_form
+from kernelite.series.spectral import spectrum, truncate
 
 __all__ = ["attack", "hard_rows", "judge", "random_model"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import FOLDER
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["draw", "main", "tables"]
 

@@ -15,14 +15,14 @@ import torch
 import kernelite as kl
 import kernelite.torch
 from benchmarks.gpu.models import Prepared, compiled, random_expansion, random_pairs
-from kernelite.approximation.cells import Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.approximation.spectral import spectrum, truncate
 from kernelite.gpu.form_layout import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
 from kernelite.gpu.kernels.form import FormTiles, run_form
 from kernelite.gpu.kernels.split import run_split
+from kernelite.series.cells import Cell
+from kernelite.series.certificate import certify
+from kernelite.series.quadratic import quadratic_form
+from kernelite.series.spectral import spectrum, truncate
 
 __all__ = ["SIZES", "best", "forms", "fused", "real", "several", "streaming", "tune"]
 

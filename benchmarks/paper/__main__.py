@@ -32,7 +32,7 @@ from benchmarks.results import plain
 from benchmarks.settings import Settings
 from kernelite.cli.console import note
 from kernelite.errors import KerneliteError
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["main", "measure", "render"]
 

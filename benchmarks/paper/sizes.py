@@ -16,10 +16,10 @@ from benchmarks.modes import compiled, stored_bytes
 from benchmarks.paper.subjects import Subject, training_rows
 from benchmarks.rebuild import write_model
 from benchmarks.workloads import Workload
-from kernelite.expansion import KernelExpansion
-from kernelite.formats import approxsvm
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.sources import Source
 from kernelite.sources.source import describe
+from kernelite.store import approxsvm
 
 __all__ = ["least_squares", "sizes"]
 
@@ -91,7 +91,7 @@ def least_squares(
 def _solve(centers: np.ndarray, labels: np.ndarray, gamma: float, C: float) -> Source:
     from scipy.linalg import solve
 
-    from kernelite.head import ClassifierHead
+    from kernelite.machine.heads import ClassifierHead
 
     n = len(labels)
     norms = np.einsum("ij,ij->i", centers, centers)

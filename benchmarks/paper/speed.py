@@ -25,9 +25,9 @@ from benchmarks.modes import contestant as kernelite
 from benchmarks.paper import loops
 from benchmarks.paper.subjects import Subject
 from benchmarks.timing import Timing, race, rows_within
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.engines.threads import limit_threads
-from kernelite.expansion import KernelExpansion
+from kernelite.cpu.threads import limit_threads
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.quadratic import quadratic_form
 
 __all__ = ["speed"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.contestant import Contestant
 from benchmarks.exact import exact_scores
 from benchmarks.workloads import Workload
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 
 __all__ = ["prepare"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from kernelite.columnar.files import predict_files
     from kernelite.compiler import compile
-    from kernelite.engines.threads import limit_threads
+    from kernelite.cpu.threads import limit_threads
+    from kernelite.cpu.warming import warm_up
     from kernelite.errors import (
         FileFormatError,
         InputError,
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
         UnsupportedModelError,
     )
     from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
-    from kernelite.expansion import KernelExpansion
     from kernelite.export.files import export
-    from kernelite.formats.store import load
     from kernelite.gamma import gamma_max
-    from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
+    from kernelite.machine.expansion import KernelExpansion
+    from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
     from kernelite.model import CompiledModel
-    from kernelite.warming import warm_up
+    from kernelite.scoring.files import predict_files
+    from kernelite.store.files import load
 
 _HOMES = {
-    "ClassifierHead": "kernelite.head",
+    "ClassifierHead": "kernelite.machine.heads",
     "CompiledClassifier": "kernelite.estimators",
     "CompiledModel": "kernelite.model",
     "CompiledOutlierDetector": "kernelite.estimators",
     "CompiledRegressor": "kernelite.estimators",
     "FileFormatError": "kernelite.errors",
     "InputError": "kernelite.errors",
-    "KernelExpansion": "kernelite.expansion",
+    "KernelExpansion": "kernelite.machine.expansion",
     "KerneliteError": "kernelite.errors",
     "MissingExtraError": "kernelite.errors",
-    "OutlierHead": "kernelite.head",
+    "OutlierHead": "kernelite.machine.heads",
     "OutsideValidityError": "kernelite.errors",
-    "RegressorHead": "kernelite.head",
+    "RegressorHead": "kernelite.machine.heads",
     "UnsupportedModelError": "kernelite.errors",
     "compile": "kernelite.compiler",
     "gamma_max": "kernelite.gamma",
-    "limit_threads": "kernelite.engines.threads",
-    "load": "kernelite.formats.store",
-    "predict_files": "kernelite.columnar.files",
-    "warm_up": "kernelite.warming",
+    "limit_threads": "kernelite.cpu.threads",
+    "load": "kernelite.store.files",
+    "predict_files": "kernelite.scoring.files",
+    "warm_up": "kernelite.cpu.warming",
 }
 _CALLABLE_MODULES = frozenset({"export"})
 """Subpackages that are functions too: `kernelite.export(...)` beside `kernelite.export.to_c`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from kernelite.printable import printable
+from kernelite.support.printable import printable
 
 __all__ = [
     "FileFormatError",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelite.errors import InputError
-from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -71,7 +71,7 @@ def gamma_max(X: Any, /, *, about: str | ArrayLike = "origin", **reading: Any) -
     about : "origin", "mean" or array-like of shape (d,)
         The expansion point: the paper's, the mean of the rows, or any other.
     **reading
-        Options of `kernelite.formats.data.iter_data`, when `X` is a path.
+        Options of `kernelite.tables.data.iter_data`, when `X` is a path.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def gamma_max(X: Any, /, *, about: str | ArrayLike = "origin", **reading: Any) -
 def _parts_of(X: Any, reading: dict[str, Any]) -> Parts:
     """A function that walks (position of the first row, rows)."""
     if isinstance(X, (str, os.PathLike)):
-        from kernelite.formats.data import iter_data
+        from kernelite.tables.data import iter_data
 
         def parts() -> Iterator[tuple[int, Rows]]:
             return ((part.first_row, part.rows) for part in iter_data(X, **reading))
@@ -184,7 +184,7 @@ def _as_wide_as(rows: Rows, point: FloatArray) -> Rows:
     if rows.shape[1] == d:
         return rows
     if is_sparse(rows) and rows.shape[1] < d:  # a part of a file leaves the last features out
-        from kernelite.formats.dataset import make_csr
+        from kernelite.tables.dataset import make_csr
 
         return make_csr(rows.data, rows.indices, rows.indptr, d)
     raise InputError(f"`about` has {d} entries, but `X` has {rows.shape[1]} features")

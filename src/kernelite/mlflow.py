@@ -15,8 +15,8 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.errors import InputError, MissingExtraError
-from kernelite.formats.store import load, save
 from kernelite.model import CompiledModel
+from kernelite.store.files import load, save
 
 __all__ = ["load_model", "log_model", "save_model"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from kernelite.engines.threads import one_thread
+from kernelite.cpu.threads import one_thread
 from kernelite.model import CompiledModel
-from kernelite.scoring.columns import require_pyarrow
 from kernelite.scoring.shipping import ShippedScorer
+from kernelite.tables.columnar.columns import require_pyarrow
 
 __all__ = ["TableScorer", "predict", "table_scorer"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.engines.threads import one_thread
+from kernelite.cpu.threads import one_thread
 from kernelite.errors import InputError, MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.scoring.outputs import answer, check_outputs, example

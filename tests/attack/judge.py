@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
+from kernelite.machine.expansion import KernelExpansion
 from tests.oracle import error_ratios, true_scores
 
 __all__ = ["Judge"]

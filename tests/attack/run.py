@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 
 __all__ = ["BLOCK", "attack", "attacked"]
 

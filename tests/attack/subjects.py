@@ -8,19 +8,20 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.certificate import Certificate, certify
-from kernelite.approximation.cubic import cubic_form, cubic_tensor
-from kernelite.approximation.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.approximation.local import LocalSums
-from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.approximation.spectral import spectrum, truncate
-from kernelite.approximation.widen import widen, widen_expansion
-from kernelite.engines import jit_sparse, jit_third, tiers
-from kernelite.engines.exact import ExactEngine
-from kernelite.engines.jit_bounds import prepare_certificate
-from kernelite.engines.local import LocalEngine
-from kernelite.expansion import KernelExpansion
+from kernelite.cpu import tiers
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.kernels import quadratic_sparse, third_dense
+from kernelite.cpu.kernels.bounds import prepare_certificate
+from kernelite.cpu.local import LocalEngine
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import Certificate, certify
+from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
+from kernelite.series.local import LocalSums
+from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.spectral import spectrum, truncate
+from kernelite.series.widen import widen, widen_expansion
 from tests.attack.judge import Judge
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
 
@@ -145,7 +146,7 @@ def _product(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Ans
     if engine.paired is None:
         return
     if engine.paired.fused is not None:
-        scores, bounds = jit_third.scores(engine.paired.fused, case.rows)
+        scores, bounds = third_dense.scores(engine.paired.fused, case.rows)
     else:
         first = engine.first.run(case.rows, bounded=False)[0]
         scores, bounds = engine.paired.run(case.rows, first)
@@ -187,9 +188,9 @@ def _widened(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Ans
 def _sparse(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     rows = case.rows.copy()
     rows[rng.random(rows.shape) < 0.6] = 0.0
-    form = jit_sparse.prepare(quadratic_form(case.expansion, case.point))
+    form = quadratic_sparse.prepare(quadratic_form(case.expansion, case.point))
     certificate = prepare_certificate(certify(case.expansion, case.point))
-    out = jit_sparse.scores(form, csr_array(rows), certificate)
+    out = quadratic_sparse.scores(form, csr_array(rows), certificate)
     assert out.bounds is not None
     yield "sparse rows", Judge(case.expansion, rows), out.scores, _known(out.bounds)
 

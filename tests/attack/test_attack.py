@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.engines.exact import ExactEngine
+from kernelite.cpu.exact import ExactEngine
 from tests.attack import judge as judge_module
 from tests.attack.judge import Judge
 from tests.attack.run import BLOCK, attack, attacked

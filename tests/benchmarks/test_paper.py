@@ -33,10 +33,10 @@ from benchmarks.paper.tables.speed import speed_table
 from benchmarks.rebuild import write_data
 from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
-from kernelite.approximation.quadratic import quadratic_form
+from kernelite.cpu.blas import form_scores
 from kernelite.datasets import SETS
-from kernelite.engines.blas import form_scores
 from kernelite.gamma import gamma_max
+from kernelite.series.quadratic import quadratic_form
 from tests.helpers import random_expansion, shared_path
 
 BY_NAME = {row.name: row for row in ROWS}

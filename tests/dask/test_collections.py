@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 import kernelite.scoring.shipping as shipping
-from kernelite.engines.threads import thread_count
+from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError, MissingExtraError
 from tests.models import fitted
 

@@ -6,18 +6,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tests.formats.models import HEADS, compiled, with_cells
 
 import kernelite
-from kernelite.affine import AffineMap
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.cubic import cubic_form, cubic_tensor
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.approximation.spectral import spectrum, truncate
-from kernelite.head import ArgmaxHead, ClassifierHead, Head, LatentHead, OutlierHead, TransformHead
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.heads import (
+    ArgmaxHead,
+    ClassifierHead,
+    Head,
+    LatentHead,
+    OutlierHead,
+    TransformHead,
+)
 from kernelite.model import CompiledModel
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import certify
+from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.quadratic import quadratic_form
+from kernelite.series.spectral import spectrum, truncate
 from kernelite.sources import Source
-from tests.formats.models import HEADS, compiled, with_cells
 from tests.helpers import random_expansion
 
 __all__ = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.approximation.certificate import certify
 from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
+from kernelite.series.certificate import certify
 from tests.helpers import random_expansion
 
 

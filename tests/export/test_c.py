@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.formats.models import HEADS, compiled
 
-from kernelite.engines.cell import CellEngine
+from kernelite.cpu.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
 from kernelite.export.c_arrays import constant_bytes
-from kernelite.head import ArgmaxHead, ClassifierHead
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead
 from kernelite.model import CompiledModel
 from tests.export.cases import (
     CASES,
@@ -27,7 +28,6 @@ from tests.export.cases import (
     same_scores,
     usable_rows,
 )
-from tests.formats.models import HEADS, compiled
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 COMPILERS = [

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.formats.models import HEADS, compiled
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_onnx
 from kernelite.export.heads import probability_problem
 from kernelite.export.onnx_graph import OPSET
-from kernelite.head import ClassifierHead
+from kernelite.machine.heads import ClassifierHead
 from kernelite.model import CompiledModel
 from tests.export.cases import (
     CASES,
@@ -22,7 +23,6 @@ from tests.export.cases import (
     same_scores,
     usable_rows,
 )
-from tests.formats.models import HEADS, compiled
 from tests.models import MODELS, fitted
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")

@@ -1,4 +1,4 @@
-"""Votes as ONNX nodes against `kernelite.heads.votes`, ties and open pairs included."""
+"""Votes as ONNX nodes against `kernelite.machine.heads.votes`, ties and open pairs included."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelite.heads import votes
+from kernelite.machine.heads import votes
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

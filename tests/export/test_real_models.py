@@ -14,8 +14,8 @@ import pytest
 import kernelite
 from kernelite.export import export, to_c
 from kernelite.export.c_arrays import constant_bytes
-from kernelite.formats.data import read_data
-from kernelite.inputs import dense_block
+from kernelite.rows.inputs import dense_block
+from kernelite.tables.data import read_data
 from tests.helpers import shared_path
 
 READER = """

@@ -10,14 +10,14 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
+from tests.formats.models import HEADS, compiled
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export.selection import select
-from kernelite.head import ClassifierHead, RegressorHead
+from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.model import CompiledModel, ModelPart
 from tests.export.cases import CASES, certified_with
-from tests.formats.models import HEADS, compiled
 
 CERTIFIED = CASES["certified, binary"]
 FORM = compiled()

@@ -13,8 +13,8 @@ from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any
 
+from kernelite.cpu.warming import warm_up
 from kernelite.errors import InputError
-from kernelite.warming import warm_up
 from tests.fuzz.corpus import ENDINGS
 from tests.fuzz.worker import STEADY, State, made, record, work
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array, save_npz
 
 import kernelite as kl
-from kernelite.formats.approxsvm_text import ApproxText, format_text
-from kernelite.formats.store import dumps
+from kernelite.store.approxsvm_text import ApproxText, format_text
+from kernelite.store.files import dumps
 from tests.formats.models import HEADS, compiled, with_cells
 
 __all__ = ["ENDINGS", "FORMATS", "Seed", "corpus"]

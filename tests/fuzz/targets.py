@@ -20,8 +20,8 @@ import numpy as np
 import kernelite as kl
 from kernelite.cli.main import main
 from kernelite.errors import KerneliteError
-from kernelite.formats import fast_libsvm, scan
-from kernelite.formats.data import iter_data, read_data
+from kernelite.tables import fast_libsvm, scan
+from kernelite.tables.data import iter_data, read_data
 from tests.fuzz.corpus import BINARY, MODEL, Seed, answers_of, corpus
 
 __all__ = ["TARGETS", "Unclean", "run"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from kernelite.expansion import KernelExpansion
 from kernelite.gpu.kernels.available import has_triton
+from kernelite.machine.expansion import KernelExpansion
 
 __all__ = ["DEVICE", "kernels_run", "random_expansion", "there"]
 

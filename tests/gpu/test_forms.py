@@ -8,14 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.quadratic import quadratic_form
-from kernelite.approximation.remainder import lower_gamma
-from kernelite.approximation.spectral import spectrum, truncate
-from kernelite.engines.forms import FormEngine
+from kernelite.cpu.forms import FormEngine
 from kernelite.gpu.certificates import lower_gamma as torch_gamma
 from kernelite.gpu.forms import CellForm, Forms
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import certify
+from kernelite.series.quadratic import quadratic_form
+from kernelite.series.remainder import lower_gamma
+from kernelite.series.spectral import spectrum, truncate
 from tests.gpu.devices import DEVICE, kernels_run, random_expansion, there
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases

@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from kernelite.engines.exact_dense import DenseExact
-from kernelite.engines.exact_rounding import ExactRounding
-from kernelite.expansion import KernelExpansion
+from kernelite.cpu.exact_dense import DenseExact
+from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.gpu.fused import FusedSums
 from kernelite.gpu.fused_layout import sliced
 from kernelite.gpu.fused_rounding import FusedRounding, slice_bits
+from kernelite.machine.expansion import KernelExpansion
 from tests.gpu.devices import DEVICE, kernels_run, random_expansion, there
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases

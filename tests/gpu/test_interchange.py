@@ -10,10 +10,10 @@ from sklearn.svm import SVC, OneClassSVM
 
 import kernelite as kl
 import kernelite.torch
-from kernelite.engines.stats import Stats
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.gpu import interchange
 from kernelite.gpu.interchange import answer_there
+from kernelite.program.stats import Stats
 from tests.gpu.devices import DEVICE, there
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

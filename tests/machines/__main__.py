@@ -12,7 +12,7 @@ from typing import Any
 import sklearn
 
 from benchmarks.machine import describe, in_words
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 from tests.answers import is_label
 from tests.machines import page
 from tests.machines.measure import measure, methods_of, speed_up

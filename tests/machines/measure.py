@@ -16,8 +16,8 @@ import numpy as np
 
 import kernelite
 from kernelite.errors import UnsupportedModelError
-from kernelite.heads.criteria import label_settles
 from kernelite.model.serving import answer
+from kernelite.program.criteria import label_settles
 from tests.answers import METHODS, answers, deviation, is_label
 from tests.machines.subjects import GENERATED, fitted
 from tests.machines.twins import compilable

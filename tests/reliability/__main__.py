@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from kernelite.formats.files import atomic_write
+from kernelite.support.files import atomic_write
 from tests.reliability.page import PAGE, current
 from tests.reliability.runs import add_run
 

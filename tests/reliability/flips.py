@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from kernelite.errors import KerneliteError
-from kernelite.formats.store import loads
+from kernelite.store.files import loads
 from tests.fuzz.corpus import answers_of, corpus
 
 __all__ = ["flips"]

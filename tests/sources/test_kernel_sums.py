@@ -22,8 +22,8 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 import kernelite
 from kernelite.cli.main import main
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.formats.store import dumps, loads
 from kernelite.sources import read
+from kernelite.store.files import dumps, loads
 from tests.models import MACHINES, fitted
 
 SUMS = [name for name in MACHINES if name.startswith("gpr") and " sum" in name]

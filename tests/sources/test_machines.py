@@ -9,7 +9,7 @@ import pytest
 
 import kernelite
 from kernelite.errors import UnsupportedModelError
-from kernelite.formats.store import dumps, loads
+from kernelite.store.files import dumps, loads
 from tests.answers import answers, deviation, is_label
 from tests.models import MACHINES, MODELS, fitted
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import kernelite as kl
-from kernelite.affine import AffineMap
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.front import Front, Selection
-from kernelite.head import RegressorHead
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Front, Selection
+from kernelite.machine.heads import RegressorHead
 from kernelite.sources import Source, read
 from kernelite.sources.combine import combined, side_by_side, weighted
 from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead, RegressorHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.sources import READERS, Source, read
 
 BUMP = KernelExpansion([[0.0, 0.0], [1.0, 1.0]], [[2.0], [1.0]], [0.5], gamma=1.0)

@@ -12,9 +12,9 @@ from sklearn.datasets import load_diabetes, load_linnerud
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.formats.store import dumps, loads
+from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.sources import read
-from kernelite.tail import PolynomialTail
+from kernelite.store.files import dumps, loads
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ from sklearn.neighbors import KernelDensity
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.head import DensityHead
+from kernelite.machine.heads import DensityHead
 from kernelite.sources import read
 from tests.answers import log_density
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.head import ClassifierHead, OutlierHead
+from kernelite.machine.heads import ClassifierHead, OutlierHead
 from kernelite.sources import read
 from tests.models import CLASSIFIERS, SVMS, fitted
 

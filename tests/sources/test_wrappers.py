@@ -12,9 +12,9 @@ import pytest
 
 import kernelite
 from kernelite.errors import InputError
-from kernelite.formats.store import dumps, loads
-from kernelite.heads.ranges import decision_range, probability_range, value_range
+from kernelite.machine.heads.ranges import decision_range, probability_range, value_range
 from kernelite.sources import read
+from kernelite.store.files import dumps, loads
 from tests.answers import answers, deviation, is_label
 from tests.models import WRAPPED, fitted
 

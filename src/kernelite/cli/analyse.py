@@ -74,7 +74,7 @@ def extent(path: str, **reading: Any) -> Extent:
     ----------
     path : str
     **reading
-        Options of `kernelite.formats.data.iter_data`.
+        Options of `kernelite.tables.data.iter_data`.
 
     Returns
     -------
@@ -82,8 +82,8 @@ def extent(path: str, **reading: Any) -> Extent:
     """
     from dataclasses import replace
 
-    from kernelite.formats.data import iter_data
     from kernelite.gamma import gamma_max
+    from kernelite.tables.data import iter_data
 
     rows = features = 0
     farthest: GammaMax | None = None

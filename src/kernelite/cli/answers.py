@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
-from kernelite.formats.data import DataSet
-from kernelite.head import ClassifierHead, OutlierHead, RegressorHead
-from kernelite.inputs import FloatArray, Rows
+from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
+from kernelite.program.stats import Stats
+from kernelite.rows.inputs import FloatArray, Rows
+from kernelite.tables.data import DataSet
 
 __all__ = ["Answerer", "label_text"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.formats.data import DataSet
-from kernelite.inputs import Rows, is_sparse
 from kernelite.model import CompiledModel
+from kernelite.rows.inputs import Rows, is_sparse
+from kernelite.tables.data import DataSet
 
 __all__ = ["ApproxRows"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 from kernelite.cli.arguments import add_data_options, add_json, data_options
 from kernelite.cli.console import print_json
 from kernelite.errors import FileFormatError, KerneliteError
-from kernelite.printable import printable
+from kernelite.support.printable import printable
 
 if TYPE_CHECKING:
-    from kernelite.formats.defects import Defect
+    from kernelite.tables.defects import Defect
 
 __all__ = ["configure", "run"]
 
@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _kind(path: str, asked: str | None) -> Kind:
-    from kernelite.formats.files import open_binary
-    from kernelite.formats.model_kind import model_kind
+    from kernelite.store.model_kind import model_kind
+    from kernelite.support.files import open_binary
 
     if not Path(path).is_fifo():  # a pipe can be opened only once
         open_binary(path).close()  # a file that is not there has no defects to list
@@ -92,7 +92,7 @@ def _kind(path: str, asked: str | None) -> Kind:
 
 def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
     if kind == "data":
-        from kernelite.formats.check_data import defects
+        from kernelite.tables.check_data import defects
 
         return defects(args.file, **data_options(args))
     if kind == "libsvm":
@@ -100,7 +100,7 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
 
         return libsvm.defects(args.file)
     if kind == "approxsvm":
-        from kernelite.formats import approxsvm
+        from kernelite.store import approxsvm
 
         return approxsvm.defects(args.file)
     return _refusal(args.file)
@@ -108,8 +108,8 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
 
 def _refusal(path: str) -> list[Defect]:
     """The one reason why a compiled model does not load."""
-    from kernelite.formats.defects import Defect
-    from kernelite.formats.store import load
+    from kernelite.store.files import load
+    from kernelite.tables.defects import Defect
 
     try:
         load(path)

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         source = with_range(source, args.input_range)
     compiled = compile(source, _sample(args, source), plan=args.plan, **options)
     if args.format == "approxsvm":
-        from kernelite.formats import approxsvm
+        from kernelite.store import approxsvm
 
         approxsvm.write(compiled, args.output)
     else:
@@ -109,7 +109,7 @@ def _sample(args: argparse.Namespace, source: Source) -> Any:
         return None
     if _is_columnar(args):
         return _columns(args, source)
-    from kernelite.formats.data import read_data
+    from kernelite.tables.data import read_data
 
     data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
     rows, _ = data.fit_width(source.n_features)
@@ -118,7 +118,7 @@ def _sample(args: argparse.Namespace, source: Source) -> Any:
 
 def _is_columnar(args: argparse.Namespace) -> bool:
     """By the format or the name; CSV is a plain table of numbers unless --columns says more."""
-    from kernelite.columnar.formats import format_of
+    from kernelite.tables.columnar.formats import format_of
 
     if args.data_format is not None:
         columnar = args.data_format in COLUMNAR
@@ -132,8 +132,8 @@ def _is_columnar(args: argparse.Namespace) -> bool:
 
 
 def _columns(args: argparse.Namespace, source: Source) -> Any:
-    from kernelite.columnar.reading import TextOptions
-    from kernelite.columnar.sample import read_rows
+    from kernelite.tables.columnar.reading import TextOptions
+    from kernelite.tables.columnar.sample import read_rows
 
     label = "auto" if args.label_column is None else args.label_column
     return read_rows(

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kernelite.printable import printable, unwrapped
+from kernelite.support.printable import printable, unwrapped
 
 __all__ = ["note", "print_json", "print_table"]
 

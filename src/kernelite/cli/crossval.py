@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.cli.metrics import metric_for
 from kernelite.errors import InputError
-from kernelite.inputs import Rows, is_sparse
+from kernelite.rows.inputs import Rows, is_sparse
 
 __all__ = [
     "TYPES",

@@ -18,7 +18,7 @@ from kernelite.cli.console import note, print_json, print_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kernelite.inputs import FloatArray
+    from kernelite.rows.inputs import FloatArray
 
 __all__ = ["configure", "run"]
 
@@ -184,7 +184,7 @@ def _cells(result: Result) -> list[str]:
 def _write_data(data: Data, folder: str) -> None:
     from sklearn.datasets import dump_svmlight_file
 
-    from kernelite.formats.files import atomic_write
+    from kernelite.support.files import atomic_write
 
     for name, X, y in (("train", data.X, data.y), ("test", data.X_test, data.y_test)):
         with atomic_write(os.path.join(folder, f"{name}.svm"), "wb") as file:
@@ -192,7 +192,7 @@ def _write_data(data: Data, folder: str) -> None:
 
 
 def _write_labels(labels: NDArray[Any], folder: str) -> None:
-    from kernelite.formats.files import atomic_write
+    from kernelite.support.files import atomic_write
 
     with atomic_write(os.path.join(folder, "labels.txt")) as file:
         file.writelines(f"{label}\n" for label in labels)

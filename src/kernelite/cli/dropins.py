@@ -16,7 +16,7 @@ from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
 from kernelite.cli.console import note
 from kernelite.cli.guard import guarded
-from kernelite.progress import Progress
+from kernelite.support.progress import Progress
 
 __all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 
@@ -90,7 +90,7 @@ def approx_xval(argv: Arguments = None) -> int:
 def _approximate(args: argparse.Namespace) -> int:
     from kernelite.cli.models import check_output, fitted_model
     from kernelite.compiler import compile
-    from kernelite.formats import approxsvm
+    from kernelite.store import approxsvm
 
     check_output(args.output, args.model)
     model = compile(fitted_model(args.model), guarantee="none", expansion_point="origin")
@@ -109,9 +109,9 @@ def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.approx_rows import ApproxRows
     from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output
-    from kernelite.formats.data import iter_data
-    from kernelite.formats.files import atomic_write
-    from kernelite.formats.store import load
+    from kernelite.store.files import load
+    from kernelite.support.files import atomic_write
+    from kernelite.tables.data import iter_data
 
     check_output(args.output, args.data, args.model)
     rows = ApproxRows(load(args.model))
@@ -146,7 +146,7 @@ def _analyse(args: argparse.Namespace) -> int:
 
 def _cross_validate(args: argparse.Namespace) -> int:
     from kernelite.cli.crossval import Problem, compiled_accuracy
-    from kernelite.formats.data import read_data
+    from kernelite.tables.data import read_data
 
     data = read_data(args.data, format="libsvm", labels="required")
     assert data.labels is not None

@@ -113,7 +113,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _model(args: argparse.Namespace) -> Any:
     from kernelite.cli.models import is_pickle, predictor
-    from kernelite.formats.model_kind import model_kind
+    from kernelite.store.model_kind import model_kind
 
     # A compiled model that holds its support vectors can be exported exactly too.
     fitted = is_pickle(args.model) or model_kind(args.model) == "libsvm"
@@ -123,7 +123,7 @@ def _model(args: argparse.Namespace) -> Any:
 def _sample(args: argparse.Namespace, width: int) -> Any:
     if args.sample is None:
         return None
-    from kernelite.formats.data import read_data
+    from kernelite.tables.data import read_data
 
     data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
     return data.fit_width(width)[0]

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from kernelite.errors import KerneliteError
-from kernelite.printable import PrintableStream
+from kernelite.support.printable import PrintableStream
 
 __all__ = ["guarded"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
-from kernelite.printable import printable
+from kernelite.support.printable import printable
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
-    from kernelite.planning.plan import Plan
+    from kernelite.planner.plan import Plan
     from kernelite.sources import Source
 
 __all__ = ["configure", "description", "plan_text", "run"]
@@ -45,9 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Describe."""
-    from kernelite.formats.model_kind import model_kind
-    from kernelite.formats.store import load, stored_digest
     from kernelite.sources import read
+    from kernelite.store.files import load, stored_digest
+    from kernelite.store.model_kind import model_kind
 
     kind = model_kind(args.model)
     facts: dict[str, Any] = {
@@ -198,7 +198,7 @@ def _without_empty_columns(centers: Any) -> Any:
     import numpy as np
     from scipy.sparse import csr_array
 
-    from kernelite.inputs import is_sparse
+    from kernelite.rows.inputs import is_sparse
 
     if not is_sparse(centers):
         return centers

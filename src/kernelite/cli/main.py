@@ -85,7 +85,7 @@ def _run(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     verb: Any = _module(args.verb)
     if getattr(args, "quiet", False):
-        from kernelite.engines.jit_background import no_notice
+        from kernelite.cpu.kernels.background import no_notice
 
         with no_notice():
             return int(verb.run(args))

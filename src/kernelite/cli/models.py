@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from kernelite.compiler.model_files import open_model
 from kernelite.errors import FileFormatError, InputError
-from kernelite.formats.files import open_binary
-from kernelite.formats.model_files import open_model
-from kernelite.formats.model_kind import model_kind
 from kernelite.model import CompiledModel
+from kernelite.store.model_kind import model_kind
+from kernelite.support.files import open_binary
 
 __all__ = ["check_output", "fitted_model", "is_pickle", "predictor"]
 

@@ -13,8 +13,8 @@ from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data
 from kernelite.cli.console import note, print_json
 from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
 from kernelite.cli.predict_dask import add_engine_options, check_engine_options
-from kernelite.printable import unwrapped
-from kernelite.progress import Progress
+from kernelite.support.printable import unwrapped
+from kernelite.support.progress import Progress
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answerer
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "-" and args.json:
         args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
     check_engine_options(args)
-    from kernelite.engines.threads import limit_threads
+    from kernelite.cpu.threads import limit_threads
 
     # Half a million objects are about to be imported; looking for garbage among them takes time.
     gc.disable()
@@ -103,8 +103,8 @@ def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answerer
     from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output, predictor
-    from kernelite.formats.data import iter_data
-    from kernelite.overlap import read_ahead
+    from kernelite.support.overlap import read_ahead
+    from kernelite.tables.data import iter_data
 
     check_output(args.output, args.data, args.model)
     model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
@@ -133,7 +133,7 @@ def output(name: str) -> Iterator[IO[str]]:
         yield sys.stdout if sys.stdout.isatty() else unwrapped(sys.stdout)
         sys.stdout.flush()  # what cannot be written is said instead of an accuracy, not after it
         return
-    from kernelite.formats.files import atomic_write
+    from kernelite.support.files import atomic_write
 
     with atomic_write(name) as file:
         yield file

@@ -12,8 +12,8 @@ from kernelite.errors import InputError
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answerer
     from kernelite.cli.metrics import Metric
-    from kernelite.columnar.files import FilesPrediction, Request
     from kernelite.model import CompiledModel
+    from kernelite.scoring.files import FilesPrediction, Request
 
 __all__ = ["add_options", "is_columnar", "predict_columns"]
 
@@ -54,7 +54,7 @@ def is_columnar(args: argparse.Namespace) -> bool:
 
     CSV is also read as a plain table, so it counts as columns only if OUTPUT does too.
     """
-    from kernelite.columnar.formats import format_of
+    from kernelite.tables.columnar.formats import format_of
 
     given = [name for name in OPTIONS if getattr(args, name)]
     if args.data_format is not None:
@@ -80,8 +80,8 @@ def predict_columns(
 ) -> tuple[Answerer, Metric | None, FilesPrediction]:
     """Predict file by file; what was answered, how well, and what was written."""
     from kernelite.cli.metrics import metric_for
-    from kernelite.columnar.files import run_jobs
-    from kernelite.columnar.sources import list_jobs
+    from kernelite.scoring.files import run_jobs
+    from kernelite.tables.columnar.sources import list_jobs
 
     format = args.data_format if args.data_format in COLUMNAR else None
     answerer, outputs = _answerer(args, model)
@@ -108,7 +108,7 @@ def predict_columns(
 def _answerer(args: argparse.Namespace, model: CompiledModel) -> tuple[Answerer, list[str]]:
     """The model with its notes, and which outputs to append."""
     from kernelite.cli.answers import Answerer
-    from kernelite.head import ClassifierHead, OutlierHead
+    from kernelite.machine.heads import ClassifierHead, OutlierHead
 
     more = [name for name, asked in (("score", args.scores), ("decided", args.decided)) if asked]
     if not args.probability:
@@ -121,8 +121,8 @@ def _answerer(args: argparse.Namespace, model: CompiledModel) -> tuple[Answerer,
 
 
 def _request(args: argparse.Namespace, outputs: list[str]) -> Request:
-    from kernelite.columnar.files import Request
-    from kernelite.columnar.reading import TextOptions
+    from kernelite.scoring.files import Request
+    from kernelite.tables.columnar.reading import TextOptions
 
     label = "auto" if args.label_column is None else args.label_column
     return Request(
@@ -139,7 +139,7 @@ def _values(column: Any) -> Any:
     """A column as an array of numbers or of text."""
     import numpy as np
 
-    from kernelite.scoring.columns import is_numeric
+    from kernelite.tables.columnar.columns import is_numeric
 
     if is_numeric(column.type):
         return column.to_numpy(zero_copy_only=False)

@@ -9,9 +9,9 @@ from kernelite.cli.arguments import whole
 from kernelite.cli.console import note
 
 if TYPE_CHECKING:
-    from kernelite.columnar.files import FilesPrediction, Request
-    from kernelite.columnar.formats import ColumnarFormat
     from kernelite.model import CompiledModel
+    from kernelite.scoring.files import FilesPrediction, Request
+    from kernelite.tables.columnar.formats import ColumnarFormat
 
 __all__ = ["add_engine_options", "check_engine_options", "predict_pieces"]
 
@@ -63,10 +63,10 @@ def predict_pieces(
     format: ColumnarFormat | None,
 ) -> FilesPrediction:
     """Score on the cluster that was asked for."""
-    from kernelite.columnar.formats import format_of
     from kernelite.dask.cluster import connect
     from kernelite.dask.files import score_pieces
     from kernelite.dask.workers import model_counts
+    from kernelite.tables.columnar.formats import format_of
 
     with connect(args.scheduler, args.workers) as client:
         done = score_pieces(

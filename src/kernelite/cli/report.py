@@ -69,7 +69,7 @@ TIER_NAMES = tuple(enumerate(("form", "cubic", "exact")))
 
 
 def _rows(args: argparse.Namespace, model: Any) -> Any:
-    from kernelite.formats.data import read_data
+    from kernelite.tables.data import read_data
 
     data = read_data(args.data, **{"labels": "ignore"} | data_options(args))
     return data.fit_width(model.n_features_in_)[0]

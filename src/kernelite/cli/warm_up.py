@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compile, and say where the kernels are."""
-    from kernelite.warming import warm_up
+    from kernelite.cpu.warming import warm_up
 
     done = warm_up()
     if args.json:

@@ -18,7 +18,7 @@ from kernelite.cli.arguments import (
 )
 from kernelite.cli.console import note, print_json, print_table
 from kernelite.errors import InputError
-from kernelite.progress import Progress
+from kernelite.support.progress import Progress
 
 if TYPE_CHECKING:
     from kernelite.cli.crossval import Outcome, Problem
@@ -91,7 +91,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _problem(args: argparse.Namespace) -> Problem:
     from kernelite.cli.crossval import Problem
-    from kernelite.formats.data import read_data
+    from kernelite.tables.data import read_data
 
     data = read_data(args.data, **{"labels": "required"} | data_options(args))
     assert data.labels is not None

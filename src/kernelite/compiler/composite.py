@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.head import RegressorHead
-from kernelite.heads.criteria import label_settles
-from kernelite.inputs import FloatArray, some_rows
+from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import placed
-from kernelite.planning.plan import Candidate, Plan
-from kernelite.planning.tolerances import default_tolerance, given_tolerance
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.tolerances import default_tolerance, given_tolerance
+from kernelite.program.criteria import label_settles
+from kernelite.rows.inputs import FloatArray, some_rows
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.source import Source
 

@@ -6,28 +6,28 @@ import warnings
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.certificate import certify
-from kernelite.approximation.quadratic import QuadraticForm, quadratic_form
-from kernelite.approximation.spectral import SpectralForm, spectrum, truncate
 from kernelite.compiler.task import Task
-from kernelite.engines.blas import form_scores
-from kernelite.engines.exact import ExactEngine
+from kernelite.cpu.blas import form_scores
+from kernelite.cpu.exact import ExactEngine
 from kernelite.errors import InputError
-from kernelite.expansion import KernelExpansion
-from kernelite.head import DensityHead
-from kernelite.heads.criteria import label_settles
-from kernelite.inputs import FloatArray
-from kernelite.planning.calibrated import calibrated_plan
-from kernelite.planning.costs import exact_cost, tiers_cost
-from kernelite.planning.local import local_candidate
-from kernelite.planning.measure import Finals
-from kernelite.planning.option import form_name
-from kernelite.planning.plan import Candidate, Plan
-from kernelite.planning.planner import exact_candidate, plan_certified, truncated_form
-from kernelite.planning.tolerances import default_tolerance, density_tolerance, given_tolerance
-from kernelite.progress import progress_bar
-from kernelite.sizes import array_bytes
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import DensityHead
+from kernelite.planner.calibrated import calibrated_plan
+from kernelite.planner.costs import exact_cost, tiers_cost
+from kernelite.planner.local import local_candidate
+from kernelite.planner.measure import Finals
+from kernelite.planner.option import form_name
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
+from kernelite.planner.tolerances import default_tolerance, density_tolerance, given_tolerance
+from kernelite.program.criteria import label_settles
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import certify
+from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.support.progress import progress_bar
+from kernelite.support.sizes import array_bytes
 
 __all__ = ["calibrated_fields", "certified_fields", "exact_fields", "none_fields"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.expansion import KernelExpansion
-from kernelite.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
 from kernelite.sources import Source
 
 __all__ = ["Task", "sample_rows"]

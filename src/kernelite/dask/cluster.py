@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
+from kernelite.cpu.threads import thread_count
 from kernelite.dask.workers import require_dask
-from kernelite.engines.threads import thread_count
 from kernelite.errors import InputError
 
 __all__ = ["connect"]

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
-from kernelite.engines.threads import one_thread
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
-from kernelite.scoring.columns import require_pyarrow, resolve_columns
 from kernelite.scoring.outputs import answer, check_outputs, example
 from kernelite.scoring.shipping import Options, Ticket, ship
+from kernelite.tables.columnar.columns import require_pyarrow, resolve_columns
 
 __all__ = ["predict"]
 

@@ -13,24 +13,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from kernelite.columnar.files import (
+from kernelite.cpu.threads import one_thread
+from kernelite.dask.pieces import list_pieces
+from kernelite.dask.workers import carry, require_dask
+from kernelite.errors import InputError, KerneliteError, MissingExtraError
+from kernelite.model import CompiledModel
+from kernelite.program.stats import Stats
+from kernelite.scoring.files import (
     FilePrediction,
     FilesPrediction,
     Request,
     raise_failures,
     run_job,
 )
-from kernelite.columnar.formats import ColumnarFormat
-from kernelite.columnar.sources import Job, check_folders_apart
-from kernelite.dask.pieces import list_pieces
-from kernelite.dask.workers import carry, require_dask
-from kernelite.engines.stats import Stats
-from kernelite.engines.threads import one_thread
-from kernelite.errors import InputError, KerneliteError, MissingExtraError
-from kernelite.model import CompiledModel
-from kernelite.progress import Progress
 from kernelite.scoring.outputs import check_outputs
 from kernelite.scoring.shipping import Options, Ticket, ship
+from kernelite.support.progress import Progress
+from kernelite.tables.columnar.formats import ColumnarFormat
+from kernelite.tables.columnar.sources import Job, check_folders_apart
 
 __all__ = ["predict_files", "score_pieces"]
 

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from kernelite.columnar.formats import ColumnarFormat, stem_of
-from kernelite.columnar.parquet import ParquetSource
-from kernelite.columnar.sources import Job, SourceFile, list_sources
 from kernelite.errors import FileFormatError, InputError
+from kernelite.tables.columnar.formats import ColumnarFormat, stem_of
+from kernelite.tables.columnar.parquet import ParquetSource
+from kernelite.tables.columnar.sources import Job, SourceFile, list_sources
 
 __all__ = ["PIECE_ROWS", "cut", "list_pieces"]
 

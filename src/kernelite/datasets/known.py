@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.folders import cache_folder
+from kernelite.support.folders import cache_folder
 
 if TYPE_CHECKING:
-    from kernelite.formats.dataset import DataSet
+    from kernelite.tables.dataset import DataSet
 
 __all__ = ["BASE", "FILES", "SETS", "DataFile", "cache_folder", "check", "files_of", "find"]
 
@@ -181,7 +181,7 @@ def check(
     FileFormatError
         If the file does not parse or holds something else.
     """
-    from kernelite.formats.data import iter_data
+    from kernelite.tables.data import iter_data
 
     rows = features = 0
     state = hashlib.sha256()

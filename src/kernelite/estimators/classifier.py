@@ -13,7 +13,7 @@ from kernelite.estimators.base import CompiledEstimator, if_inner_has
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kernelite.inputs import FloatArray
+    from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledClassifier"]
 

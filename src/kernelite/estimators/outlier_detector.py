@@ -9,10 +9,10 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernelite.estimators.base import CompiledEstimator, if_inner_has
-from kernelite.head import OutlierHead
+from kernelite.machine.heads import OutlierHead
 
 if TYPE_CHECKING:
-    from kernelite.inputs import FloatArray
+    from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledOutlierDetector"]
 

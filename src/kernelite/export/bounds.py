@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.approximation.certificate import Certificate
-from kernelite.approximation.rounding import SAFETY, UNIT
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.certificate import Certificate
+from kernelite.series.rounding import SAFETY, UNIT
 
 __all__ = ["FOREIGN", "RoundingConstants", "largest_power", "rounding_constants", "twice_gamma"]
 
@@ -63,8 +63,8 @@ def twice_gamma(certificate: Certificate) -> float:
 
     Examples
     --------
-    >>> from kernelite.approximation.certificate import certify
-    >>> from kernelite.expansion import KernelExpansion
+    >>> from kernelite.series.certificate import certify
+    >>> from kernelite.machine.expansion import KernelExpansion
     >>> twice_gamma(certify(KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5), np.zeros(1)))
     1.000000000001
     """
@@ -82,8 +82,8 @@ def rounding_constants(certificate: Certificate, degree: int = 2) -> RoundingCon
 
     Examples
     --------
-    >>> from kernelite.approximation.certificate import certify
-    >>> from kernelite.expansion import KernelExpansion
+    >>> from kernelite.series.certificate import certify
+    >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> rounding_constants(certify(one, np.zeros(1))).constant
     True

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from kernelite import __version__
-from kernelite.approximation.spectral import SpectralForm
 from kernelite.errors import UnsupportedModelError
 from kernelite.export.c_arrays import Writer, check_name, comment
 from kernelite.export.c_constants import (
@@ -29,8 +28,9 @@ from kernelite.export.c_third import has_third, third_constants
 from kernelite.export.float32 import float32_error
 from kernelite.export.heads import LABELLED, one_score_decides
 from kernelite.export.selection import Dtype, Part, Selection, select
-from kernelite.head import ArgmaxHead, ClassifierHead
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead
 from kernelite.model import CompiledModel
+from kernelite.series.spectral import SpectralForm
 
 __all__ = ["to_c", "to_c_program"]
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.affine import AffineMap
-from kernelite.approximation.cells import Approximation
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.approximation.rounding import SAFETY
-from kernelite.approximation.spectral import SpectralForm
 from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
 from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_arrays import Writer, literal, string
 from kernelite.export.selection import Selection
-from kernelite.head import ArgmaxHead, ClassifierHead, OutlierHead
-from kernelite.inputs import FloatArray
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.rounding import SAFETY
+from kernelite.series.spectral import SpectralForm
 
 __all__ = [
     "answer_constants",

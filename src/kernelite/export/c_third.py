@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from kernelite.approximation.cells import Approximation
-from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.approximation.rounding import UNIT
 from kernelite.export.bounds import FOREIGN, rounding_constants
 from kernelite.export.c_arrays import Writer
 from kernelite.export.c_constants import triangles
+from kernelite.series.cells import Approximation
+from kernelite.series.cubic import CubicForm
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.rounding import UNIT
 
 __all__ = ["has_third", "third_constants"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kernelite.errors import InputError
 from kernelite.export.selection import Dtype, Part
-from kernelite.formats.files import atomic_write
 from kernelite.model import CompiledModel
+from kernelite.support.files import atomic_write
 
 __all__ = ["TARGETS", "export", "export_names"]
 

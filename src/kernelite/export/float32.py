@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.cells import Approximation
-from kernelite.approximation.spectral import SpectralForm
-from kernelite.expansion import KernelExpansion
 from kernelite.export.onnx_forms import about_their_mean
 from kernelite.export.selection import Selection
-from kernelite.inputs import FloatArray, check_rows, dense_block
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray, check_rows, dense_block
+from kernelite.series.cells import Approximation
+from kernelite.series.spectral import SpectralForm
 
 __all__ = ["Float32Error", "float32_error", "scores_in"]
 

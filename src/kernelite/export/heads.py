@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.head import (
+from kernelite.machine.heads import (
     ArgmaxHead,
     ClassifierHead,
     Head,

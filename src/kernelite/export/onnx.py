@@ -25,7 +25,7 @@ from kernelite.export.onnx_forms import evaluate_exact
 from kernelite.export.onnx_graph import IR_VERSION, OPSET, Graph, Value, require_onnx
 from kernelite.export.onnx_tiers import Settles, evaluate_approximation
 from kernelite.export.selection import Dtype, Part, Selection, select
-from kernelite.head import ArgmaxHead, ClassifierHead, OutlierHead
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
 from kernelite.model import CompiledModel
 
 __all__ = ["to_onnx"]

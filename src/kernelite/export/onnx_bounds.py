@@ -5,7 +5,7 @@
 
 The minimum is within 0.2% of P and needs no series; 1e-12 covers the cancellation of its second
 part; t is taken a little too large, for the error of |u|^2. The model of the runtime's arithmetic
-is that of `kernelite.approximation.rounding` (sums in any order, Exp within 4 ulp), with a fourfold
+is that of `kernelite.series.rounding` (sums in any order, Exp within 4 ulp), with a fourfold
 margin.
 """
 
@@ -15,15 +15,15 @@ import math
 
 import numpy as np
 
-from kernelite.approximation.cells import Cell
-from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.directional import DirectionalBound
-from kernelite.approximation.rounding import SAFETY, UNIT
-from kernelite.approximation.spectral import SpectralForm
 from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.export.onnx_forms import Evaluated, cubic_values, damped, damping, evaluate_form
 from kernelite.export.onnx_graph import Value
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Cell
+from kernelite.series.cubic import CubicForm
+from kernelite.series.directional import DirectionalBound
+from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.spectral import SpectralForm
 
 __all__ = ["form_bounds", "second_tier"]
 

@@ -1,4 +1,4 @@
-"""Forms and the exact expansion as ONNX nodes; the formulas are those of `kernelite.engines`.
+"""Forms and the exact expansion as ONNX nodes; the formulas are those of `kernelite.cpu`.
 
 In: a form and rows X of shape (m, d). Out: scores (m, k) and what bounds need of a row.
 """
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelite.approximation.cubic import CubicForm
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.approximation.rounding import UNIT
-from kernelite.approximation.spectral import SpectralForm
 from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
 from kernelite.export.onnx_graph import Value
-from kernelite.inputs import FloatArray
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cubic import CubicForm
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.rounding import UNIT
+from kernelite.series.spectral import SpectralForm
 
 __all__ = [
     "Evaluated",

@@ -1,6 +1,6 @@
 """Heads as ONNX nodes: scores (m, k) in; labels, decision values, probabilities, `decided` out.
 
-The rules are those of `kernelite.head` and `kernelite.heads.criteria`.
+The rules are those of `kernelite.machine.heads` and `kernelite.program.criteria`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kernelite.export.onnx_votes import (
     winner_decided_by_sums,
     winner_margin,
 )
-from kernelite.head import ArgmaxHead, ClassifierHead, Head, OutlierHead
-from kernelite.heads.criteria import PROBABILITY_TOLERANCE
-from kernelite.heads.probability import SMALLEST
-from kernelite.inputs import FloatArray
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead, Head, OutlierHead
+from kernelite.machine.heads.probability import SMALLEST
+from kernelite.program.criteria import PROBABILITY_TOLERANCE
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["decided", "decision", "label", "margin", "probabilities", "settled_for_all_outputs"]
 

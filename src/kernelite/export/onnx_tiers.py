@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.approximation.cells import Approximation, Cell
 from kernelite.export.onnx_bounds import form_bounds, second_tier
 from kernelite.export.onnx_forms import evaluate_form
 from kernelite.export.onnx_graph import Value
+from kernelite.series.cells import Approximation, Cell
 
 __all__ = ["Settles", "evaluate_approximation"]
 

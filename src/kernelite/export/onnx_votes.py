@@ -1,4 +1,4 @@
-"""One-vs-one votes as ONNX nodes; the rules are those of `kernelite.heads.votes`.
+"""One-vs-one votes as ONNX nodes; the rules are those of `kernelite.machine.heads.votes`.
 
 Scores have shape (m, K (K - 1) / 2) and favour the first class of their pair when positive. Votes
 are products with a matrix that says which class a pair concerns.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.export.onnx_graph import Value
-from kernelite.heads.votes import pairs
-from kernelite.inputs import FloatArray
+from kernelite.machine.heads.votes import pairs
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["count_votes", "ovr_scores", "winner_decided", "winner_decided_by_sums", "winner_margin"]
 

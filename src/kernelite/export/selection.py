@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from kernelite.approximation.cells import Approximation
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
 from kernelite.export.heads import exportable
-from kernelite.head import Head
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
+from kernelite.series.cells import Approximation
 
 __all__ = ["PARTS", "Dtype", "Part", "Selection", "select"]
 

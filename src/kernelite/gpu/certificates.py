@@ -13,9 +13,9 @@ import math
 import numpy as np
 import torch
 
-from kernelite.approximation.certificate import Certificate
-from kernelite.approximation.rounding import SAFETY, UNIT
 from kernelite.gpu.buffers import Buffers, Tensor
+from kernelite.series.certificate import Certificate
+from kernelite.series.rounding import SAFETY, UNIT
 
 __all__ = ["FormBound", "lower_gamma"]
 

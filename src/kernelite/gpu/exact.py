@@ -11,9 +11,8 @@ import math
 import numpy as np
 import torch
 
-from kernelite.approximation.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
-from kernelite.engines.exact_dense import DenseExact
-from kernelite.engines.exact_rounding import (
+from kernelite.cpu.exact_dense import DenseExact
+from kernelite.cpu.exact_rounding import (
     CENTERS,
     LARGEST,
     LOST,
@@ -22,6 +21,7 @@ from kernelite.engines.exact_rounding import (
     ExactRounding,
 )
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.series.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
 
 __all__ = ["ExactSums"]
 

@@ -21,12 +21,12 @@ import math
 import numpy as np
 import torch
 
-from kernelite.approximation.cells import Cell
-from kernelite.approximation.rounding import SAFETY, UNIT
-from kernelite.approximation.spectral import SpectralForm, skewness, spectrum, truncate
 from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Cell
+from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.spectral import SpectralForm, skewness, spectrum, truncate
 
 __all__ = ["KernelLayout", "padded"]
 

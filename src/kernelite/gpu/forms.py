@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelite.approximation.cells import Approximation, Cell
-from kernelite.approximation.rounding import SAFETY
-from kernelite.approximation.spectral import SpectralForm
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.gpu.certificates import FormBound
 from kernelite.gpu.form_layout import KernelLayout
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.rounding import SAFETY
+from kernelite.series.spectral import SpectralForm
 
 __all__ = ["CellForm", "Forms"]
 

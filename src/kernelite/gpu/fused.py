@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from kernelite.approximation.rounding import SAFETY
-from kernelite.engines.exact_dense import DenseExact
+from kernelite.cpu.exact_dense import DenseExact
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.gpu.exact import ExactBound
 from kernelite.gpu.form_layout import padded
@@ -37,6 +36,7 @@ from kernelite.gpu.fused_rounding import (
     FusedRounding,
     slice_bits,
 )
+from kernelite.series.rounding import SAFETY
 
 __all__ = ["FARTHEST", "FusedSums", "RowSlices"]
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.exact_dense import DenseExact
+from kernelite.cpu.exact_dense import DenseExact
 from kernelite.gpu.form_layout import padded
 from kernelite.gpu.fused_rounding import CHUNK, LOG2E, slice_bits
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "Group",

@@ -54,8 +54,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernelite.approximation.rounding import SAFETY
-from kernelite.engines.exact_rounding import ExactRounding
+from kernelite.cpu.exact_rounding import ExactRounding
+from kernelite.series.rounding import SAFETY
 
 __all__ = ["CENTERS", "CHUNK", "MOST_ERROR", "FusedRounding", "slice_bits"]
 

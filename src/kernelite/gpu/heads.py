@@ -1,7 +1,7 @@
 """Heads in torch operations: a table of lowerings, one per kind of head.
 
 In: scores and bounds of shape (m, k). Out: labels or values, decision values, and which rows are
-settled whatever the errors within the bounds: the rules of `kernelite.heads`, head by head.
+settled whatever the errors within the bounds: the rules of `kernelite.machine.heads`, head by head.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Buffers, Tensor
-from kernelite.head import (
+from kernelite.machine.heads import (
     ArgmaxHead,
     ClassifierHead,
     DensityHead,
@@ -23,11 +23,11 @@ from kernelite.head import (
     RegressorHead,
     TransformHead,
 )
-from kernelite.heads.density import SMALLEST
-from kernelite.heads.linear import LinearHead
-from kernelite.heads.ranges import SLACK
-from kernelite.heads.votes import pairs
-from kernelite.inputs import FloatArray
+from kernelite.machine.heads.density import SMALLEST
+from kernelite.machine.heads.linear import LinearHead
+from kernelite.machine.heads.ranges import SLACK
+from kernelite.machine.heads.votes import pairs
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["LOWERINGS", "TorchHead", "lower_head"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelite.engines.stats import Stats
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.model.validity import OnInvalid, report_invalid
+from kernelite.program.stats import Stats
 
 if TYPE_CHECKING:
     from kernelite.gpu.program import Answer, Program

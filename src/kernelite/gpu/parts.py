@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelite.engines.exact_dense import DenseExact
+from kernelite.cpu.exact_dense import DenseExact
 from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.gpu.exact import ExactSums
 from kernelite.gpu.forms import Forms
 from kernelite.gpu.fused import FusedSums
 from kernelite.gpu.rows import RowSteps
-from kernelite.head import ClassifierHead
-from kernelite.heads.votes import pairs
+from kernelite.machine.heads import ClassifierHead
+from kernelite.machine.heads.votes import pairs
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

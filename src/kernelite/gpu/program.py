@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from kernelite.approximation.rounding import UNIT
 from kernelite.errors import InputError
 from kernelite.gpu.blocks import in_blocks
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
@@ -21,6 +20,7 @@ from kernelite.gpu.heads import lower_head
 from kernelite.gpu.kernels.available import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
 from kernelite.gpu.votes import PairVotes
+from kernelite.series.rounding import UNIT
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
-from kernelite.front import Selection
 from kernelite.gpu.buffers import Buffers, Tensor
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.front import Selection
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.head import RegressorHead
+from kernelite.machine.heads import RegressorHead
 from kernelite.model.overflow import check_overflow
-from kernelite.planning.tolerances import n_values
+from kernelite.planner.tolerances import n_values
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.heads.criteria import label_settles
-from kernelite.inputs import FloatArray
 from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.serving import placed, rule_of
+from kernelite.program.criteria import label_settles
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledModel"]
 
@@ -50,7 +50,7 @@ class CompiledModel(ScikitLearnContract):
 
     def save(self, path: str | os.PathLike[str], /) -> None:
         """Write a `.kernelite` file: safetensors with JSON metadata, never pickle."""
-        from kernelite.formats.store import save
+        from kernelite.store.files import save
 
         save(self, path)
 

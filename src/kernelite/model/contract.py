@@ -15,7 +15,7 @@ from kernelite.errors import InputError
 from kernelite.model.html import model_html
 from kernelite.model.offering import offered
 from kernelite.model.transforming import Transforming
-from kernelite.printable import printable
+from kernelite.support.printable import printable
 
 __all__ = ["ScikitLearnContract"]
 

@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.affine import AffineMap
-from kernelite.approximation.cells import Approximation
-from kernelite.approximation.local import LocalSums
-from kernelite.approximation.quadratic import QuadraticForm
-from kernelite.approximation.spectral import SpectralForm
-from kernelite.engines.runner import Runner
-from kernelite.expansion import KernelExpansion
-from kernelite.front import Front
-from kernelite.head import Head
-from kernelite.inputs import FloatArray
+from kernelite.cpu.runner import Runner
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Front
+from kernelite.machine.heads import Head
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.origin import Guarantee, Origin
 from kernelite.model.part import ModelPart
 from kernelite.model.runners import runner_of, wide_runner_of
 from kernelite.model.validity import OnInvalid
-from kernelite.planning.plan import Plan
-from kernelite.posterior import Posterior
-from kernelite.sizes import array_bytes
-from kernelite.tail import PolynomialTail
+from kernelite.planner.plan import Plan
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation
+from kernelite.series.local import LocalSums
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.spectral import SpectralForm
+from kernelite.support.sizes import array_bytes
 
 __all__ = ["ModelFields"]
 

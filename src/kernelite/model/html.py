@@ -10,7 +10,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kernelite.planning.html import candidates, table
+from kernelite.planner.html import candidates, table
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.runner import Runner
+from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
-from kernelite.expansion import KernelExpansion
-from kernelite.heads.criteria import never
-from kernelite.heads.latent_classes import LatentClassesHead
-from kernelite.inputs import FloatArray, Rows
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads.latent_classes import LatentClassesHead
+from kernelite.machine.variance import Posterior
 from kernelite.model.serving import answer, part_rows, placed
-from kernelite.posterior import Posterior
+from kernelite.program.criteria import never
+from kernelite.rows.inputs import FloatArray, Rows
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
-    from kernelite.expansion import KernelExpansion
+    from kernelite.machine.expansion import KernelExpansion
     from kernelite.model.fields import ModelFields
 
 __all__ = ["check_overflow"]

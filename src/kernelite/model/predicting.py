@@ -11,24 +11,24 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.log_sums import log_sums
-from kernelite.engines.runner import Finish
-from kernelite.engines.stats import Stats
+from kernelite.cpu.log_sums import log_sums
+from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
-from kernelite.head import DensityHead
-from kernelite.heads.criteria import (
+from kernelite.machine.heads import DensityHead
+from kernelite.model.fields import ModelFields
+from kernelite.model.moments import latent_labels, latent_probabilities, spread
+from kernelite.model.offering import offered
+from kernelite.model.serving import answer, placed
+from kernelite.model.validity import OnInvalid
+from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     decision_settles,
     label_settles,
     predict_settles,
     probability_settles,
 )
-from kernelite.inputs import FloatArray, is_tensor
-from kernelite.model.fields import ModelFields
-from kernelite.model.moments import latent_labels, latent_probabilities, spread
-from kernelite.model.offering import offered
-from kernelite.model.serving import answer, placed
-from kernelite.model.validity import OnInvalid
+from kernelite.program.stats import Stats
+from kernelite.rows.inputs import FloatArray, is_tensor
 
 __all__ = ["Predicting"]
 

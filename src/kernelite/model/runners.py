@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelite.approximation.widen import widen, widen_expansion
-from kernelite.engines.composite import CompositeRunner, PartRunner
-from kernelite.engines.runner import Runner
-from kernelite.heads.criteria import label_settles
+from kernelite.cpu.composite import CompositeRunner, PartRunner
+from kernelite.cpu.runner import Runner
+from kernelite.program.criteria import label_settles
+from kernelite.series.widen import widen, widen_expansion
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

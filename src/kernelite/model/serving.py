@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.approximation.widen import with_column
-from kernelite.engines.composite import PartRows
-from kernelite.engines.runner import Finish, Runner
-from kernelite.engines.stats import Stats
+from kernelite.cpu.composite import PartRows
+from kernelite.cpu.runner import Finish, Runner
 from kernelite.errors import InputError
-from kernelite.head import DensityHead
-from kernelite.heads.criteria import Settles, by_margin, never
-from kernelite.inputs import (
+from kernelite.machine.heads import DensityHead
+from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
+from kernelite.program.criteria import Settles, by_margin, never
+from kernelite.program.stats import Stats
+from kernelite.rows.inputs import (
     FloatArray,
     Rows,
     check_csr,
@@ -26,7 +26,7 @@ from kernelite.inputs import (
     is_plain_row,
     is_tensor,
 )
-from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
+from kernelite.series.widen import with_column
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

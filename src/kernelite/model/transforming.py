@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.runner import Finish
+from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
-from kernelite.frames import is_frame
-from kernelite.heads.criteria import transform_settles
-from kernelite.inputs import FloatArray
 from kernelite.model.offering import offered
 from kernelite.model.predicting import Predicting
 from kernelite.model.serving import answer
 from kernelite.model.validity import OnInvalid
+from kernelite.program.criteria import transform_settles
+from kernelite.rows.frames import is_frame
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Transforming"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import MissingExtraError
-from kernelite.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Measured, margins_of
 from kernelite.report.words import duration, sized
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["bars", "bound_against_error", "exact_against_compiled", "margin_histogram"]
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.heads.criteria import label_settles
-from kernelite.heads.ranges import margin
-from kernelite.inputs import FloatArray, some_rows
+from kernelite.machine.heads.ranges import margin
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
+from kernelite.program.criteria import label_settles
+from kernelite.rows.inputs import FloatArray, some_rows
 
 __all__ = ["TIERS", "Measured", "Timed", "margins_of", "measure"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Measured, margins_of
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["NearRow", "nearest_rows"]
 

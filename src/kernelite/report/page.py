@@ -12,11 +12,11 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.errors import MissingExtraError
-from kernelite.formats.files import atomic_write
 from kernelite.model import CompiledModel
 from kernelite.report import figures, words
 from kernelite.report.measure import TIERS, Measured, margins_of, measure
 from kernelite.report.nearest import nearest_rows
+from kernelite.support.files import atomic_write
 
 __all__ = ["page_of", "report", "write"]
 

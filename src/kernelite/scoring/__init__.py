@@ -7,6 +7,6 @@ columns that are kept.
 from __future__ import annotations
 
 from kernelite.scoring.batch import BatchScorer
-from kernelite.scoring.columns import require_pyarrow, resolve_columns
+from kernelite.tables.columnar.columns import require_pyarrow, resolve_columns
 
 __all__ = ["BatchScorer", "require_pyarrow", "resolve_columns"]

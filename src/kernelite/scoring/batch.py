@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
-from kernelite.scoring.columns import feature_blocks, require_pyarrow, resolve_columns
+from kernelite.program.stats import Stats
 from kernelite.scoring.outputs import (
     answer,
     check_outputs,
@@ -20,6 +19,7 @@ from kernelite.scoring.outputs import (
     example,
     keeps_transformer,
 )
+from kernelite.tables.columnar.columns import feature_blocks, require_pyarrow, resolve_columns
 
 __all__ = ["BatchScorer"]
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.engines.stats import Stats
 from kernelite.errors import InputError
-from kernelite.head import ClassifierHead, OutlierHead
-from kernelite.heads.base import BoolArray
-from kernelite.inputs import FloatArray
+from kernelite.machine.heads import ClassifierHead, OutlierHead
+from kernelite.machine.heads.base import BoolArray
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
+from kernelite.program.stats import Stats
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "keeps_transformer"]
 

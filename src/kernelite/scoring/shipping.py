@@ -142,7 +142,7 @@ class Shipment(Ticket):
         if not self.stored:
             found: CompiledModel = pickle.loads(self.data)
             return found
-        from kernelite.formats.store import loads
+        from kernelite.store.files import loads
 
         return loads(self.data, name=f"model {self.digest[:12]}")
 
@@ -160,14 +160,14 @@ def ship(model: CompiledModel) -> Shipment:
 
     Examples
     --------
-    >>> from kernelite.expansion import KernelExpansion
+    >>> from kernelite.machine.expansion import KernelExpansion
     >>> import kernelite
     >>> bump = KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
     >>> shipment = ship(kernelite.compile(bump, guarantee="exact"))
     >>> len(shipment.digest), shipment.model().predict([[0.0]])
     (64, array([2.5]))
     """
-    from kernelite.formats.store import dumps
+    from kernelite.store.files import dumps
 
     if not isinstance(model, CompiledModel):
         raise InputError(

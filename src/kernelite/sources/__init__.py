@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.head import Head, RegressorHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head, RegressorHead
 from kernelite.sources.refused import REFUSED
 from kernelite.sources.source import Source, describe
 

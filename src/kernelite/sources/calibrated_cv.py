@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.heads.calibrated import Calibrated, CalibratedHead
-from kernelite.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
+from kernelite.machine.heads.calibrated import Calibrated, CalibratedHead
+from kernelite.machine.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
 from kernelite.sources.members import assembled, members_of, places_of, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source

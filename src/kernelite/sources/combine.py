@@ -14,13 +14,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.front import Selection, Step
-from kernelite.head import Head, RegressorHead
-from kernelite.heads.members import Member
-from kernelite.heads.several import SeveralHead
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Selection, Step
+from kernelite.machine.heads import Head, RegressorHead
+from kernelite.machine.heads.members import Member
+from kernelite.machine.heads.multi_output import SeveralHead
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
 from kernelite.sources.pipeline import with_step

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.front import Selection
-from kernelite.head import RegressorHead
-from kernelite.heads.target import MeanHead
-from kernelite.heads.voting import VotingHead
+from kernelite.machine.front import Selection
+from kernelite.machine.heads import RegressorHead
+from kernelite.machine.heads.target import MeanHead
+from kernelite.machine.heads.voting import VotingHead
 from kernelite.sources.combine import weighted
 from kernelite.sources.members import (
     assembled,

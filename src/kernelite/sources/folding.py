@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.exactly import accurate_product, gap, nearest_all, two_words
-from kernelite.expansion import KernelExpansion
-from kernelite.inputs import FloatArray
+from kernelite.machine.exactly import accurate_product, gap, nearest_all, two_words
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["fold_linear", "scaled_outputs"]
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
-from kernelite.exactly import UNIT, nearest, nearest_all, relative_gap
-from kernelite.inputs import FloatArray
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.exactly import UNIT, nearest, nearest_all, relative_gap
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Covariance", "covariance", "is_kernel"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.exactly import UNIT
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ArgmaxHead, TransformHead
+from kernelite.machine.exactly import UNIT
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ArgmaxHead, TransformHead
 from kernelite.sources.folding import fold_linear
 from kernelite.sources.source import Source, describe
 

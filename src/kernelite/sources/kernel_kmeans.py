@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.exactly import UNIT
-from kernelite.expansion import KernelExpansion, kernel_values, squared_norms
-from kernelite.head import ArgmaxHead
-from kernelite.inputs import FloatArray, check_rows, is_sparse, row_blocks
+from kernelite.machine.exactly import UNIT
+from kernelite.machine.expansion import KernelExpansion, kernel_values, squared_norms
+from kernelite.machine.heads import ArgmaxHead
+from kernelite.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source, describe
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.exactly import UNIT, nearest
-from kernelite.expansion import KernelExpansion
-from kernelite.head import Head
-from kernelite.inputs import FloatArray
+from kernelite.machine.exactly import UNIT, nearest
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.gaussian_process_kernels import Covariance
 from kernelite.sources.parts import CompositeExpansion, Part

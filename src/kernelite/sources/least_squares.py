@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from kernelite.affine import AffineMap
 from kernelite.errors import InputError
-from kernelite.exactly import UNIT, nearest, relative_gap
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead, Head, RegressorHead
-from kernelite.inputs import FloatArray
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.exactly import UNIT, nearest, relative_gap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.source import Source, describe
 

@@ -13,15 +13,15 @@ import os
 import numpy as np
 
 from kernelite.errors import FileFormatError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.formats.defects import Defect, Report
-from kernelite.formats.lines import Lines
-from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.inputs import FloatArray
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.sources.one_vs_one import pairwise_coefficients
 from kernelite.sources.source import Source, describe
+from kernelite.tables.defects import Defect, Report
+from kernelite.tables.lines import Lines
 
 __all__ = ["defects", "read_libsvm"]
 

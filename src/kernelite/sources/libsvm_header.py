@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kernelite.formats.defects import Defect, Report
-from kernelite.formats.lines import Lines
-from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
+from kernelite.tables.defects import Defect, Report
+from kernelite.tables.lines import Lines
+from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
 
 __all__ = ["KERNEL_TYPES", "SVM_TYPES", "Header", "read_header"]
 

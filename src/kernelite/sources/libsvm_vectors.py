@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.formats.defects import Defect, Report
-from kernelite.formats.lines import Lines
-from kernelite.formats.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
-from kernelite.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray
+from kernelite.tables.defects import Defect, Report
+from kernelite.tables.lines import Lines
+from kernelite.tables.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 
 if TYPE_CHECKING:
-    from kernelite.inputs import Rows
+    from kernelite.rows.inputs import Rows
 
 __all__ = ["Vectors", "read_vectors"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.affine import AffineMap
 from kernelite.errors import UnsupportedModelError
-from kernelite.head import Head, RegressorHead
-from kernelite.heads.linear import LinearHead
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.heads import Head, RegressorHead
+from kernelite.machine.heads.linear import LinearHead
 from kernelite.sources.folding import fold_linear
 from kernelite.sources.source import Source, describe
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.head import Head
-from kernelite.heads.members import Member
+from kernelite.machine.heads import Head
+from kernelite.machine.heads.members import Member
 from kernelite.sources.combine import combined, side_by_side
 from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source

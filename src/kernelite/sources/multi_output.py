@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelite.head import Head, RegressorHead
-from kernelite.heads.several import SeveralHead
+from kernelite.machine.heads import Head, RegressorHead
+from kernelite.machine.heads.multi_output import SeveralHead
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source

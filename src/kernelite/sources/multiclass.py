@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.heads.constant import ConstantHead
-from kernelite.heads.members import Member
-from kernelite.heads.one_vs_rest import OneVsRestHead
-from kernelite.heads.output_code import OutputCodeHead
-from kernelite.heads.pairwise import PairwiseHead
+from kernelite.machine.heads.constant import ConstantHead
+from kernelite.machine.heads.members import Member
+from kernelite.machine.heads.one_vs_rest import OneVsRestHead
+from kernelite.machine.heads.output_code import OutputCodeHead
+from kernelite.machine.heads.pairwise import PairwiseHead
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.heads.votes import pairs
-from kernelite.inputs import FloatArray
+from kernelite.machine.heads.votes import pairs
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["MAX_COEFFICIENT_BYTES", "pairwise_coefficients"]
 

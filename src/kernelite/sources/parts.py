@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.exactly import UNIT, exact_sum, gap, nearest_all
-from kernelite.expansion import KernelExpansion
-from kernelite.inputs import FloatArray, is_sparse
-from kernelite.uncertainty import Uncertainty
+from kernelite.machine.exactly import UNIT, exact_sum, gap, nearest_all
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.uncertainty import Uncertainty
+from kernelite.rows.inputs import FloatArray, is_sparse
 
 if TYPE_CHECKING:
     from kernelite.sources.source import Source

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.affine import AffineMap, Operation
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.front import Front, Kept, Selection, Step
-from kernelite.inputs import FloatArray
+from kernelite.machine.affine import AffineMap, Operation
+from kernelite.machine.front import Front, Kept, Selection, Step
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.linear import FEATURES, is_linear, linear_on
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.sklearn_common import feature_names

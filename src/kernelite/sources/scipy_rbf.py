@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.exactly import nearest, relative_gap
-from kernelite.expansion import KernelExpansion
-from kernelite.head import RegressorHead
+from kernelite.machine.exactly import nearest, relative_gap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import RegressorHead
+from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.sources.source import Source, describe
-from kernelite.tail import PolynomialTail
 
 __all__ = ["read_rbf_interpolator"]
 

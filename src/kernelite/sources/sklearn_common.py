@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.exactly import relative_gap
-from kernelite.expansion import KernelExpansion
-from kernelite.head import Head
+from kernelite.machine.exactly import relative_gap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
 from kernelite.sources.source import Source, describe
 
 __all__ = [

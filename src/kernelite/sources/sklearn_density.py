@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.exactly import nearest, relative_gap
-from kernelite.expansion import KernelExpansion
-from kernelite.head import DensityHead
+from kernelite.machine.exactly import nearest, relative_gap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import DensityHead
 from kernelite.sources.sklearn_common import require_fitted, sklearn_source
 from kernelite.sources.source import Source
 

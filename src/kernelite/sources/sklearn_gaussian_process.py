@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.exactly import exact_sum
-from kernelite.head import LatentClassesHead, LatentHead, RegressorHead
-from kernelite.heads.latent_classes import MomentsHead
-from kernelite.heads.members import Member
-from kernelite.heads.one_vs_rest import OneVsRestHead
-from kernelite.heads.pairwise import PairwiseHead
-from kernelite.inputs import FloatArray
-from kernelite.posterior import Posterior
+from kernelite.machine.exactly import exact_sum
+from kernelite.machine.heads import LatentClassesHead, LatentHead, RegressorHead
+from kernelite.machine.heads.latent_classes import MomentsHead
+from kernelite.machine.heads.members import Member
+from kernelite.machine.heads.one_vs_rest import OneVsRestHead
+from kernelite.machine.heads.pairwise import PairwiseHead
+from kernelite.machine.variance import Posterior
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.multiclass import first_wins

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.exactly import accurate_product, exact_sum, two_words
-from kernelite.head import TransformHead
-from kernelite.inputs import FloatArray
+from kernelite.machine.exactly import accurate_product, exact_sum, two_words
+from kernelite.machine.heads import TransformHead
+from kernelite.rows.inputs import FloatArray
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 
@@ -52,7 +52,7 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
     vectors = np.where(kept, vectors, 0.0)
     roots = np.sqrt(np.where(kept, values, 1.0))
     n, k = vectors.shape
-    # V - mean(V), whose mean has two words: off by 4u an entry, as `kernelite.affine` shows; then
+    # V - mean(V), whose mean has two words: off by 4u an entry, as `machine.affine` shows; then
     # the root and the quotient.
     means = np.array([two_words(exact_sum(column) / n) for column in vectors.T]).reshape(k, 2)
     coefficients = ((vectors - means[:, 0]) - means[:, 1]) / roots

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.exactly import exact_sum
-from kernelite.head import RegressorHead
+from kernelite.machine.exactly import exact_sum
+from kernelite.machine.heads import RegressorHead
 from kernelite.sources.gaussian_process_kernels import covariance, is_kernel
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ArgmaxHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ArgmaxHead
 from kernelite.sources.sklearn_common import require_fitted, sklearn_source
 from kernelite.sources.source import Source
 

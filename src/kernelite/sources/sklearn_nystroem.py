@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.expansion import KernelExpansion
-from kernelite.head import TransformHead
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import TransformHead
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.head import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.inputs import FloatArray, is_sparse
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
 from kernelite.sources.sklearn_common import other_kernel, require_fitted, sklearn_source
 from kernelite.sources.source import Source

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernelite.affine import AffineMap
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.expansion import KernelExpansion
-from kernelite.front import Front
-from kernelite.head import Head
-from kernelite.inputs import FloatArray, check_rows
-from kernelite.posterior import Posterior
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Front
+from kernelite.machine.heads import Head
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.variance import Posterior
+from kernelite.rows.inputs import FloatArray, check_rows
 from kernelite.sources.parts import CompositeExpansion
-from kernelite.tail import PolynomialTail
 
 __all__ = ["Source", "describe"]
 
@@ -53,7 +53,7 @@ class Source:
 
     Examples
     --------
-    >>> from kernelite.head import RegressorHead
+    >>> from kernelite.machine.heads import RegressorHead
     >>> bump = KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
     >>> Source(bump, RegressorHead(), "a bump", "arrays", "KernelExpansion").expansion.n_features
     2

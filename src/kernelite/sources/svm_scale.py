@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.affine import AffineMap, check_scales
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
-from kernelite.exactly import nearest, nearest_all, two_words
-from kernelite.expansion import KernelExpansion
-from kernelite.formats.lines import Lines
-from kernelite.formats.numbers import BadNumber, parse_float, parse_int, quote
-from kernelite.head import RegressorHead
-from kernelite.inputs import FloatArray, is_sparse
+from kernelite.machine.affine import AffineMap, check_scales
+from kernelite.machine.exactly import nearest, nearest_all, two_words
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import RegressorHead
+from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.source import Source
+from kernelite.tables.lines import Lines
+from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
 
 __all__ = ["SvmRange", "read_range", "with_range"]
 

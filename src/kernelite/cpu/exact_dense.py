@@ -1,0 +1,210 @@
+"""Exact sums for dense rows in double precision.
+
+Prepare once (shift to a point p amid the centers, norms), run on many rows. Features in which all
+centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's. Where there
+are kernels, panels of centers are summed in registers (`fused_sums`, `fused_values`); else, and for
+very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.cpu.fused_sums import FusedSums
+from kernelite.cpu.fused_values import FusedValues
+from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.panels import Layout
+from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray, row_blocks
+
+__all__ = ["EXPONENTIAL", "DenseExact", "add_kernel_sums"]
+
+ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
+EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
+LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
+TILE_ROWS = 240  # of kernel values in panels
+WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
+MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
+TALL = 4  # which goes faster in taller tiles
+
+
+@dataclass(frozen=True, eq=False)
+class DenseExact:
+    """An expansion laid out for dense rows.
+
+    Examples
+    --------
+    >>> exact = DenseExact.prepare(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0))
+    >>> exact.scores(np.array([[0.0], [1e200]]))[0]
+    array([[2.5],
+           [0.5]])
+    """
+
+    expansion: KernelExpansion
+    rounding: ExactRounding
+    layout: Layout
+    centers: FloatArray
+
+    @classmethod
+    def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> DenseExact:
+        """Shift the centers to their middle and take their norms; `mapped` as `ExactRounding`."""
+        centers = expansion.dense_centers()
+        d, gamma = centers.shape[1], expansion.gamma
+        with np.errstate(over="ignore", invalid="ignore"):
+            layout = Layout.about_middle(centers, gamma)
+            norms = np.sqrt(np.einsum("ij,ij->i", centers, centers))
+            largest = float((gamma * layout.squares).max(initial=0.0))
+        rounding = ExactRounding(expansion, norms, largest, d, mapped)
+        if rounding.polynomial or rounding.by_differences:
+            return cls(expansion, rounding, Layout.unshifted(d, gamma), centers)
+        return cls(expansion, rounding, layout, np.empty((0, d)))  # the layout holds them
+
+    @property
+    def point(self) -> FloatArray:
+        """p, shape (d,)."""
+        return self.layout.point
+
+    @cached_property
+    def factors(self) -> FloatArray:
+        """(2 gamma s, -gamma |s|^2, -1): times (u, 1, gamma |u|^2), they give the exponent."""
+        layout, gamma = self.layout, self.expansion.gamma
+        exponents = gamma * layout.squares
+        scaled = 2.0 * gamma * layout.shifted
+        return np.column_stack([scaled, -exponents, -np.ones(len(exponents))])
+
+    @cached_property
+    def fused(self) -> FusedSums | FusedValues | None:
+        """The sums in panels, where that can be done and is faster."""
+        rounding, d = self.rounding, self.expansion.n_features
+        by_panels = not (rounding.polynomial or rounding.by_differences) and jit_available()
+        if not by_panels or d > WIDEST or not self.expansion.n_centers:
+            return None
+        if self.expansion.n_outputs > 1:
+            return FusedValues.prepare(self.layout, self.expansion.coefficients)
+        from kernelite.cpu.kernels.exp2 import DOUBLE
+
+        return FusedSums.prepare(rounding, self.layout, DOUBLE)
+
+    def scores(
+        self, rows: FloatArray, out: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores of shape (m, k), and |u|^2 of shape (m,)."""
+        m, k = len(rows), self.expansion.n_outputs
+        scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
+        shifts, fused = self.expansion.intercept.any(), self.fused
+        if fused is not None and not fused.ready:
+            fused = None  # until it is, BLAS answers
+        if isinstance(fused, FusedSums):
+            squares = fused.scores(rows, scores)
+            scores += self.expansion.intercept
+            return scores, squares
+
+        def part(block: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                if fused is not None:
+                    scores[block] = self.expansion.intercept
+                    squares[block] = fused.add(rows[block], scores[block])
+                    return
+                U = rows[block] - self.point
+                squares[block] = np.einsum("ij,ij->i", U, U)
+                sums = scores[block]
+                if self.rounding.polynomial or not self.expansion.n_centers:
+                    sums[:] = 0.0
+                if self.rounding.polynomial:
+                    self._add_powers(U, sums)
+                elif self.rounding.by_differences:
+                    self._add_sums(U, sums)
+                else:
+                    self._add_sums(self._lift(U, squares[block]), sums)
+                if shifts:
+                    sums += self.expansion.intercept
+
+        # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
+        # core's cache.
+        little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
+        tall = self.tall if fused is None else TILE_ROWS
+        chunk = max(1, m if little else min(tall, -(-m // thread_count())))
+        with one_thread_each(m, chunk):
+            for_each_chunk(part, m, chunk)
+        return scores, squares
+
+    def length(self, rows: FloatArray) -> int:
+        """L of the rows, as `ExactRounding` wants it."""
+        return rows.shape[1]
+
+    def squares(self, rows: FloatArray) -> FloatArray:
+        """|u|^2 alone."""
+        with np.errstate(over="ignore"):
+            U = rows - self.point
+            return np.asarray(np.einsum("ij,ij->i", U, U))
+
+    @cached_property
+    def tall(self) -> int:
+        """Rows of a tile: more where centers are few, so that calls do not dominate."""
+        (n, d), k = self.expansion.centers.shape, self.expansion.n_outputs
+        filled = ROWS * CENTERS // max(n, d, k, 1)
+        return max(ROWS * TALL if k >= MANY_OUTPUTS else ROWS, min(filled, ROWS * CENTERS // 16))
+
+    def _lift(self, U: FloatArray, squares: FloatArray) -> FloatArray:
+        """(u, 1, gamma |u|^2), whose product with the factors is the exponent."""
+        width = self.factors.shape[1] - 2
+        lifted = np.empty((len(U), width + 2))
+        lifted[:, :width] = U[:, self.layout.order]
+        lifted[:, width], lifted[:, width + 1] = 1.0, self.expansion.gamma * squares
+        return lifted
+
+    def _add_sums(self, U: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i K_i of a few rows, lifted or not, centers in tiles: shape (m, k)."""
+        # Of few rows, more centers at a time: calls would dominate.
+        for centers in row_blocks(self.expansion.n_centers, CENTERS * max(1, 16 // len(U))):
+            if self.rounding.by_differences:
+                tile = self._differences(U, centers)
+            else:
+                tile = U @ self.factors[centers].T
+            coefficients, first = self.expansion.coefficients[centers], centers.start == 0
+            add_kernel_sums(tile, coefficients, sums, first=first)
+
+    def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
+        tile = np.zeros((len(U), centers.stop - centers.start))
+        root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
+        for feature in range(U.shape[1]):
+            gap = U[:, feature][:, None] - self.centers[centers, feature]
+            gap *= root
+            tile -= gap * gap
+        return tile
+
+    def _add_powers(self, rows: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i (gamma x_i.z + coef0)^2, centers in tiles: shape (m, k)."""
+        expansion = self.expansion
+        for centers in row_blocks(self.expansion.n_centers, CENTERS):
+            tile = expansion.gamma * (rows @ self.centers[centers].T)
+            tile += expansion.coef0
+            sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
+
+
+def add_kernel_sums(
+    tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool
+) -> None:
+    """out += exp(min(tile, 0)) @ coefficients, or out = ...; fused where there is a kernel.
+
+    Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
+    """
+    if jit_available():
+        from kernelite.cpu.kernels.exact_tiles import exp_in_place
+
+        exp_in_place(tile)
+    else:
+        np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
+    if first and not tile.shape[1]:
+        out[...] = 0.0
+    for centers in row_blocks(tile.shape[1], CENTERS):
+        if first and centers.start == 0:
+            np.matmul(tile[:, centers], coefficients[centers], out=out)
+        else:
+            out += tile[:, centers] @ coefficients[centers]

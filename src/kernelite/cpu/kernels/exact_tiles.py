@@ -1,0 +1,82 @@
+"""The exact engine's inner loop: exponentials of a tile of exponents -gamma |x_i - z|^2.
+
+In and out: arrays of shape (m, n). Twin: `np.exp(np.minimum(tile, 0))`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.kernels.compiling import array_type, kernel, ready
+from kernelite.cpu.kernels.exp import exp_nonpositive
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["exp_in_place", "exp_of_products"]
+
+
+def exp_in_place(tile: FloatArray) -> None:
+    """tile = exp(min(tile, 0)).
+
+    Parameters
+    ----------
+    tile : ndarray of shape (m, n)
+        Exponents, C-contiguous; overwritten.
+
+    Examples
+    --------
+    >>> tile = np.array([[0.0, -np.inf, 1e-9]])
+    >>> exp_in_place(tile)
+    >>> tile
+    array([[1., 0., 1.]])
+    """
+    assert tile.flags.c_contiguous  # else a copy would be overwritten
+    if not ready(_exp_kernel):
+        np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
+        return
+    _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
+
+
+@kernel(array_type(1, writable=True))
+def _exp_kernel(values: FloatArray) -> Any:
+    for j in range(len(values)):
+        x = values[j]
+        x = 0.0 if x > 0.0 else x
+        values[j] = exp_nonpositive(x)
+
+
+def exp_of_products(
+    products: NDArray[np.float32], exponents: FloatArray, shifts: FloatArray
+) -> FloatArray:
+    """exp(min(products - exponents - shifts, 0)) in doubles.
+
+    Parameters
+    ----------
+    products : ndarray of float32, shape (m, n)
+    exponents : ndarray of shape (n,)
+    shifts : ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> exp_of_products(np.ones((1, 2), np.float32), np.array([1.0, 2.0]), np.array([0.0]))
+    array([[1.        , 0.36787944]])
+    """
+    if not ready(_products_kernel):
+        exponent = products - exponents - shifts[:, None]
+        return np.asarray(np.exp(np.minimum(exponent, 0.0, out=exponent), out=exponent))
+    out = np.empty(products.shape)
+    _products_kernel(products, exponents, shifts, out)
+    return out
+
+
+@kernel(array_type(2, "float32"), array_type(1), array_type(1), array_type(2, writable=True))
+def _products_kernel(
+    products: NDArray[np.float32], exponents: FloatArray, shifts: FloatArray, out: FloatArray
+) -> Any:
+    for i in range(products.shape[0]):
+        for j in range(products.shape[1]):
+            x = float(products[i, j]) - exponents[j] - shifts[i]
+            x = 0.0 if x > 0.0 else x
+            out[i, j] = exp_nonpositive(x)

@@ -1,0 +1,100 @@
+"""Rows made ready for panels: u = z - p in the panels' order of features and precision.
+
+Out besides: -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+
+__all__ = ["double_rows", "entries", "single_rows"]
+
+
+@helper
+def _ready(rows: Any, point: Any, order: Any, g: float, w: Any, shifts: Any, norms: Any) -> None:
+    length = len(order)
+    for i in range(len(rows)):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            u = rows[i, j] - point[j]
+            total += u * u
+        chain = 0.0
+        for position in range(length):
+            feature = order[position]
+            u = rows[i, feature] - point[feature]
+            w[i, position] = u
+            chain += (length - position) * (u * u)
+        shifts[i] = -g * total
+        norms[i, 0], norms[i, 1] = total, math.sqrt(chain)
+
+
+_INPUT = array_type(2), array_type(1), array_type(1, "int64"), "float64"
+_NORMS = array_type(2, writable=True)
+
+
+def _output(dtype: str) -> tuple[Any, ...]:
+    return array_type(2, dtype, writable=True), array_type(1, dtype, writable=True), _NORMS
+
+
+@kernel(*_INPUT, *_output("float32"))
+def single_rows(
+    rows: Any, point: Any, order: Any, g: float, w: Any, shifts: Any, norms: Any
+) -> None:
+    """w (m, L), shifts (m,), norms (m, 2): |u|^2, and sqrt(sum_l (L - l) u_l^2)."""
+    _ready(rows, point, order, g, w, shifts, norms)
+
+
+@kernel(*_INPUT, *_output("float64"))
+def double_rows(
+    rows: Any, point: Any, order: Any, g: float, w: Any, shifts: Any, norms: Any
+) -> None:
+    """As `single_rows`, in doubles."""
+    _ready(rows, point, order, g, w, shifts, norms)
+
+
+@kernel(
+    *_INPUT,
+    array_type(1),
+    array_type(1, "int64", writable=True),
+    array_type(1, "int32", writable=True),
+    array_type(1, "float32", writable=True),
+    array_type(1, "float32", writable=True),
+    _NORMS,
+)
+def entries(
+    rows: Any,
+    point: Any,
+    order: Any,
+    g: float,
+    least: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    shifts: Any,
+    norms: Any,
+) -> None:
+    """The entries of u above `least`, row after row.
+
+    norms (m, 2): |u|^2, and the number of entries times their norm. `indices` and `data` have room
+    for all.
+    """
+    indptr[0], found = 0, 0
+    for i in range(len(rows)):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            u = rows[i, j] - point[j]
+            total += u * u
+        kept = 0.0
+        for position in range(len(order)):
+            feature = order[position]
+            u = rows[i, feature] - point[feature]
+            if not abs(u) <= least[position]:
+                indices[found], data[found] = position, u
+                kept += u * u
+                found += 1
+        shifts[i] = -g * total
+        indptr[i + 1] = found
+        norms[i, 0], norms[i, 1] = total, (found - indptr[i]) * math.sqrt(kept)

@@ -1,0 +1,228 @@
+"""The quadratic form for few features: one pass over the rows, in tiles, on vectors of rows.
+
+In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k), |u|^2 of shape
+(m,), and on request the certificate's bound of each score.
+
+    g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
+
+Twin: `blas.quadratic_scores`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelite.cpu.kernels.blocks import add_triangle, padded, triangle_blocks
+from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
+from kernelite.cpu.kernels.compiling import array_type, kernel
+from kernelite.cpu.kernels.exp import exp_nonpositive
+from kernelite.cpu.kernels.tiles import (
+    CHUNK_WORK,
+    TILE,
+    aligned,
+    damp_tile,
+    load_mapped_tile,
+    load_tile,
+    load_words_tile,
+    square_tile,
+)
+from kernelite.cpu.threads import for_each_chunk
+from kernelite.machine.affine import AffineMap
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.quadratic import QuadraticForm
+
+__all__ = ["JitForm", "bounded_scores", "form_kernel", "mapped_scores", "prepare", "scores"]
+
+
+@dataclass(frozen=True, eq=False)
+class JitForm:
+    """A quadratic form laid out for the kernel.
+
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        p.
+    blocks : ndarray of shape (k, n_blocks, 16)
+        The upper triangle of M in 4 x 4 blocks, row by row, off-diagonals doubled.
+    outputs : ndarray of shape (k, 2 + 4 ceil(d / 4))
+        c, b and v of each output, v filled up with zeros.
+    gamma : float
+        0 when no exponential is wanted.
+    """
+
+    point: FloatArray
+    blocks: FloatArray
+    outputs: FloatArray
+    gamma: float
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return len(self.outputs)
+
+    @property
+    def chunk(self) -> int:
+        """Rows that a thread should take at a time."""
+        work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0
+        return TILE * max(1, int(CHUNK_WORK / work / TILE))
+
+
+def prepare(form: QuadraticForm) -> JitForm:
+    """Lay out a form for the kernel.
+
+    Examples
+    --------
+    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.machine.expansion import KernelExpansion
+    >>> one = KernelExpansion([[1.0, 0.0]], [1.0], 0.0, gamma=0.5)
+    >>> prepare(quadratic_form(one, np.zeros(2))).blocks.shape
+    (1, 1, 16)
+    """
+    d, k = form.n_features, form.n_outputs
+    blocks = triangle_blocks(np.triu(form.quadratic) + np.triu(form.quadratic, 1))
+    outputs = np.zeros((k, 2 + padded(d)))
+    outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
+    outputs[:, 2 : 2 + d] = form.linear.T
+    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    return JitForm(np.ascontiguousarray(form.point), blocks, outputs, gamma)
+
+
+def scores(
+    form: JitForm, rows: FloatArray, *, out: tuple[FloatArray, FloatArray] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """f^ of each row, shape (m, k), and |u|^2, shape (m,).
+
+    Parameters
+    ----------
+    form : JitForm
+    rows : ndarray of shape (m, d)
+        C-contiguous float64.
+    out : pair of ndarrays, optional
+        Where the answers go.
+
+    Examples
+    --------
+    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.machine.expansion import KernelExpansion
+    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
+    >>> form = prepare(quadratic_form(one, np.array([1.0])))
+    >>> scores(form, np.array([[1.0], [2.0]]))[0].round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+    values, sq_norms = _room(form, rows) if out is None else out
+    _run(form, rows, NO_CERTIFICATE, values, sq_norms, _NO_BOUNDS)
+    return values, sq_norms
+
+
+def bounded_scores(
+    form: JitForm, certificate: JitCertificate, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """f^, |u|^2 and the bound on |f - f^|: shapes (m, k), (m,), (m, k)."""
+    values, sq_norms = _room(form, rows)
+    bounds = np.empty_like(values)
+    _run(form, rows, certificate, values, sq_norms, bounds)
+    return values, sq_norms, bounds
+
+
+def mapped_scores(
+    form: JitForm, certificate: JitCertificate, rows: FloatArray, input_map: AffineMap
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """As `bounded_scores`, of rows that are mapped as they are read."""
+    values, sq_norms = _room(form, rows)
+    proven = len(certificate.numbers) > 0
+    bounds = np.empty_like(values) if proven else _NO_BOUNDS
+    way = input_map.way(form.point)
+    _run(form, rows, certificate, values, sq_norms, bounds, way)
+    return values, sq_norms, bounds if proven else None
+
+
+_NO_BOUNDS = np.empty((0, 0))
+_NO_WAY = np.empty((0, 0))
+
+
+def _room(form: JitForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    m = len(rows)
+    return np.empty((m, form.n_outputs)), np.empty(m)
+
+
+def _run(
+    form: JitForm,
+    rows: FloatArray,
+    certificate: JitCertificate,
+    values: FloatArray,
+    sq_norms: FloatArray,
+    bounds: FloatArray,
+    way: FloatArray = _NO_WAY,
+) -> None:
+    """All tiles, on all threads when there are enough of them."""
+    fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
+    m, chunk = len(rows), form.chunk
+    if m <= chunk:
+        form_kernel(rows, *fixed, values, sq_norms, bounds)
+        return
+
+    def part(block: slice) -> None:
+        form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
+
+    for_each_chunk(part, m, chunk)
+
+
+@kernel(
+    array_type(2),
+    array_type(1),
+    array_type(2),
+    array_type(3),
+    array_type(2),
+    "float64",
+    array_type(2),
+    array_type(2, writable=True),
+    array_type(1, writable=True),
+    array_type(2, writable=True),
+)
+def form_kernel(
+    rows: FloatArray,
+    point: FloatArray,
+    way: FloatArray,
+    blocks: FloatArray,
+    outputs: FloatArray,
+    gamma: float,
+    certificate: FloatArray,
+    values: FloatArray,
+    sq_norms: FloatArray,
+    bounds: FloatArray,
+) -> None:
+    m, d = rows.shape
+    k = outputs.shape[0]
+    features = (d + 3) // 4 * 4
+    room = aligned((features + 4) * TILE).reshape(features + 4, TILE)
+    room[:] = 0.0
+    tile, squares, exponentials = room[:features], room[features], room[features + 1]
+    g, bound = room[features + 2], room[features + 3]
+    for start in range(0, m, TILE):
+        count = min(TILE, m - start)
+        width = (count + 7) // 8 * 8
+        if len(way) == 4:
+            load_words_tile(rows, start, count, way, tile)
+        elif len(way) > 0:
+            load_mapped_tile(rows, start, count, way, tile)
+        else:
+            load_tile(rows, start, count, point, tile)
+        square_tile(tile, width, squares)
+        for r in range(width):
+            exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
+        for r in range(count):
+            sq_norms[start + r] = squares[r]
+        for j in range(k):
+            g[:width] = outputs[j, 0]
+            add_triangle(tile, width, blocks[j], outputs[j, 2:], g)
+            damp_tile(exponentials, width, outputs[j, 1], g)
+            for r in range(count):
+                values[start + r, j] = g[r]
+            if len(certificate) > 0:
+                numbers = certificate[j]
+                bound_tile(squares, squares, exponentials, g, gamma, 0.0, numbers, width, bound)
+                for r in range(count):
+                    bounds[start + r, j] = bound[r]

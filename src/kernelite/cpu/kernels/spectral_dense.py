@@ -1,0 +1,184 @@
+"""The truncated form: rows projected on few directions, in one pass over the input.
+
+    g = c + v.u + y'Cy + mid |u|^2,     y = V'u
+
+In: a prepared form and dense rows of shape (m, d). Out: scores, |u|^2, |y|^2, and on request the
+bound of each score, truncation included. Twin: `blas.form_scores` with `forms.form_bounds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.blas import Evaluated
+from kernelite.cpu.kernels.blocks import triangle_blocks
+from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate
+from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+from kernelite.cpu.kernels.project import ROWS, SLICE, group_sizes, lay_out, project_rows
+from kernelite.cpu.kernels.spectral_tile import finish_tile, tile_of
+from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
+from kernelite.cpu.kernels.vectors import LANES
+from kernelite.cpu.threads import for_each_chunk
+from kernelite.machine.affine import AffineMap
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.spectral import SpectralForm
+
+__all__ = ["JitSpectralForm", "prepare", "scores", "spectral_kernel"]
+
+
+@dataclass(frozen=True, eq=False)
+class JitSpectralForm:
+    """A truncated form laid out for the kernel.
+
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        p.
+    columns : ndarray of shape (n,)
+        V, then v of each output, as `jit_project.lay_out` lays them out.
+    cores : ndarray of shape (k, n_blocks, 16)
+        The upper triangles of C - mid I, off-diagonals doubled.
+    outputs : ndarray of shape (k, 6)
+        c, b, mid, and the error terms spread, 2 cross, leftover.
+    gamma : float
+        0 when no exponential is wanted.
+    rank : int
+        Columns of V.
+    """
+
+    point: FloatArray
+    columns: FloatArray
+    cores: FloatArray
+    outputs: FloatArray
+    gamma: float
+    rank: int
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The groups in which columns are taken."""
+        return group_sizes(self.rank + len(self.outputs))
+
+    @property
+    def chunk(self) -> int:
+        """Rows that a thread should take at a time."""
+        work = 1.0 * self.columns.size + self.cores.size + 8.0 * len(self.point) + 32.0
+        return TILE * max(1, int(CHUNK_WORK / work / TILE))
+
+
+def prepare(form: SpectralForm) -> JitSpectralForm:
+    """Lay out a truncated form for the kernel."""
+    columns = lay_out(np.hstack([form.basis, form.linear]))
+    cores = triangle_blocks(np.triu(form.cores) + np.triu(form.cores, 1))
+    outputs = np.column_stack(
+        [form.constant, form.intercept, form.mid, form.spread, 2.0 * form.cross, form.leftover]
+    )
+    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    point = np.ascontiguousarray(form.point)
+    return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
+
+
+def scores(
+    form: JitSpectralForm,
+    rows: FloatArray,
+    certificate: JitCertificate = NO_CERTIFICATE,
+    input_map: AffineMap | None = None,
+) -> tuple[Evaluated, FloatArray | None]:
+    """Scores, |u|^2 and |y|^2; and bounds if there is a certificate.
+
+    Parameters
+    ----------
+    form : JitSpectralForm
+    rows : ndarray of shape (m, d)
+        C-contiguous float64.
+    certificate : JitCertificate, optional
+    input_map : AffineMap, optional
+        Rows are mapped as they are read.
+    """
+    m, k = len(rows), len(form.outputs)
+    values, sq_norms, kept = np.empty((m, k)), np.empty(m), np.empty(m)
+    bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
+    way = form.point[None, :]
+    if input_map is not None:
+        way = input_map.way(form.point)
+    basis = way, form.columns, form.sizes, form.rank
+    fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
+
+    def part(block: slice) -> None:
+        out = values[block], sq_norms[block], kept[block], bounds[block]
+        spectral_kernel(rows[block], *fixed, *out)
+
+    if m <= form.chunk:
+        part(slice(None))
+    else:
+        for_each_chunk(part, m, form.chunk)
+    return Evaluated(values, sq_norms, kept), bounds if len(certificate.numbers) else None
+
+
+@helper
+def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any) -> None:
+    """The columns of ROWS projected rows to where the tile wants them, a row a column."""
+    Y, linear, squares = room
+    for i in range(ROWS):
+        total = 0.0
+        for lane in range(LANES):
+            total += lanes[i, lane]
+        squares[first + i] = total
+        for c in range(rank):
+            Y[c, first + i] = y[i, c]
+        for c in range(linear.shape[0]):
+            linear[c, first + i] = y[i, rank + c]
+
+
+@kernel(
+    array_type(2),
+    array_type(2),
+    array_type(1),
+    array_type(1, "int64"),
+    "int64",
+    array_type(3),
+    array_type(2),
+    "float64",
+    array_type(2),
+    array_type(2, writable=True),
+    array_type(1, writable=True),
+    array_type(1, writable=True),
+    array_type(2, writable=True),
+)
+def spectral_kernel(
+    rows: FloatArray,
+    way: FloatArray,
+    columns: FloatArray,
+    sizes: NDArray[np.int64],
+    rank: int,
+    cores: FloatArray,
+    outputs: FloatArray,
+    gamma: float,
+    certificate: FloatArray,
+    values: FloatArray,
+    sq_norms: FloatArray,
+    kept: FloatArray,
+    bounds: FloatArray,
+) -> None:
+    m = rows.shape[0]
+    k = outputs.shape[0]
+    blocked = (rank + 3) // 4 * 4
+    room = aligned((blocked + k + 5) * TILE).reshape(blocked + k + 5, TILE)
+    room[:] = 0.0
+    tile, spare = tile_of(room, blocked, k)
+    buffer = aligned(ROWS * SLICE).reshape(ROWS, SLICE)
+    lanes = aligned(ROWS * LANES).reshape(ROWS, LANES)
+    wide = LANES * sizes.sum()
+    y = aligned(ROWS * wide).reshape(ROWS, wide)
+    fixed = cores, outputs, gamma, certificate, np.zeros(blocked)
+    results = values, sq_norms, kept, bounds
+    for start in range(0, m, TILE):
+        count = min(TILE, m - start)
+        for first in range(0, count, ROWS):
+            some = min(ROWS, count - first)
+            project_rows(rows, start + first, some, way, columns, sizes, buffer, lanes, y)
+            _sort_out(y, lanes, first, rank, tile)
+        finish_tile(start, count, fixed, (tile[2], 0.0, 0.0), tile, spare, results)

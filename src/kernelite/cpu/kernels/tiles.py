@@ -1,0 +1,237 @@
+"""Tiles: a few rows, shifted and transposed into cache, so that loops over rows are vectors.
+
+In: rows of shape (m, d), C-contiguous. Out: u' of shape (>= d, TILE), a column a row.
+The rows of the next tile are requested from memory while this one is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+
+from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.rows.inputs import FloatArray
+
+__all__ = [
+    "CHUNK_WORK",
+    "TILE",
+    "aligned",
+    "damp_tile",
+    "load_mapped_tile",
+    "load_tile",
+    "load_words_tile",
+    "map_and_shift",
+    "map_by_two_words",
+    "prefetch_line",
+    "shift",
+    "square_tile",
+]
+
+TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
+CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
+_LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
+# What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.
+_SHUFFLES = (
+    (1, (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)),
+    (2, (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+)
+
+
+def prefetch_line(builder: Any, address: Any) -> None:
+    """Have the code that is being built ask for the cache line at an address; harmless anywhere."""
+    pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+    signature = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
+    # read, moderate locality, data
+    builder.call(function, [builder.inttoptr(address, pointer), i32(0), i32(2), i32(1)])
+
+
+@instruction
+def _prefetch(_context: Any, _address: Any) -> Any:
+    """Ask for the cache line at an address."""
+
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        prefetch_line(builder, arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), build
+
+
+def _transposing(change: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
+    """Instructions for target[j, i] = changed source[i, j], i, j < 8; addresses, steps in bytes.
+
+    `change` is given the builder and what loads line n of the way, and gives what changes a row.
+    """
+
+    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, step, way, way_step, target, target_step = arguments
+        vector = ir.VectorType(ir.DoubleType(), _LANES)
+        masks = ir.VectorType(ir.IntType(32), _LANES)
+
+        def at(address: Any) -> Any:
+            return builder.inttoptr(address, vector.as_pointer())
+
+        def line_of_way(n: int) -> Any:
+            place = builder.add(way, builder.mul(way_step, ir.Constant(way_step.type, n)))
+            return builder.load(at(place), align=8)
+
+        changed = change(builder, line_of_way)
+        lines = []
+        for _ in range(_LANES):
+            lines.append(changed(builder.load(at(source), align=8)))
+            source = builder.add(source, step)
+        for distance, low, high in _SHUFFLES:
+            for i in (i for i in range(_LANES) if not i & distance):
+                pair = lines[i], lines[i + distance]
+                lines[i] = builder.shuffle_vector(*pair, ir.Constant(masks, low))
+                lines[i + distance] = builder.shuffle_vector(*pair, ir.Constant(masks, high))
+        for line in lines:
+            builder.store(line, at(target), align=8)
+            target = builder.add(target, target_step)
+        return context.get_dummy_value()
+
+    address, size = types.uintp, types.intp
+    return types.void(address, size, address, size, address, size), build
+
+
+def shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """What makes u of an entry: u = z - way[0]."""
+    point = line(0)
+    return lambda z: builder.fsub(z, point)
+
+
+def map_and_shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """Likewise: u = (z - way[0]) way[1] - way[2]."""
+    from_, scale, point = line(0), line(1), line(2)
+    return lambda z: builder.fsub(builder.fmul(builder.fsub(z, from_), scale), point)
+
+
+def map_by_two_words(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """Likewise: u = ((z - way[0]) - way[3]) way[1] - way[2]."""
+    from_, scale, point, low = line(0), line(1), line(2), line(3)
+
+    def changed(z: Any) -> Any:
+        moved = builder.fsub(builder.fsub(z, from_), low)
+        return builder.fsub(builder.fmul(moved, scale), point)
+
+    return changed
+
+
+@instruction
+def _shift_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = source[i, j] - way[0, j]."""
+    return _transposing(shift)
+
+
+@instruction
+def _map_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = (source[i, j] - way[0, j]) way[1, j] - way[2, j]."""
+    return _transposing(map_and_shift)
+
+
+@instruction
+def _map_words_transpose(
+    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
+) -> Any:
+    """target[j, i] = ((source[i, j] - way[0, j]) - way[3, j]) way[1, j] - way[2, j]."""
+    return _transposing(map_by_two_words)
+
+
+@helper
+def aligned(n: int) -> FloatArray:
+    """Room for n doubles that starts with a cache line, so that no vector spans two."""
+    room = np.empty(n + 8)
+    start = (-room.ctypes.data % 64) // 8
+    return room[start : start + n]
+
+
+def _loader(transpose: Any, entry: Any) -> Any:
+    """A function that loads a tile; `transpose` does eight by eight entries, `entry` one."""
+
+    @helper
+    def load(rows: FloatArray, start: int, count: int, way: FloatArray, tile: FloatArray) -> Any:
+        d = rows.shape[1]
+        whole = count // _LANES * _LANES
+        step, tile_step = 8 * d, 8 * tile.shape[1]
+        first = np.uintp(rows.ctypes.data) + np.uintp(start * step)
+        way_at, target = np.uintp(way.ctypes.data), np.uintp(tile.ctypes.data)
+        for r in range(0, whole, _LANES):
+            source = first + np.uintp(r * step)
+            for line in range(d):  # eight rows of d doubles are d cache lines
+                _prefetch(source + np.uintp(TILE * step + 64 * line))
+            j = 0
+            while j < d:
+                left = d - j
+                # A rest of half a block or more is transposed too, overlapping what is done.
+                if left < _LANES and left >= _LANES // 2 and d >= _LANES:
+                    j = d - _LANES
+                    left = _LANES
+                if left >= _LANES:
+                    transpose(
+                        source + np.uintp(8 * j),
+                        step,
+                        way_at + np.uintp(8 * j),
+                        step,
+                        target + np.uintp(j * tile_step + 8 * r),
+                        tile_step,
+                    )
+                    j += _LANES
+                else:
+                    for i in range(_LANES):
+                        tile[j, r + i] = entry(rows[start + r + i, j], way, j)
+                    j += 1
+        for r in range(whole, count):
+            for j in range(d):
+                tile[j, r] = entry(rows[start + r, j], way, j)
+
+    return load
+
+
+@helper
+def _shifted(z: float, point: FloatArray, j: int) -> float:
+    return z - point[j]
+
+
+@helper
+def _mapped_and_shifted(z: float, way: FloatArray, j: int) -> float:
+    return (z - way[0, j]) * way[1, j] - way[2, j]
+
+
+@helper
+def _mapped_by_two_words(z: float, way: FloatArray, j: int) -> float:
+    return ((z - way[0, j]) - way[3, j]) * way[1, j] - way[2, j]
+
+
+load_tile = _loader(_shift_transpose, _shifted)
+"""(rows, start, count, point, tile): tile[j, r] = rows[start + r, j] - point[j] for r < count."""
+load_mapped_tile = _loader(_map_transpose, _mapped_and_shifted)
+"""Likewise, way of shape (3, d): (rows[start + r, j] - way[0, j]) way[1, j] - way[2, j]."""
+load_words_tile = _loader(_map_words_transpose, _mapped_by_two_words)
+"""Likewise, way of shape (4, d): ((rows[start + r, j] - way[0, j]) - way[3, j]) way[1, j] - ..."""
+
+
+@helper
+def square_tile(tile: FloatArray, width: int, sq_norms: FloatArray) -> None:
+    """|u|^2 of a tile's rows."""
+    sq_norms[:width] = 0.0
+    for a in range(0, tile.shape[0], 4):
+        for r in range(width):
+            u0, u1, u2, u3 = tile[a, r], tile[a + 1, r], tile[a + 2, r], tile[a + 3, r]
+            sq_norms[r] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
+
+
+@helper
+def damp_tile(exponentials: FloatArray, width: int, intercept: float, g: FloatArray) -> None:
+    """g[r] = E g + b; b alone where E is zero, even if g overflowed."""
+    for r in range(width):
+        E = exponentials[r]
+        g[r] = (0.0 if E == 0.0 else E * g[r]) + intercept

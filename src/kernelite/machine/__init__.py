@@ -1,0 +1,1 @@
+"""What a fitted model is: an expansion, its head, what rows go through before, a variance."""

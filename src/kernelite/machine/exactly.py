@@ -1,0 +1,188 @@
+"""Arithmetic without uncounted rounding, for what sources fold together when a model is read.
+
+A folded constant is either the double nearest to a number that is known exactly (a `Fraction`), or
+it comes with a bound on its own error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kernelite.rows.inputs import FloatArray
+
+__all__ = [
+    "UNIT",
+    "accurate_product",
+    "exact_sum",
+    "gap",
+    "nearest",
+    "nearest_all",
+    "quotient",
+    "quotient_in_words",
+    "relative_gap",
+    "two_words",
+]
+
+UNIT = 2.0**-53
+SLICES = 6  # of the factors of a product
+LOST = 1e-250  # more than all that underflows in a product of two matrices
+
+
+def nearest(value: Fraction) -> float:
+    """The double nearest to a fraction; infinite where that overflows.
+
+    Examples
+    --------
+    >>> nearest(Fraction(1, 3)), nearest(Fraction(10) ** 400)
+    (0.3333333333333333, inf)
+    """
+    return quotient(value.numerator, value.denominator)
+
+
+def quotient(numerator: int, denominator: int) -> float:
+    """The double nearest to the quotient of two integers; infinite where that overflows."""
+    try:
+        return numerator / denominator  # correctly rounded
+    except OverflowError:
+        return math.inf if (numerator > 0) == (denominator > 0) else -math.inf
+
+
+def nearest_all(values: Iterable[Fraction]) -> FloatArray:
+    """The doubles nearest to fractions, as an array."""
+    return np.array([nearest(value) for value in values], dtype=np.float64)
+
+
+def two_words(value: Fraction) -> tuple[float, float]:
+    """A fraction as hi + lo: hi the nearest double, lo the one nearest to what is left.
+
+    Examples
+    --------
+    >>> two_words(Fraction(1, 3))
+    (0.3333333333333333, 1.850371707708594e-17)
+    """
+    return quotient_in_words(value.numerator, value.denominator)
+
+
+def quotient_in_words(numerator: int, denominator: int) -> tuple[float, float]:
+    """The quotient of two integers as two words; they need not be reduced, which takes long."""
+    high = quotient(numerator, denominator)
+    if not math.isfinite(high):
+        return high, 0.0
+    p, q = high.as_integer_ratio()
+    return high, quotient(numerator * q - p * denominator, denominator * q)
+
+
+def exact_sum(values: Any) -> Fraction:
+    """The sum of doubles, exactly.
+
+    Each turn of `math.fsum` gives the nearest double to what is left; it is zero after a few.
+
+    Examples
+    --------
+    >>> exact_sum([1e16, 1.0, -1e16]), exact_sum([0.1, 0.2]) == Fraction(0.1) + Fraction(0.2)
+    (Fraction(1, 1), True)
+    """
+    terms = [float(value) for value in values]
+    total = Fraction(0)
+    while rest := math.fsum(terms):
+        total += Fraction(rest)
+        terms.append(-rest)
+    return total
+
+
+def gap(stored: float, meant: Fraction) -> float:
+    """|stored - meant|, not below the real value; zero where they agree.
+
+    Examples
+    --------
+    >>> gap(0.25, Fraction(1, 4)), 0 < gap(0.1, Fraction(1, 10)) < 1e-17
+    (0.0, True)
+    """
+    if not math.isfinite(stored):
+        return math.inf
+    return _rounded_up(abs(Fraction(stored) - meant))
+
+
+def relative_gap(stored: float, meant: Fraction) -> float:
+    """|stored - meant| / |meant|, not below the real value; zero where they agree.
+
+    Examples
+    --------
+    >>> relative_gap(0.25, Fraction(1, 4)), relative_gap(0.1, Fraction(1, 10)) < UNIT
+    (0.0, True)
+    """
+    if not math.isfinite(stored):
+        return math.inf
+    off = abs(Fraction(stored) - meant)
+    if not meant:
+        return math.inf if off else 0.0
+    return _rounded_up(off / abs(meant))
+
+
+def _rounded_up(value: Fraction) -> float:
+    return nearest(value) * (1.0 + 1e-9) + 5e-324 if value else 0.0
+
+
+def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A @ B as if computed with twice the digits, and a bound on the error of each entry.
+
+    Rows of A and columns of B are cut into slices of so few bits that products of slices are exact
+    (Ozaki and others). Slice i is at most 2^(i (1 - bits) + 1) of the row's largest entry; products
+    of slices whose numbers add up to `SLICES` or more are left out. The others are added up by
+    two-sums, with an error of (number u)^2 of their absolute values.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n)
+    B : ndarray of shape (n, k)
+
+    Returns
+    -------
+    product, error : ndarrays of shape (m, k)
+
+    Examples
+    --------
+    >>> accurate_product(np.array([[1e16, 1.0, -1e16]]), np.ones((3, 1)))[0]
+    array([[1.]])
+    """
+    if B.size > A.size:  # what is sliced as it goes had better be the larger one
+        product, error = accurate_product(B.T, A.T)
+        return np.ascontiguousarray(product.T), error.T
+    n, given = A.shape[1], (A, B)
+    bits = (53 - max(n - 1, 1).bit_length()) // 2
+    total, small, sizes = (np.zeros((len(A), B.shape[1])) for _ in range(3))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        largest = np.abs(A).max(axis=1, initial=0.0)[:, None] * np.abs(B).max(axis=0, initial=0.0)
+        slices = []
+        for _ in range(SLICES):
+            slices.append(_leading(B, bits, axis=0))
+            B = B - slices[-1]
+        for i in range(SLICES):
+            part = _leading(A, bits, axis=1)
+            A = A - part
+            for other in slices[: SLICES - i]:
+                product = part @ other  # exactly
+                grown = total + product
+                added = grown - total
+                small += (total - (grown - added)) + (product - added)
+                total = grown
+                sizes += np.abs(product)
+        found = total + small
+        left_out = 4.0 * (SLICES + 1) ** 2 * n * 2.0 ** (SLICES * (1 - bits)) * largest
+        error = 1.01 * UNIT * np.abs(found) + (SLICES**2 * UNIT) ** 2 * sizes + left_out + LOST
+        if not (np.isfinite(found) & np.isfinite(error)).all():  # beyond 1e290 slices overflow
+            found = given[0] @ given[1]
+            error = 1.1 * (n + 1) * UNIT * (np.abs(given[0]) @ np.abs(given[1])) + LOST
+    return found, error
+
+
+def _leading(array: FloatArray, bits: int, axis: int) -> FloatArray:
+    """The leading bits of each entry, counted from the largest along an axis."""
+    largest = np.abs(array).max(axis=axis, initial=0.0, keepdims=True)
+    cut = np.ldexp(1.0, np.frexp(largest)[1] + (53 - bits))
+    return (array + cut) - cut

@@ -1,0 +1,154 @@
+"""The members of an ensemble: a head each, on its own columns of the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.heads.base import BoolArray, Head
+from kernelite.machine.heads.ranges import (
+    Range,
+    decision_range,
+    label_sets,
+    probability_range,
+    value_range,
+    winners,
+)
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["Member", "checked_weights", "n_columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One machine of an ensemble.
+
+    Parameters
+    ----------
+    head : Head
+    columns : array of int, shape (head.n_scores,)
+        Which columns of the ensemble's scores are this machine's.
+    response : {"decision", "probability", "value"}
+        What an ensemble of binary machines asks it: its decision value, the probability of its
+        second class, or a regressor's value. scikit-learn takes the first that there is.
+    places : array of int, optional
+        Where its classes stand among the ensemble's; None when they are the same.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> Member(RegressorHead(), [1], "value").binary(np.array([[5.0, 7.0]]))
+    array([7.])
+    """
+
+    head: Head
+    columns: NDArray[np.int64]
+    response: Literal["decision", "probability", "value"] = "decision"
+    places: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        columns = np.asarray(self.columns, dtype=np.int64).reshape(-1)
+        if len(columns) != self.head.n_scores or (columns < 0).any():
+            raise InputError(
+                f"`columns` must name {self.head.n_scores} scores, got {columns.tolist()}."
+            )
+        object.__setattr__(self, "columns", columns)
+        if self.response not in ("decision", "probability", "value"):
+            raise InputError(f"`response` cannot be {self.response!r}.")
+        if self.places is not None:
+            places = np.asarray(self.places, dtype=np.int64).reshape(-1)
+            if len(places) != len(self.head.classes):  # type: ignore[attr-defined]
+                raise InputError("`places` must name a place for each of the member's classes.")
+            object.__setattr__(self, "places", places)
+
+    def of(self, scores: FloatArray) -> FloatArray:
+        """Its own scores (or bounds), shape (m, head.n_scores)."""
+        return scores[:, self.columns]
+
+    def binary(self, scores: FloatArray) -> FloatArray:
+        """Its response, shape (m,)."""
+        own, head = self.of(scores), self.head
+        if self.response == "value":
+            return np.ravel(head.predict(own))
+        if self.response == "decision":
+            return np.ravel(head.decision(own))
+        return self.probabilities(scores)[:, 1]
+
+    def binary_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of its response, each of shape (m,)."""
+        own, its_bounds = self.of(scores), self.of(bounds)
+        if self.response == "probability":
+            low, high = probability_range(self.head, own, its_bounds)
+            return low[:, 1], high[:, 1]
+        ends = value_range if self.response == "value" else decision_range
+        low, high = ends(self.head, own, its_bounds)
+        return np.ravel(low), np.ravel(high)
+
+    @property
+    def threshold(self) -> float:
+        """Above it, a binary response means the second class."""
+        return 0.0 if self.response == "decision" else 0.5
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Its labels or values."""
+        return self.head.predict(self.of(scores))
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose label is proven, shape (m,)."""
+        return self.head.decided(self.of(scores), self.of(bounds))
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Its own probabilities, shape (m, its classes)."""
+        return self.head.probabilities(self.of(scores))  # type: ignore[attr-defined]
+
+    def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of its own probabilities."""
+        return probability_range(self.head, self.of(scores), self.of(bounds))
+
+    def votes(self, scores: FloatArray, n_classes: int) -> BoolArray:
+        """Which of the ensemble's classes it votes for, shape (m, K)."""
+        index = winners(self.head, self.of(scores))
+        place = index if self.places is None else self.places[index]
+        return place[:, None] == np.arange(n_classes)
+
+    def vote_sets(self, scores: FloatArray, bounds: FloatArray, n_classes: int) -> BoolArray:
+        """Which of the ensemble's classes it may vote for, shape (m, K)."""
+        return self.spread(label_sets(self.head, self.of(scores), self.of(bounds)), n_classes)
+
+    def spread(self, own: NDArray[Any], n_classes: int) -> NDArray[Any]:
+        """Values of its own classes, put where these stand among all; zero elsewhere."""
+        if self.places is None:
+            return own
+        placed = np.zeros((len(own), n_classes), dtype=own.dtype)
+        placed[:, self.places] = own
+        return placed
+
+
+def checked_weights(weights: FloatArray, members: tuple[Member, ...]) -> FloatArray:
+    """Weights of a mean or a vote: a number a member, none negative, not all zero."""
+    weights = np.array(weights, dtype=np.float64)
+    if weights.shape != (len(members),) or not (weights >= 0).all():
+        raise InputError(f"`weights` must hold {len(members)} numbers, none negative.")
+    if not 0 < weights.sum() < np.inf:
+        raise InputError("`weights` must have a positive, finite sum.")
+    return weights
+
+
+def n_columns(members: tuple[Member, ...]) -> int:
+    """How many scores the members have in all; they must cover 0, 1, ... without a gap.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> n_columns((Member(RegressorHead(), [0]), Member(RegressorHead(), [0])))
+    1
+    """
+    none = np.zeros(0, dtype=np.int64)
+    used = np.unique(np.concatenate([none, *(member.columns for member in members)]))
+    if not np.array_equal(used, np.arange(len(used))):
+        raise InputError("the members of an ensemble must cover its scores without a gap.")
+    return len(used)

@@ -1,0 +1,201 @@
+"""One-vs-one classifiers: a score a pair of classes, votes, Platt's probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.heads.base import BoolArray
+from kernelite.machine.heads.votes import (
+    count_votes,
+    ovr_scores,
+    winner_decided,
+    winner_decided_by_sums,
+)
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["ClassifierHead"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierHead:
+    """One-vs-one classification: K classes, a score a pair (0,1), (0,2), ..., (K-2,K-1).
+
+    Parameters
+    ----------
+    classes : array of shape (K,)
+        Labels, in the order in which ties are broken: LIBSVM's `label` line, or sorted.
+    first_positive : bool
+        Whether a positive score votes for the first class of its pair (LIBSVM, and scikit-learn
+        with three classes or more) or for the second (scikit-learn with two).
+    shape : {"ovo", "ovr"}
+        What `decision` returns for three classes or more.
+    break_ties : bool
+        Ties by the summed scores, as scikit-learn's `break_ties` with shape "ovr".
+    platt_a, platt_b : array of shape (k,), optional
+        Platt's sigmoid a pair, for scores of which a positive one votes for the first class.
+    labels_by_probability : bool
+        Predict the most probable class instead of the one with most votes (svm-predict `-b 1`).
+    couple_two_classes : bool
+        With two classes, couple the probabilities iteratively too, as scikit-learn does; LIBSVM
+        takes the sigmoid itself. The two differ in the third digit.
+    threshold : float
+        With two classes, the score at which the label changes (approxsvm); decision values stay
+        unshifted.
+    zero_is_first : bool
+        With two classes, whether a score of exactly `threshold` means the first (approxsvm) or the
+        second (LIBSVM, scikit-learn).
+
+    Examples
+    --------
+    >>> head = ClassifierHead(np.array(["no", "yes"]), first_positive=False)
+    >>> head.predict(np.array([[-0.5], [0.0], [2.0]]))
+    array(['no', 'yes', 'yes'], dtype='<U3')
+    """
+
+    classes: NDArray[Any]
+    first_positive: bool = True
+    shape: Literal["ovo", "ovr"] = "ovo"
+    break_ties: bool = False
+    platt_a: FloatArray | None = None
+    platt_b: FloatArray | None = None
+    labels_by_probability: bool = False
+    couple_two_classes: bool = False
+    threshold: float = 0.0
+    zero_is_first: bool = False
+
+    kind: Literal["classifier"] = "classifier"
+
+    def __post_init__(self) -> None:
+        classes = np.asarray(self.classes)
+        if classes.ndim != 1 or classes.size == 0:
+            raise InputError(f"`classes` must be a list of labels, got shape {classes.shape}.")
+        if len(np.unique(classes)) != len(classes):
+            raise InputError("`classes` contains a label twice.")
+        if self.shape not in ("ovo", "ovr"):
+            raise InputError(f"`shape` must be 'ovo' or 'ovr', got {self.shape!r}.")
+        object.__setattr__(self, "classes", classes)
+        if (self.platt_a is None) != (self.platt_b is None):
+            raise InputError("`platt_a` and `platt_b` go together; one of them is missing.")
+        for name in ("platt_a", "platt_b"):
+            value = getattr(self, name)
+            if value is not None:
+                array = np.asarray(value, dtype=np.float64)
+                if array.shape != (self.n_scores,) or not np.isfinite(array).all():
+                    raise InputError(
+                        f"`{name}` must hold {self.n_scores} finite numbers, one a pair of classes."
+                    )
+                object.__setattr__(self, name, array)
+        if self.labels_by_probability and self.platt_a is None:
+            raise InputError("labels by probability need `platt_a` and `platt_b`.")
+        if not np.isfinite(self.threshold):
+            raise InputError(f"`threshold` must be finite, got {self.threshold!r}.")
+        if self.n_classes != 2 and (self.threshold != 0 or self.zero_is_first):
+            raise InputError("`threshold` and `zero_is_first` are for two classes only.")
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """K (K - 1) / 2 pairs."""
+        return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def by_votes(self) -> bool:
+        """Whether the first class of a pair with a positive score gets a vote, and most votes win.
+
+        A class that wins all of its pairs is then the label, however ties are broken.
+        """
+        return self.n_classes > 2 and self.first_positive and not self.labels_by_probability
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Decision values always, probabilities where there are sigmoids."""
+        names = {"predict", "decision_function"}
+        if self.platt_a is not None:
+            names |= {"predict_proba", "predict_log_proba"}
+        return frozenset(names)
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Labels of shape (m,)."""
+        return self.classes[self.winners(scores)]
+
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Index into `classes` of each row's label."""
+        if self.labels_by_probability:
+            return np.argmax(self.probabilities(scores), axis=1)
+        if self.n_classes == 2:
+            # LIBSVM gives a score of zero to the second class.
+            score, limit = scores[:, 0], self.threshold
+            first = score > limit if self.first_positive else score < limit
+            if self.zero_is_first:
+                first |= score == limit
+            return np.where(first, 0, 1)
+        if self.break_ties:
+            return np.argmax(ovr_scores(self.towards_first(scores), self.n_classes), axis=1)
+        return np.argmax(count_votes(self.towards_first(scores) > 0, self.n_classes), axis=1)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Shape (m,) for two classes, (m, k) for "ovo", (m, K) for "ovr"."""
+        if self.n_classes == 2:
+            return scores[:, 0]
+        if self.shape == "ovr":
+            return ovr_scores(self.towards_first(scores), self.n_classes)
+        return scores
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose winner cannot change within the bounds (votes, not every pair)."""
+        if self.labels_by_probability:
+            return self._decided_by_probability(scores, bounds)
+        if self.n_classes == 2:
+            # Subtracting rounds, but never past the bound: rounding is monotone.
+            return np.abs(scores[:, 0] - self.threshold) > bounds[:, 0]
+        towards_first = self.towards_first(scores)
+        if self.break_ties:
+            return winner_decided_by_sums(towards_first, bounds, self.n_classes)
+        return winner_decided(towards_first, bounds, self.n_classes)
+
+    def pairs_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows in which every pair's sign is decided."""
+        return np.asarray((np.abs(scores) > bounds).all(axis=1))
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Class probabilities of shape (m, K), as the source couples them."""
+        from kernelite.machine.heads.probability import class_probabilities
+
+        if self.platt_a is None or self.platt_b is None:
+            raise InputError("this model was trained without probabilities.")
+        return class_probabilities(
+            self.towards_first(scores),
+            self.platt_a,
+            self.platt_b,
+            self.n_classes,
+            couple_two_classes=self.couple_two_classes,
+        )
+
+    def towards_first(self, scores: FloatArray) -> FloatArray:
+        """Scores signed so that a positive one favours the first class of its pair."""
+        return scores if self.first_positive else -scores
+
+    def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        # Two classes: the probability is monotone in the score, so its two ends tell (rounded
+        # outwards). Where there is coupling, it is an iteration with a stopping rule; such rows
+        # are exact.
+        if self.n_classes != 2 or self.couple_two_classes:
+            return np.zeros(len(scores), dtype=np.bool_)
+        ends = np.nextafter(scores - bounds, -np.inf), np.nextafter(scores + bounds, np.inf)
+        low, high = (np.argmax(self.probabilities(_finite(end)), axis=1) for end in ends)
+        return np.asarray((low == high) & ~np.isnan(scores + bounds).any(axis=1))
+
+
+def _finite(scores: FloatArray) -> FloatArray:
+    """Infinite ends of an interval, brought back to where 0 * score is still 0."""
+    largest = np.finfo(np.float64).max
+    return np.clip(scores, -largest, largest)

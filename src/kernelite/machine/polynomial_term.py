@@ -1,0 +1,81 @@
+"""A polynomial beside an expansion, evaluated exactly: the tail of an RBF interpolant.
+
+    P(z) = sum_t beta_t prod_j ((z_j - shift_j) / scale_j)^p_tj
+
+A row's terms are products of at most their degree's factors, each of which errs by 2u, and there
+are t of them: |computed P - P| <= u (4 degree + t + 8) sum_t |beta_t| |monomial_t|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["PolynomialTail"]
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialTail:
+    """A polynomial of d variables with k outputs.
+
+    Parameters
+    ----------
+    powers : ndarray of int, shape (t, d)
+        The exponents of each monomial.
+    coefficients : ndarray of shape (t, k)
+    shift, scale : ndarray of shape (d,)
+
+    Examples
+    --------
+    >>> line = PolynomialTail(np.array([[0], [1]]), np.array([[1.0], [2.0]]), [0.0], [1.0])
+    >>> line.values(np.array([[3.0]]))[0]
+    array([[7.]])
+    """
+
+    powers: NDArray[np.int64]
+    coefficients: FloatArray
+    shift: FloatArray
+    scale: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("coefficients", "shift", "scale"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise InputError(f"`{name}` of a polynomial must be finite.")
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "powers", np.array(self.powers, dtype=np.int64))
+        t, d = self.powers.shape if self.powers.ndim == 2 else (-1, -1)
+        if self.coefficients.ndim != 2 or len(self.coefficients) != t:
+            raise InputError("a polynomial needs a row of `coefficients` for each of `powers`.")
+        if self.shift.shape != (d,) or self.scale.shape != (d,) or (self.scale == 0).any():
+            raise InputError(f"`shift` and `scale` of a polynomial must hold {d} numbers.")
+        if (self.powers < 0).any() or (self.powers > 100).any():
+            raise InputError("`powers` of a polynomial must lie between 0 and 100.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.shift)
+
+    @property
+    def n_outputs(self) -> int:
+        """k."""
+        return int(self.coefficients.shape[1])
+
+    def values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """P of rows of shape (m, d), and bounds on its rounding: each of shape (m, k)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (rows - self.shift) / self.scale
+            monomials = np.empty((len(rows), len(self.powers)))
+            for t, powers in enumerate(self.powers):
+                used = np.flatnonzero(powers)
+                monomials[:, t] = np.prod(z[:, used] ** powers[used], axis=1)
+            values = monomials @ self.coefficients
+            sizes = np.abs(monomials) @ np.abs(self.coefficients)
+        degree = int(self.powers.sum(axis=1).max(initial=0))
+        return values, 2.0**-53 * (4 * degree + len(self.powers) + 8) * sizes * 1.05

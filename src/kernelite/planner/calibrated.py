@@ -1,0 +1,220 @@
+"""Planning for "calibrated": how many cells, and which threshold, keeping choice and test apart.
+
+The first fifth of X (shuffled) chooses the centers, their number and the grid of thresholds; the
+rest only tests. See `approximation.calibration` for the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.blas import form_scores
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.tiers import Tiers, evaluate
+from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
+from kernelite.machine.heads.ranges import margin
+from kernelite.planner.costs import exact_cost, tiers_cost
+from kernelite.planner.option import form_name
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.planner import truncated_form
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
+from kernelite.series.calibration import (
+    Calibration,
+    calibrate,
+    require_rows,
+    threshold_grid,
+)
+from kernelite.series.cells import Approximation, Cell, cell_points
+from kernelite.series.quadratic import quadratic_form
+from kernelite.support.progress import progress_bar
+from kernelite.support.sizes import array_bytes
+
+__all__ = ["calibrated_plan"]
+
+CELL_COUNTS = (1, 4, 16, 32)
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """One number of cells, judged on the choosing rows."""
+
+    approximation: Approximation
+    fallback: float
+    nanoseconds: float
+
+    def candidate(self, verdict: str) -> Candidate:
+        count, name = len(self.approximation.cells), form_name(self.approximation.form)
+        name = name if count == 1 else f"{count} cells, {name}"
+        nbytes = array_bytes(self.approximation)
+        return Candidate(name, self.nanoseconds, self.fallback, nbytes, verdict)
+
+
+def calibrated_plan(
+    expansion: KernelExpansion,
+    head: Head,
+    rows: Rows,
+    point: FloatArray | None,
+    *,
+    max_disagreement: float,
+    confidence: float,
+    cells: int | None,
+    max_bytes: int,
+    random_state: int,
+) -> tuple[Approximation | None, float | None, Plan]:
+    """The approximation, its threshold and the plan; (None, None, plan) when exact is cheaper.
+
+    Without a `point` the form is about the mean of the choosing rows: the rows that test a
+    threshold must have no part in what they test.
+    """
+    if head.kind not in ("classifier", "outlier"):
+        raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
+    for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
+        if not (isinstance(value, Real) and 0.0 < value < 1.0):
+            raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
+    choosing, testing = _split(rows, random_state)
+    require_rows(testing.shape[0], max_disagreement, confidence)
+    with progress_bar("calibrating") as tell:
+        engine = ExactEngine.prepare(expansion)
+        truth = _exact_labels(engine, head, choosing)
+        tell(0.2)
+        tried = []
+        for count in (cells,) if cells is not None else CELL_COUNTS:
+            for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state):
+                tried.append(
+                    _judge(approximation, expansion, head, choosing, truth, max_disagreement)
+                )
+        if not tried:
+            raise InputError(
+                f"{cells} cells of this model need more than `max_bytes` or are not to be had for "
+                "its kernel; ask for fewer `cells`, or raise `max_bytes`."
+            )
+        best = min(tried, key=lambda option: option.nanoseconds)
+        tell(0.5)
+        found = _test(
+            best.approximation, engine, head, choosing, testing, max_disagreement, confidence
+        )
+        tell(1.0)
+    return _finish(expansion, tried, best, found, max_disagreement, confidence)
+
+
+def _split(rows: Rows, random_state: int) -> tuple[FloatArray, Rows]:
+    order = np.random.default_rng(random_state).permutation(rows.shape[0])
+    fifth = rows.shape[0] // 5
+    return dense_block(rows, np.sort(order[:fifth])), rows[np.sort(order[fifth:])]
+
+
+def _forms(
+    expansion: KernelExpansion,
+    choosing: FloatArray,
+    point: FloatArray | None,
+    count: int,
+    max_bytes: int,
+    random_state: int,
+) -> Iterator[Approximation]:
+    """So many cells, if they are to be had; a single form also with its spectrum cut."""
+    if count == 1:
+        form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
+        yield Approximation((Cell(form),))
+        cut = truncated_form(form, choosing, float(form_scores(form, choosing).scores.std()))
+        if cut is not form:
+            yield Approximation((Cell(cut),))
+        return
+    d, k = expansion.n_features, expansion.n_outputs
+    if 8 * k * d * d * count <= max_bytes and expansion.kernel != "poly2":
+        points = cell_points(choosing, count, random_state)
+        yield Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
+
+
+def _judge(
+    approximation: Approximation,
+    expansion: KernelExpansion,
+    head: Head,
+    choosing: FloatArray,
+    truth: NDArray[np.generic],
+    max_disagreement: float,
+) -> _Tried:
+    """Cost on the choosing rows, at the threshold that just keeps the rate there."""
+    margins, labels = _form_answers(approximation, head, choosing)
+    allowed = int(max_disagreement * len(truth))
+    wrong = np.sort(margins[labels != truth])[::-1]
+    threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
+    fallback = float(np.mean(margins <= threshold))
+    cost = tiers_cost(approximation, expansion, fallback, fallback)
+    return _Tried(approximation, fallback, cost)
+
+
+def _test(
+    approximation: Approximation,
+    engine: ExactEngine,
+    head: Head,
+    choosing: FloatArray,
+    testing: Rows,
+    max_disagreement: float,
+    confidence: float,
+) -> Calibration:
+    grid = threshold_grid(_form_answers(approximation, head, choosing)[0])
+    parts = []
+    for block in row_blocks(testing.shape[0], BLOCK):
+        dense = dense_block(testing, block)
+        margins, labels = _form_answers(approximation, head, dense)
+        parts.append((margins, labels != _exact_labels(engine, head, dense)))
+    return calibrate(
+        grid,
+        np.concatenate([margins for margins, _ in parts]),
+        np.concatenate([differs for _, differs in parts]),
+        max_disagreement=max_disagreement,
+        confidence=confidence,
+    )
+
+
+def _form_answers(
+    approximation: Approximation, head: Head, rows: FloatArray
+) -> tuple[FloatArray, NDArray[np.generic]]:
+    scores = evaluate(Tiers.prepare(approximation, fused=False), None, rows, None).scores
+    return margin(head, scores), head.predict(scores)
+
+
+def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:
+    return head.predict(engine.run(rows)[0])
+
+
+def _finish(
+    expansion: KernelExpansion,
+    tried: list[_Tried],
+    best: _Tried,
+    found: Calibration,
+    max_disagreement: float,
+    confidence: float,
+) -> tuple[Approximation | None, float | None, Plan]:
+    cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
+    exact = exact_cost(expansion, labels=True)
+    chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
+    # Costs of the others are those at the threshold that the choosing rows suggest.
+    others = [
+        option.candidate(f"{option.nanoseconds / best.nanoseconds:.2g}x the cost when chosen")
+        for option in tried
+        if option is not best
+    ]
+    line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
+    if cost >= exact:
+        note = "No threshold keeps the promised rate at less than the exact cost."
+        return None, None, Plan("calibrated", line, (chosen, *others), exact, (note,))
+    notes = (
+        f"Statistical, for rows like `X`: labels differ on at most {max_disagreement:g} of them, "
+        f"with confidence {confidence:g}.",
+        f"Tested on {found.rows:,} rows: {found.differences} labels differed above the threshold "
+        f"{found.threshold:.4g}, so the rate is at most {found.rate_bound:.2g}.",
+    )
+    return (
+        best.approximation,
+        found.threshold,
+        Plan("calibrated", chosen, (*others, line), exact, notes),
+    )

@@ -1,0 +1,114 @@
+"""Whether a proof has any hope, asked before an expensive certificate is computed.
+
+rho is at least |f - f^| / sqrt(P) of any row, so the largest of these on a few rows of the sample
+is a lower bound of it. With that instead of rho, and the cubic tier's smaller P, bounds are better
+than true ones can be: rows that stay open even so will stay open. This only decides what is tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.exact import ExactEngine
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.criteria import Settles
+from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.series.cells import cell_points
+from kernelite.series.remainder import lower_gamma
+
+__all__ = ["Hope"]
+
+LEAST = 0.2  # the share of rows that a proof should settle to be worth its computation
+CELLS_LEAST = 0.6  # and that proofs about several points should settle: there are many of them
+ROWS = 256
+LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
+CELLS = 16
+BLOCK = 4096  # centers at a time
+
+
+class Hope:
+    """A few rows with their exact scores, for asking about several forms.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    sample : ndarray of shape (m, d)
+    settles : callable
+        Which rows the guarantee accepts.
+    with_cells : bool
+        Whether forms about several points may be tried too.
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        sample: FloatArray,
+        settles: Settles,
+        *,
+        with_cells: bool,
+    ) -> None:
+        self.expansion, self.settles = expansion, settles
+        cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
+        self.cheap, self.with_cells = cheap, with_cells
+        self.rows = sample[:: -(-len(sample) // ROWS) or 1]
+        self._scores: FloatArray | None = None
+        self._cells: float | None = None
+
+    def left(self, point: FloatArray, least: float) -> bool:
+        """Whether a form about this point, or cells, may settle this share of rows, or a fifth."""
+        least = max(least, LEAST)
+        if self.cheap or not len(self.rows):
+            return True
+        if float(self._settled(point, self.rows, self._exact()).mean()) >= least:
+            return True
+        return self.with_cells and self.cells_left()
+
+    def cells_left(self) -> bool:
+        """Whether forms about several points may settle enough rows to be worth building."""
+        return bool(len(self.rows)) and self._settled_by_cells() >= CELLS_LEAST
+
+    def _exact(self) -> FloatArray:
+        if self._scores is None:
+            self._scores = ExactEngine.prepare(self.expansion).run(self.rows)[0]
+        return self._scores
+
+    def _settled_by_cells(self) -> float:
+        if self._cells is None:
+            points = cell_points(self.rows, CELLS, 0)
+            gaps = ((self.rows[:, None, :] - points[None]) ** 2).sum(axis=-1)
+            nearest, scores, settled = np.argmin(gaps, axis=1), self._exact(), 0
+            for index, point in enumerate(points):
+                mine = nearest == index
+                settled += int(self._settled(point, self.rows[mine], scores[mine]).sum())
+            self._cells = settled / len(self.rows)
+        return self._cells
+
+    def _settled(
+        self, point: FloatArray, rows: FloatArray, scores: FloatArray
+    ) -> NDArray[np.bool_]:
+        formed, sq_norms = self._formed(point, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = 2.0 * self.expansion.gamma * sq_norms
+            second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
+            errors = np.abs(scores - formed)
+            rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6)
+            return self.settles(scores, rho.max(axis=0, initial=0.0) * third)
+
+    def _formed(self, point: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the quadratic form about a point would answer, and |u|^2, without building it.
+
+        With many features and outputs its matrices cost more than these few rows.
+        """
+        expansion, U = self.expansion, rows - point
+        sq_norms = np.einsum("ij,ij->i", U, U)
+        sums = np.zeros((len(rows), expansion.n_outputs))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(expansion.n_centers, BLOCK):
+                S = dense_block(expansion.centers, block) - point
+                weights = np.exp(-expansion.gamma * np.einsum("ij,ij->i", S, S))
+                t = 2.0 * expansion.gamma * (U @ S.T)
+                series = 1.0 + t + 0.5 * t * t
+                sums += series @ (weights[:, None] * expansion.coefficients[block])
+            damp = np.exp(-expansion.gamma * sq_norms)
+            return damp[:, None] * sums + expansion.intercept, sq_norms

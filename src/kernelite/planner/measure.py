@@ -1,0 +1,98 @@
+"""Finalists timed on rows of the sample, instead of trusting the cost table.
+
+By default only where estimates are close: the table was measured on one machine, and within a
+factor of three another one may order them differently. plan="measure" always times them.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.runner import Runner
+from kernelite.cpu.tiers import Tiers
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads.base import Head
+from kernelite.planner.option import Option
+from kernelite.program.criteria import predict_settles
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["Finals"]
+
+FINALISTS = 3
+CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
+ROWS = 1024
+SECONDS = 0.06  # that a finalist is timed, and once more to load its kernels
+ALWAYS = 4  # finalists where all are timed
+
+
+class Finals:
+    """Times the cheapest options and the exact engine as a prediction would run them.
+
+    Parameters
+    ----------
+    head : Head
+    tolerance : ndarray of shape (k,), optional
+    always : bool
+        Whether to time them even where estimates are far apart.
+    """
+
+    def __init__(self, head: Head, tolerance: FloatArray | None, *, always: bool) -> None:
+        self.head, self.tolerance, self.always = head, tolerance, always
+
+    def __call__(
+        self,
+        options: list[Option],
+        expansion: KernelExpansion,
+        exact: float,
+        sample: FloatArray,
+        mapped: bool,
+    ) -> tuple[list[Option], float, str | None]:
+        """Options with measured costs, the exact engine's, and a note; or all as they came."""
+        ranked = sorted(options, key=lambda option: option.nanoseconds)
+        limit = np.inf if self.always else CLOSE * min(exact, ranked[0].nanoseconds)
+        finalists = [option for option in ranked if option.nanoseconds <= limit]
+        alone = len(finalists) + (exact <= limit) < 2
+        if not len(sample) or (alone and not self.always):
+            return options, exact, None
+        finalists = finalists[: ALWAYS if self.always else FINALISTS]
+        rows = np.ascontiguousarray(sample[:: -(-len(sample) // ROWS)])
+        engine = ExactEngine.prepare(expansion, mapped=mapped)
+        if not engine.ready:  # in a new installation, kernels are on their way
+            return options, exact, None
+        timed = [
+            replace(
+                option,
+                nanoseconds=self._nanoseconds(Tiers.prepare(option.approximation), engine, rows),
+            )
+            for option in finalists
+        ]
+        most = max(option.nanoseconds for option in timed)
+        rest = [
+            replace(option, nanoseconds=max(option.nanoseconds, most))  # shown, not chosen
+            for option in ranked
+            if option not in finalists
+        ]
+        note = f"Costs were measured here, on {len(rows):,} rows ({platform.machine()})."
+        return timed + rest, self._nanoseconds(None, engine, rows), note
+
+    def _nanoseconds(self, tiers: Tiers | None, engine: ExactEngine, rows: FloatArray) -> float:
+        runner = Runner(tiers, engine)
+        settles = predict_settles(self.head, self.tolerance)
+        labels = self.head.kind in ("classifier", "outlier")
+        finish = self.head.predict if labels else lambda scores: scores
+
+        def run() -> float:
+            started = perf_counter()
+            runner.run(rows, finish, settles)
+            return perf_counter() - started
+
+        best, spent = run(), 0.0  # the first loads kernels
+        while spent < SECONDS:
+            taken = run()
+            best, spent = min(best, taken), spent + taken
+        return 1e9 * best / len(rows)

@@ -1,0 +1,117 @@
+"""What a compilation chose, what that costs, and why the others lost; printable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from kernelite.support.printable import printable
+
+__all__ = ["Candidate", "Plan"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to predict.
+
+    Parameters
+    ----------
+    name : str
+        In plain words, e.g. "quadratic form about the mean".
+    nanoseconds : float
+        Expected cost of a row.
+    open_share : float
+        Expected share of rows that the exact model has to finish.
+    nbytes : int
+        Bytes of the arrays it needs.
+    verdict : str
+        Why it was chosen or lost.
+    """
+
+    name: str
+    nanoseconds: float
+    open_share: float
+    nbytes: int
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The chosen candidate first, the others after it, cheapest first.
+
+    `exact_nanoseconds` is NaN where nothing is known of the exact model.
+
+    Examples
+    --------
+    >>> exact = Candidate("exact", 900.0, 1.0, 80_000, "reference")
+    >>> form = Candidate("quadratic form", 9.0, 0.01, 800, "cheapest")
+    >>> print(Plan("certified", form, (exact,), exact.nanoseconds, ("Sampled 100 rows.",)))
+    certified: quadratic form
+      expected cost 9 ns a row, 100x faster than exact; 1.00% of rows fall back; 800 bytes
+      Sampled 100 rows.
+      candidate       ns a row  falls back  bytes    verdict
+      quadratic form  9         1.00%       800      cheapest
+      exact           900       100.00%     80,000   reference
+    """
+
+    guarantee: str
+    chosen: Candidate
+    others: tuple[Candidate, ...]
+    exact_nanoseconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Guarantee and choice in a few words."""
+        return f"{self.guarantee}: {self.chosen.name}"
+
+    @property
+    def speed_up(self) -> float:
+        """Expected times faster than the exact engine."""
+        return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
+
+    def choosing(self, candidate: Candidate) -> Plan:
+        """The same plan with a cheaper candidate chosen."""
+        others = (replace(self.chosen, verdict=_times(self.chosen, candidate)), *self.others)
+        return replace(self, chosen=replace(candidate, verdict="cheapest"), others=others)
+
+    def noting(self, *notes: str) -> Plan:
+        """The same plan with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """The table's cells, without its header."""
+        return [
+            (
+                candidate.name,
+                f"{candidate.nanoseconds:,.0f}",
+                f"{100 * candidate.open_share:.2f}%",
+                f"{candidate.nbytes:,}",
+                candidate.verdict,
+            )
+            for candidate in (self.chosen, *self.others)
+        ]
+
+    def __str__(self) -> str:
+        chosen = self.chosen
+        gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
+        lines = [
+            self.summary,
+            f"  expected cost {chosen.nanoseconds:,.0f} ns a row{gain}; "
+            f"{100 * chosen.open_share:.2f}% of rows fall back; "
+            f"{chosen.nbytes:,} bytes",
+        ]
+        lines += [f"  {note}" for note in self.notes]
+        cells = [("candidate", "ns a row", "falls back", "bytes", "verdict"), *self.rows()]
+        widths = [max(len(row[i]) for row in cells) for i in range(5)]
+        lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
+        return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)
+
+    def _repr_html_(self) -> str:
+        from kernelite.planner.html import plan_html
+
+        return plan_html(self)
+
+
+def _times(other: Candidate, chosen: Candidate) -> str:
+    return f"{other.nanoseconds / max(chosen.nanoseconds, 1e-9):.2g}x the cost"

@@ -1,0 +1,189 @@
+"""Planning: candidates are built, costed on a sample of rows, and the cheapest sound one is kept.
+
+In: an expansion, a sample, and what settles a row. Out: an approximation (or None: exact) and the
+`Plan` that explains it. Costs come from operation counts; `measure` times those that are close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost
+from kernelite.planner.option import Option
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.search import Search, Tell, between, ranks
+from kernelite.program.criteria import Settles
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.spectral import SpectralForm, spectrum, truncate
+
+__all__ = ["exact_candidate", "plan_certified", "truncated_form"]
+
+PREFERRED = 0.95  # of the exact engine's cost, that a form must stay below: it proves less
+OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
+Measure: TypeAlias = Callable[
+    [list[Option], KernelExpansion, float, FloatArray, bool], tuple[list[Option], float, str | None]
+]
+
+
+def plan_certified(
+    expansion: KernelExpansion,
+    points: dict[str, FloatArray],
+    sample: FloatArray,
+    settles: Settles,
+    *,
+    max_bytes: int,
+    mapped: bool = False,
+    cells: int | None = None,
+    random_state: int = 0,
+    choose: Measure | None = None,
+    values: bool = False,
+    wanted: str | None = None,
+    tell: Tell = lambda share: None,
+) -> tuple[Approximation | None, Plan]:
+    """Choose among points, ranks, cubic tiers, cells and the exact engine.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    points : dict of str to ndarray of shape (d,)
+        Expansion points to try, by name.
+    sample : ndarray of shape (m, d)
+    settles : callable
+        Which rows the guarantee accepts.
+    max_bytes : int
+    mapped : bool
+        Whether rows come through an affine map.
+    cells : int, optional
+        Ask for this many cells instead of letting the plan choose.
+    random_state : int
+        Seed of the clustering.
+    choose : callable, optional
+        Replaces estimated costs by measured ones (see `measure`).
+    values : bool
+        Whether the model answers values within a tolerance, not labels.
+    wanted : str, optional
+        A candidate's name, or "form" for the cheapest form: chosen whatever the exact engine costs.
+    tell : callable
+        Told the share of the work that is done.
+    """
+    search = Search(
+        *(expansion, sample, settles, max_bytes, mapped),
+        labels=not values,
+        forced=wanted is not None,
+    )
+    if cells is None or cells == 1:
+        for index, (name, point) in enumerate(points.items()):
+            share = between(tell, index / (len(points) + 1), (index + 1) / (len(points) + 1))
+            search.about(point, f"about the {name}", share)
+    for count in search.cells_that_may_pay() if cells is None else ():
+        search.cells(count, random_state, lambda share: None)
+    if cells is not None and cells > 1:
+        search.cells(cells, random_state, tell)
+    options, exact_nanoseconds = search.options, exact_cost(expansion, labels=not values)
+    if wanted is not None:
+        options = _wanted(options, wanted, search.notes)
+    if choose is not None and options:
+        options, exact_nanoseconds, note = choose(
+            options, expansion, exact_nanoseconds, sample, mapped
+        )
+        search.notes += [note] if note else []
+    tell(1.0)
+    if wanted is not None:
+        chosen = options[0].candidate("asked for")
+        exact = exact_candidate(expansion, "", labels=not values)
+        plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
+        return options[0].approximation, plan
+    return _choose(expansion, options, exact_nanoseconds, search.notes, values)
+
+
+def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
+    """The option of that name, or the cheapest one, alone."""
+    ranked = sorted(options, key=lambda option: option.nanoseconds)
+    if not ranked:
+        raise InputError(f"`plan` asks for a form, but there is none. {' '.join(notes)}")
+    found = ranked[:1] if name == "form" else [o for o in ranked if o.name == name]
+    if not found:
+        known = ", ".join(repr(option.name) for option in ranked)
+        raise InputError(f"`plan` names no candidate: {name!r}; there are {known}.")
+    return found[:1]
+
+
+def truncated_form(
+    form: QuadraticForm, sample: FloatArray, score_scale: float
+) -> QuadraticForm | SpectralForm:
+    """For "none": the smallest rank that stays far below the scores, if it is cheaper.
+
+    The median bound on the sample must stay under 0.1% of the standard deviation of the scores.
+    """
+    d, k = form.n_features, form.n_outputs
+    if form.kernel == "poly2" or not len(sample):
+        return form
+    eigenpairs = None
+    for rank in ranks(d, k):
+        eigenpairs = eigenpairs or spectrum(form)
+        cut = truncate(eigenpairs, rank)
+        U = sample - cut.point
+        Y = U @ cut.basis
+        squares, kept = np.einsum("ij,ij->i", U, U), np.einsum("ij,ij->i", Y, Y)
+        bound = np.median(cut.truncation_bound(squares, kept), axis=0).max(initial=0.0)
+        if bound <= 1e-3 * score_scale:
+            return cut
+    return form
+
+
+def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = False) -> Candidate:
+    """The exact engine's line in the plan."""
+    cost = exact_cost(expansion, labels=labels)
+    return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)
+
+
+def _choose(
+    expansion: KernelExpansion,
+    options: list[Option],
+    exact_nanoseconds: float,
+    notes: list[str],
+    values: bool,
+) -> tuple[Approximation | None, Plan]:
+    exact = replace(exact_candidate(expansion, ""), nanoseconds=exact_nanoseconds)
+    ranked = sorted(options, key=lambda option: option.nanoseconds)
+    if ranked and ranked[0].nanoseconds < PREFERRED * exact.nanoseconds:
+        winner = ranked[0]
+        chosen = winner.candidate("cheapest")
+        others = [
+            option.candidate(_why_lost(option, winner)) for option in ranked[1 : OTHERS_SHOWN + 1]
+        ]
+        others.append(replace(exact, verdict="evaluates every support vector"))
+        plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
+        return winner.approximation, plan
+    verdict = "no form is cheaper"
+    if ranked and min(option.open_share for option in ranked) > 0.5:
+        verdict = "the proof does not reach"
+        best = min(option.open_share for option in ranked)
+        cure = (
+            "A larger `tolerance` would let more of them pass."
+            if values
+            else "guarantee='calibrated' gives a measured, statistical guarantee instead."
+        )
+        notes.append(
+            f"Gamma is too large for a proof: the best bound leaves {100 * best:.0f}% of the rows "
+            f"open. {cure}"
+        )
+    others = [option.candidate(_why_lost(option, None)) for option in ranked[:OTHERS_SHOWN]]
+    chosen = replace(exact, verdict=verdict)
+    return None, Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
+
+
+def _why_lost(option: Option, winner: Option | None) -> str:
+    if winner is None:
+        return f"{100 * option.open_share:.0f}% of rows stay open"
+    if option.open_share > 2 * winner.open_share + 0.001:
+        return "more rows stay open"
+    return f"{option.nanoseconds / winner.nanoseconds:.2g}x the cost"

@@ -1,0 +1,329 @@
+"""The candidates of a certified plan: built, run on a sample of rows, costed.
+
+In: an expansion, a sample, and what settles a row. Out: `Option`s. What cannot become the cheapest
+is not built: an option costs at least its first tier and the second one for the rows left open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from kernelite.cpu.blas import form_scores
+from kernelite.cpu.cell import CellEngine
+from kernelite.cpu.tiers import EXACT, FORM, Tiers, evaluate
+from kernelite.errors import UnsupportedModelError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import (
+    cells_cost,
+    exact_cost,
+    least_form_cost,
+    open_row_cost,
+    product_cost,
+    runs_at_once,
+    second_cost,
+    tiers_cost,
+)
+from kernelite.planner.hope import Hope
+from kernelite.planner.option import Option, cubic_name, form_name
+from kernelite.planner.third_order import (
+    cell_cubic,
+    cell_cubics_fit,
+    third_order_fits,
+    third_order_tiers,
+    whole_cubic,
+)
+from kernelite.program.criteria import Settles, Within
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation, Cell, cell_points
+from kernelite.series.certificate import Certificate, certify
+from kernelite.series.cubic import CubicForm
+from kernelite.series.paired import may_pair
+from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.spectral import SpectralForm, spectrum, truncate
+
+__all__ = ["Search", "Tell", "between", "ranks"]
+
+WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
+CELL_COUNTS = (4, 16)
+CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
+MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
+CELLS_BUDGET = 1e10  # multiply-adds that certifying all cells may cost
+WORTHWHILE = 1000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
+FIRST_TIERS = 4  # first tiers that are tried with a second one
+Tell: TypeAlias = Callable[[float], None]
+
+
+class Search:
+    """Builds options and costs them on the sample.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    sample : ndarray of shape (m, d)
+    settles : callable
+        Which rows the guarantee accepts.
+    max_bytes : int
+        Options above it are not kept.
+    mapped : bool
+        Whether rows come through an affine map.
+    labels : bool
+        Whether labels are asked for, which the exact engine finds faster than values.
+    forced : bool
+        Whether a form is wanted even where the exact engine is cheaper.
+    """
+
+    def __init__(
+        self,
+        expansion: KernelExpansion,
+        sample: FloatArray,
+        settles: Settles,
+        max_bytes: int,
+        mapped: bool,
+        *,
+        labels: bool = True,
+        forced: bool = False,
+    ) -> None:
+        self.expansion, self.sample, self.settles = expansion, sample, settles
+        self.max_bytes, self.mapped = max_bytes, mapped
+        self.values = isinstance(settles, Within)
+        self.labels = labels
+        self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
+        self.options: list[Option] = []
+        self.notes: list[str] = []
+        self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
+        self.hope.cheap |= forced
+
+    def about(self, point: FloatArray, where: str, tell: Tell) -> None:
+        """Try one cell about `point`: truncated or not, with and without a second tier."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d > self.max_bytes:
+            needed = 8 * k * d * d
+            self.notes.append(f"A form {where} needs {needed:,} bytes, more than `max_bytes`.")
+            return
+        # What a form costs must be saved by the rows that it settles.
+        least = least_form_cost(d, k) / self.exact
+        if least >= 1.0:
+            self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
+            return
+        if not self.hope.left(point, least):
+            self.notes.append(
+                f"No form {where}: its error on the sample says that a proof would leave "
+                "nearly all rows open."
+            )
+            return
+        try:
+            form = quadratic_form(self.expansion, point)
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No form {where}: {error}")
+            return
+        firsts = [
+            self._try(f"{form_name(cut)} {where}", [Cell(cut, certificate)])
+            for cut in self._forms(form)
+        ]
+        if self.exact >= WORTHWHILE:
+            self._second_tiers(firsts, form, certificate)
+
+    def cells(self, count: int, random_state: int, tell: Tell) -> None:
+        """Try `count` cells: the form alone, and with the second tier that suits it."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel == "poly2":
+            return
+        points = cell_points(self.sample, count, random_state)
+        try:
+            self._about_each(points, tell)
+        except UnsupportedModelError as error:
+            self.notes.append(f"No cells: {error}")
+
+    def cells_that_may_pay(self) -> Iterator[int]:
+        """Numbers of cells to try, if the exact tier dominates and certifying is affordable."""
+        if not self.options or self.exact < WORTHWHILE:
+            return
+        best = min(self.options, key=lambda option: option.nanoseconds)
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
+        if dominates and self._cells_affordable and self.hope.cells_left():
+            yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
+
+    @property
+    def _cells_affordable(self) -> bool:
+        n, d = self.expansion.n_centers, self.expansion.n_features
+        return n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET
+
+    @property
+    def _least(self) -> float:
+        """The cheapest cost so far, the exact engine's included."""
+        return min([option.nanoseconds for option in self.options] + [self.exact])
+
+    def _try(self, name: str, cells: list[Cell]) -> Option:
+        """Run the tiers on the sample, cost them, and keep the option."""
+        approximation = Approximation(tuple(cells))
+        ready = Tiers.prepare(approximation, fused=False)
+        counts = np.bincount(evaluate(ready, None, self.sample, self.settles).tier, minlength=3)
+        left, rows = int(counts[EXACT]), len(self.sample)
+        after_first = self._expected(int(rows - counts[FORM]))
+        after_second = after_first
+        if cells[0].has_second_tier:
+            after_second *= (left + 0.5) / (rows - counts[FORM] + 1.0)
+        cost = tiers_cost(
+            approximation,
+            self.expansion,
+            after_first,
+            after_second,
+            labels=self.labels,
+            values=self.values,
+            after_product=self._after_product(ready.engines) if self.values else 1.0,
+        )
+        option = Option(name, approximation, cost, left / max(rows, 1))
+        if option.nbytes <= self.max_bytes:
+            self.options.append(option)
+        return option
+
+    def _after_product(self, engines: tuple[CellEngine, ...]) -> float:
+        """The share to expect open after a product that stands for the third order; 1: no use."""
+        paired = engines[0].paired if len(engines) == 1 else None
+        if paired is None:
+            return 1.0
+        evaluated, _ = engines[0].first.run(self.sample, bounded=False)
+        passed = self.settles(*paired.run(self.sample, evaluated))
+        share = self._expected(int(np.count_nonzero(~passed)))
+        return share if share < paired.worth else 1.0
+
+    def _expected(self, rows: float) -> float:
+        """The share to expect where so many rows of the sample were left open: never quite 0.
+
+        Laplace's rule of succession, so that a second tier stands by for what no sample shows.
+        """
+        return (rows + 1.0) / (len(self.sample) + 2.0)
+
+    def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
+        yield form
+        d, k = form.n_features, form.n_outputs
+        if form.kernel == "poly2" or not (worthwhile := ranks(d, k)):
+            return
+        eigenpairs = spectrum(form)
+        for rank in worthwhile:
+            yield truncate(eigenpairs, rank)
+
+    def _second_tiers(
+        self, firsts: list[Option], form: QuadraticForm, certificate: Certificate
+    ) -> None:
+        """The first tiers that leave few rows open, followed by the full form and a cubic one."""
+        whole = firsts[0]
+        # With a second tier to follow, a cheaper first one may do: try the best few.
+        firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:FIRST_TIERS]
+        for first in firsts:
+            if first.approximation.form is not form and self._may_pay(first, form, 0.0):
+                cell = replace(first.approximation.cells[0], full=form)
+                self._try(f"{first.name}, then full", [cell])
+        cubics = third_order_tiers(
+            self.expansion,
+            form,
+            certificate,
+            self.max_bytes,
+            lambda cost: any(self._may_pay(first, form, cost) for first in firsts),
+            lambda: self._fourth_order_helps(whole),
+        )
+        in_full = False
+        for cubic, cost in cubics:
+            in_full = in_full or (isinstance(cubic, CubicForm) and cubic.basis is None)
+            for first in firsts:
+                if self._may_pay(first, form, cost):
+                    full = None if first.approximation.form is form else form
+                    cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
+                    self._try(f"{first.name}, {cubic_name(cubic)}", [cell])
+        if not in_full:
+            self._try_product(whole, certificate)
+
+    def _try_product(self, whole: Option, certificate: Certificate) -> None:
+        """A third order too dear to evaluate may pay, if a product mostly stands for it."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        cell, share = whole.approximation.cells[0], whole.open_share
+        alone = tiers_cost(
+            whole.approximation, self.expansion, share, 0.0, labels=self.labels
+        ) + product_cost(d, k)
+        hope = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
+        if not (hope and third_order_fits(certificate) and self._fourth_order_helps(whole)):
+            return
+        cubic = whole_cubic(self.expansion, cell.form.point, self.max_bytes)
+        if cubic is not None:
+            cell = replace(cell, cubic=cubic)
+            left = self._after_product((CellEngine.prepare(cell, fused=False),))
+            if alone + left * second_cost(cell) < self._least:
+                self._try(f"{whole.name}, {cubic_name(cubic)}", [cell])
+
+    def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
+        """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
+        expansion, share = self.expansion, self._expected(first.open_share * len(self.sample))
+        full = None if first.approximation.form is form else form
+        alone = tiers_cost(first.approximation, expansion, share, 0.0, labels=self.labels)
+        at_once = self.values and runs_at_once(full, share)
+        open_row = open_row_cost(full, expansion.n_outputs, at_once=at_once) + cost
+        return alone + share * open_row < self._least
+
+    def _fourth_order_helps(self, whole: Option) -> bool:
+        """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
+        return self._open(whole.approximation.cells[0], self.sample, 3) < 0.9 * whole.open_share
+
+    def _open(self, cell: Cell, rows: FloatArray, degree: int) -> float:
+        """The share of rows that stay open if terms up to that degree are known."""
+        assert isinstance(cell.form, QuadraticForm)
+        assert cell.certificate is not None
+        evaluated = form_scores(cell.form, rows)
+        bounds = cell.certificate.bound(evaluated.sq_norms, evaluated.scores, degree)
+        return float((~self.settles(evaluated.scores, bounds)).mean())
+
+    def _about_each(self, points: FloatArray, tell: Tell) -> None:
+        gaps = [np.einsum("ij,ij->i", U, U) for U in (self.sample - point for point in points)]
+        nearest = np.argmin(gaps, axis=0)
+        order = np.argsort(-np.bincount(nearest, minlength=len(points)), kind="stable")
+        plain: list[Cell] = []
+        with_cubic = cell_cubics_fit(self.expansion, len(points), self.max_bytes)
+        for done, index in enumerate(order):
+            share = between(tell, done / len(points), (done + 1) / len(points))
+            form = quadratic_form(self.expansion, points[index])
+            certificate = certify(self.expansion, points[index], mapped=self.mapped, progress=share)
+            plain.append(Cell(form, certificate))
+            with_cubic = with_cubic and third_order_fits(certificate)
+            if not done:
+                # The cell of most rows stands for all: they cost too much to be built in vain.
+                mine = self.sample[nearest == index]
+                without, with_third = (self._open(plain[0], mine, degree) for degree in (2, 3))
+                least = min(without, with_third)
+                if least > MOST_OPEN:
+                    self.notes.append(
+                        f"{len(points)} cells would leave {100 * least:.0f}% of the rows open."
+                    )
+                    return
+                with_cubic = with_cubic and with_third < 0.9 * without
+        name = f"{len(points)} cells, {form_name(plain[0].form)}"
+        self._try(name, plain)
+        if with_cubic:
+            cubics = [
+                replace(cell, cubic=cell_cubic(self.expansion, cell.form.point)) for cell in plain
+            ]
+            self._try(f"{name}, {cubic_name(cubics[0].cubic)}", cubics)
+
+
+def ranks(d: int, k: int) -> list[int]:
+    """Ranks to try for a form of d features and k outputs: those clearly cheaper than the form.
+
+    Directions and outputs together fill vectors of eight, so one more would cost eight more.
+
+    Examples
+    --------
+    >>> ranks(64, 1), ranks(4, 1)
+    ([7, 15], [])
+    """
+    tried = (width - k % 8 for width in WIDTHS)
+    return [r for r in tried if d * (r + k % 8) + k * r * r < 0.8 * (k * d * d / 2)]
+
+
+def between(tell: Tell, start: float, stop: float) -> Tell:
+    """Tells a part of the work as a part of the whole."""
+    return lambda share: tell(start + share * (stop - start))

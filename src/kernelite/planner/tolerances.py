@@ -1,0 +1,92 @@
+"""How far certified values may be off: given, or a share of how much the exact values vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.heads import DensityHead, Head
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["default_tolerance", "density_tolerance", "given_tolerance", "n_values"]
+
+DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact values
+
+
+def n_values(head: Head) -> int:
+    """How many tolerances a head has: one a value; one in all for a vote of several machines.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import RegressorHead
+    >>> n_values(RegressorHead(3))
+    3
+    """
+    own = getattr(head, "n_values", None)
+    if own is not None:
+        return int(own)
+    return 1 if hasattr(head, "members") else head.n_scores
+
+
+def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
+    """A user's tolerance, checked, of shape (values,).
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import RegressorHead
+    >>> given_tolerance(RegressorHead(2), 0.5)
+    array([0.5, 0.5])
+    """
+    k = n_values(head)
+    try:
+        array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
+    except (TypeError, ValueError):
+        raise InputError(
+            f"`tolerance` must be a number, or {k} of them, got {tolerance!r}."
+        ) from None
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise InputError(f"`tolerance` must be positive and finite, got {tolerance!r}.")
+    return array
+
+
+def density_tolerance(head: DensityHead) -> FloatArray:
+    """The estimator's own `rtol`, or 1e-3 where it has none: shape (1,).
+
+    Examples
+    --------
+    >>> density_tolerance(DensityHead(0.0, rtol=0.01))
+    array([0.01])
+    """
+    return np.array([head.rtol or DEFAULT_TOLERANCE])
+
+
+def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
+    """1e-3 of the standard deviation of the values that exact scores give; None for labels.
+
+    Parameters
+    ----------
+    head : Head
+    scores : ndarray of shape (m, k)
+        Exact, of a sample.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import RegressorHead
+    >>> default_tolerance(RegressorHead(), np.array([[1.0], [3.0]]))
+    array([0.001])
+    """
+    if head.kind in ("classifier", "outlier"):
+        return None
+    if not len(scores):
+        return np.full(n_values(head), DEFAULT_TOLERANCE)
+    values = np.asarray(head.predict(scores) if hasattr(head, "n_values") else scores)
+    values = values.reshape(len(scores), -1)
+    values = values[np.isfinite(values).all(axis=1)]  # rows at which a polynomial overflows
+    if not len(values):
+        return np.full(n_values(head), DEFAULT_TOLERANCE)
+    # A constant output has no scale of its own; take the size of its value.
+    size = np.maximum(np.abs(values).max(axis=0), 1e-300)
+    spread = (values / size).std(axis=0)  # squares of the values themselves might overflow
+    return np.asarray(DEFAULT_TOLERANCE * np.where(spread > 1e-12, spread * size, size))

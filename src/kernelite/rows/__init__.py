@@ -1,0 +1,1 @@
+"""What users pass as rows: arrays, sparse matrices and data frames, checked."""

@@ -1,0 +1,113 @@
+"""Cells: one or several expansion points, each with its form and constants; the nearest serves.
+
+In: rows. Out: the cell of each row. One cell is the plain case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.rows.inputs import FloatArray
+from kernelite.series.certificate import Certificate
+from kernelite.series.cubic import CubicForm
+from kernelite.series.directional import DirectionalBound
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.spectral import SpectralForm
+
+__all__ = ["Approximation", "Cell", "cell_points"]
+
+FEWEST_ROWS = 10  # a center that averages fewer rows gives them away
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A form about a point, and what is known of its error.
+
+    Parameters
+    ----------
+    form : QuadraticForm or SpectralForm
+        The first tier.
+    certificate : Certificate, optional
+    full : QuadraticForm, optional
+        Where `form` is truncated: what the second tier starts from instead.
+    cubic : CubicForm or DirectionalBound, optional
+        What the second tier adds.
+    """
+
+    form: QuadraticForm | SpectralForm
+    certificate: Certificate | None = None
+    full: QuadraticForm | None = None
+    cubic: CubicForm | DirectionalBound | None = None
+
+    def __post_init__(self) -> None:
+        d, k = self.form.n_features, self.form.n_outputs
+        if self.certificate is not None and self.certificate.rho.shape[1] != k:
+            raise InputError(f"the certificate of a cell must be for its {k} outputs.")
+        for name in ("full", "cubic"):
+            part = getattr(self, name)
+            if part is not None and (part.n_features, part.n_outputs) != (d, k):
+                raise InputError(f"`{name}` of a cell must have {d} features and {k} outputs.")
+        if self.full is not None and not np.array_equal(self.full.point, self.form.point):
+            raise InputError("`full` of a cell must be about the same point as its form.")
+
+    @property
+    def has_second_tier(self) -> bool:
+        """Whether open rows have somewhere to go before the exact model."""
+        return self.certificate is not None and not (self.full is None and self.cubic is None)
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """Cells whose points share a width and outputs; rows belong to the nearest point."""
+
+    cells: tuple[Cell, ...]
+
+    def __post_init__(self) -> None:
+        if not self.cells:
+            raise InputError("an approximation needs at least one cell.")
+        shapes = {cell.form.linear.shape for cell in self.cells}
+        if len(shapes) > 1:
+            raise InputError("the cells of an approximation differ in width or outputs.")
+
+    @property
+    def points(self) -> FloatArray:
+        """The expansion points, shape (c, d)."""
+        return np.stack([cell.form.point for cell in self.cells])
+
+    @property
+    def form(self) -> QuadraticForm | SpectralForm:
+        """The first cell's form: for what all cells share."""
+        return self.cells[0].form
+
+    @property
+    def certified(self) -> bool:
+        """Whether every cell has a certificate."""
+        return all(cell.certificate is not None for cell in self.cells)
+
+    def assign(self, rows: FloatArray) -> NDArray[np.intp]:
+        """The cell of each row, shape (m,). Any choice is sound; the nearest is the tightest."""
+        if len(self.cells) == 1:
+            return np.zeros(len(rows), dtype=np.intp)
+        points = self.points
+        with np.errstate(over="ignore", invalid="ignore"):
+            # |z|^2 is the same for all cells, so z.p - |p|^2 / 2 ranks them.
+            nearness = rows @ points.T
+            nearness -= 0.5 * np.einsum("ij,ij->i", points, points)
+        return np.argmax(np.nan_to_num(nearness), axis=1)
+
+
+def cell_points(rows: FloatArray, count: int, random_state: int) -> FloatArray:
+    """Means of `count` clusters of `rows`, each of at least ten rows: shape (<= count, d)."""
+    from sklearn.cluster import KMeans
+
+    count = max(1, min(count, len(rows) // FEWEST_ROWS))
+    if count == 1:
+        return rows.mean(axis=0, keepdims=True)
+    fitted = KMeans(count, n_init=3, random_state=random_state).fit(rows)
+    sizes = np.bincount(fitted.labels_, minlength=count)
+    kept = fitted.cluster_centers_[sizes >= FEWEST_ROWS]
+    return kept if len(kept) else rows.mean(axis=0, keepdims=True)

@@ -1,0 +1,201 @@
+"""The floating-point model, and the terms that put rounding inside the proof.
+
+The exact model is the user's estimator in real arithmetic on its own stored doubles; f is that
+where nothing was folded when it was read, and near to it by `folding` otherwise. With u = 2^-53,
+to first order:
+
+- a sum or dot product of length l, in any order and with or without fused multiply-adds, errs by at
+  most l u (sum of |terms|); `SAFETY` covers the higher orders (l u < 1e-6 for every l here);
+- x - p errs by u |x - p| in each entry, so |s|^2 and |u|^2 err by (d + 2) u relatively;
+- exp errs by 4 ulp, that is 8 u, and by the absolute error of its argument times its value; below
+  1e-300 it may be anything from 0 to 1e-300;
+- LAPACK's symmetric eigenvalues and norms of an (l, l) matrix err by at most 4 l^2 u of its norm.
+- rows that came through an affine map are off by 5 u in each entry (`machine.affine`), and what was
+  folded into the stored numbers is off by what the expansion says: `folding`.
+
+Majorant. With a_m = (2 gamma)^m / m! sum_i |w_i| |s_i|^m, all that is summed in c, v.u, u'Mu and
+T(u,u,u), term by term and in absolute value, is at most a_m |u|^m: a form is bounded by
+amplitude(|u|) = exp(-gamma |u|^2) (a_0 + a_1 |u| + a_2 |u|^2 [+ a_3 |u|^3]). Hence
+
+    |computed - real| <= u K(|u|) amplitude(|u|) + 2 u (|b| + |f^|) + underflow
+    K(|u|) = lengths + (d + 5) (8 + 2 gamma (R^2 + |u|^2)),    R = max |s_i|
+
+Of K, the compile-time sums take n + 2; the w_i, whose exponent errs by (d + 3) u gamma |s_i|^2,
+take (d + 3) gamma R^2 + 9; powers of 2 gamma s_i up to 9; the products at run time with u up to
+3 d + 9 (order 3; a basis V adds 3 sqrt(d) (d + 1)); the exponential (d + 3) gamma |u|^2 + 8; the
+sums of orders 4. Together that is less than K.
+
+Underflow. gamma lies within `GAMMA_RANGE`, else there is no form. A center with gamma |s|^2 > 690,
+or a row with gamma |u|^2 > 690, has terms below exp(-690) (4 * 690)^(3/2) |A_i|; products of
+ordinary ones lose at most 5e-324 each, times (2 gamma |u|)^3 <= (8 * 690 gamma)^(3/2) when they
+meet u. Together below TINY (1 + sum |A_i|) for n d^3 < 1e20. So gamma R^2 counts up to 750 in K.
+Norms below 1e-154, whose squares underflow, change terms that are below u a_0 by far.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.exactly import UNIT
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.rows.inputs import FloatArray
+
+__all__ = [
+    "GAMMA_RANGE",
+    "SAFETY",
+    "TINY",
+    "UNIT",
+    "RoundingTerms",
+    "folding",
+    "polynomial_error",
+    "polynomial_units",
+    "round_up",
+]
+
+SAFETY = 1.05
+TINY = 1e-250
+GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
+
+
+def round_up(value: FloatArray) -> FloatArray:
+    """A value not below the real result of a few roundings that produced `value`."""
+    return value * (1.0 + 16 * UNIT) + 1e-300
+
+
+def folding(
+    expansion: KernelExpansion, weight: FloatArray, reach: float, *, mapped: bool
+) -> FloatArray:
+    """How far f of a computed row is from the exact model of the row as it came: shape (k,).
+
+    Of an RBF kernel, all that reading a model rounded, and that mapping a row rounds:
+
+    - |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and a
+      mapped row moves by at most 5u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from
+      every center that f is b up to an underflow, before and after; so |z| counts up to there only;
+    - centers move likewise, by a relative error of at most reach;
+    - gamma, or all squared distances, off by a relative e change a kernel value by at most
+      e max_t t exp(-t) = e / exp(1);
+    - no kernel value moves by more than 1;
+    - errors of A_i count once each, since no kernel value is above 1; so does that of b.
+
+    Of a polynomial it is the error of b alone: see `polynomial_units` and `polynomial_error`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    weight : ndarray of shape (k,)
+        sum_i |A_i|.
+    reach : float
+        max_i |x_i|, or more.
+    mapped : bool
+        Whether rows come through an affine map.
+
+    Examples
+    --------
+    >>> from kernelite.machine.expansion import KernelExpansion
+    >>> bump = KernelExpansion([[10.0]], [1.0], [0.0], gamma=0.5)
+    >>> float(folding(bump, np.ones(1), 10.0, mapped=False)[0])
+    0.0
+    >>> bool(folding(bump, np.ones(1), 10.0, mapped=True)[0] < 1e-13)
+    True
+    """
+    known = expansion.uncertainty
+    absolute = np.zeros(len(weight)) if known is None else np.array(known.intercept)
+    if expansion.kernel == "poly2":
+        return absolute
+    with np.errstate(over="ignore", invalid="ignore"):
+        steepness = float(np.sqrt(2.0 * expansion.gamma / math.e))
+        moved = 0.0
+        if mapped:  # 6: the second order, and what underflows
+            moved += 6.0 * UNIT * (steepness * reach + math.sqrt(1600.0 / math.e))
+        if known is not None:
+            absolute += known.coefficients
+            moved += SAFETY * (known.gamma / math.e + steepness * known.centers * reach)
+        # Infinity times a relative error of zero: nothing is known of rows so far away.
+        return absolute + weight * (moved if moved < 1.0 else 1.0)
+
+
+def polynomial_units(expansion: KernelExpansion, *, mapped: bool) -> float:
+    """Relative roundings, in units of u, of (|coef0| + gamma |x_i| |z|)^2 by folding."""
+    known = expansion.uncertainty
+    relative = 0.0 if known is None else (known.gamma + known.centers) / UNIT
+    return 2.0 * SAFETY * (relative + (5.0 if mapped else 0.0))
+
+
+def polynomial_error(expansion: KernelExpansion) -> FloatArray:
+    """What (|coef0| + gamma max |x_i| |z|)^2 is multiplied with for errors of A_i: shape (k,)."""
+    return expansion.known.coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingTerms:
+    """What the run-time rounding bound of one form needs.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (4, k)
+        a_0, a_1, a_2, a_3 (rounded up).
+    sums : float
+        Lengths of the compile-time and run-time sums.
+    per_square : float
+        (d + 5): what gamma (R^2 + |u|^2) is multiplied with in K.
+    radius_sq : float
+        R^2, at most 750 / gamma.
+    gamma : float
+        0 for a polynomial, which has no exponential.
+    magnitude : ndarray of shape (k,)
+        |b|.
+    underflow : ndarray of shape (k,)
+        An absolute term for all that underflowed.
+    """
+
+    moments: FloatArray
+    sums: float
+    per_square: float
+    radius_sq: float
+    gamma: float
+    magnitude: FloatArray
+    underflow: FloatArray
+
+    def __post_init__(self) -> None:
+        k = len(self.magnitude)
+        for name, shape in (("moments", (4, k)), ("magnitude", (k,)), ("underflow", (k,))):
+            if getattr(self, name).shape != shape:
+                raise InputError(f"`{name}` of rounding terms must have shape {shape}.")
+        for name in (field.name for field in fields(self)):
+            # An infinite term is sound: it only sends rows to the next tier.
+            if not np.all(getattr(self, name) >= 0):
+                raise InputError(f"`{name}` of rounding terms must not be negative or NaN.")
+
+    def bound(self, sq_norms: FloatArray, scores: FloatArray, order: int = 2) -> FloatArray:
+        """The rounding error of computed scores, shape (m, k).
+
+        Parameters
+        ----------
+        sq_norms : ndarray of shape (m,)
+            |u|^2 as computed.
+        scores : ndarray of shape (m, k)
+            The computed scores.
+        order : {2, 3}
+            The degree of the form that was evaluated.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            norms = np.sqrt(sq_norms)
+            squares = self.gamma * sq_norms if self.gamma else np.zeros_like(sq_norms)
+            powers = np.stack([norms**m for m in range(order + 1)], axis=1)
+            amplitude = powers @ self.moments[: order + 1]
+            amplitude *= np.exp(-squares)[:, None]
+            factor = self.sums + self.per_square * (
+                8.0 + 2.0 * (self.gamma * self.radius_sq + squares)
+            )
+            grown = factor[:, None] * amplitude
+            # Whatever stood beside so small an exponential, the product is in the underflow term.
+            grown[squares > 700.0] = 0.0
+            total = grown + 4.0 * (self.magnitude + np.abs(scores))
+        bound = SAFETY * UNIT * total + self.underflow
+        bound[np.isnan(bound)] = np.inf  # a polynomial that overflowed: nothing is known
+        return bound

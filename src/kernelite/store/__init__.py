@@ -1,0 +1,1 @@
+"""Model files: `.kernelite` and approxsvm's text; hostile until parsed."""

@@ -1,0 +1,289 @@
+"""approxsvm's text models (Claesen et al., 2014): read, written, and what they cannot hold refused.
+
+    f^(z) = exp(-gamma |z|^2) (c + v.z + z'Mz) + b          one output, RBF, about the origin
+
+approxsvm answers its first label when f^ >= `threshold`, ties included, so a model read from it has
+a head with that threshold and rule. Models from elsewhere give a score of exactly zero to the other
+label; written to this format they follow approxsvm's rule, as its own approximations do.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from kernelite.errors import FileFormatError, UnsupportedModelError
+from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.model import CompiledModel, Origin
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.quadratic import QuadraticForm
+from kernelite.store.approxsvm_text import (
+    CLASSIFIERS,
+    REGRESSORS,
+    ApproxText,
+    format_text,
+    parse_text,
+)
+from kernelite.support.files import atomic_write
+from kernelite.tables.defects import Defect
+from kernelite.tables.lines import Lines
+
+__all__ = ["defects", "read", "write"]
+
+TYPE_NAMES = {
+    "SVC": "c_svc",
+    "nu_svc": "nu_svm",
+    "NuSVC": "nu_svm",
+    "epsilon_svr": "eps_svr",
+    "SVR": "eps_svr",
+    "NuSVR": "nu_svr",
+}
+"""Other families' names of the types; those that are not here keep theirs or take a default."""
+
+SINGLE = float(np.finfo(np.float32).max)  # approxsvm keeps every number in single precision
+
+
+def read(path: str | os.PathLike[str], /) -> CompiledModel:
+    """Read a model that approxsvm's approx-svm, or `write`, has written.
+
+    Parameters
+    ----------
+    path : path-like
+        Text, plain, gzip or bzip2.
+
+    Returns
+    -------
+    CompiledModel
+        Of guarantee "none". `one_svm` with labels 1 and -1 is an outlier detector, every other
+        classifier one of two integer labels.
+
+    Raises
+    ------
+    FileFormatError
+        For the first defect, with its line.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> text = '''approximated SVM classifier
+    ... labels 7 -7
+    ... threshold 0
+    ... svm_type c_svc
+    ... d 1
+    ... kernel_type rbf
+    ... gamma 0.5
+    ... maxnorm 0.25
+    ... b 0
+    ... c 0
+    ... v 1
+    ... M
+    ... 0
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "line.approx")
+    ...     with open(name, "w") as file:
+    ...         _ = file.write(text)
+    ...     model = read(name)
+    >>> model.predict([[-0.25], [0.0], [0.25]])
+    array([-7,  7,  7])
+    """
+    with Lines(path) as lines:
+        text = parse_text(lines)
+    assert text is not None  # or a defect has been raised
+    return _model(text)
+
+
+def defects(path: str | os.PathLike[str], /) -> list[Defect]:
+    """Everything that is wrong with an approxsvm model file.
+
+    Parameters
+    ----------
+    path : path-like
+        Text, plain, gzip or bzip2.
+
+    Returns
+    -------
+    list of Defect
+        Sorted by line; empty if the file can be used.
+
+    Examples
+    --------
+    >>> defects("no/such.approx")[0].problem
+    'there is no such file'
+    """
+    found: list[Defect] = []
+    try:
+        with Lines(path, report=found.append) as lines:
+            parse_text(lines)
+    except FileFormatError as error:  # it could not be opened
+        found.append(Defect(error.line, None, error.problem))
+    return sorted(found, key=lambda defect: defect.line or 0)
+
+
+def write(
+    model: CompiledModel, path: str | os.PathLike[str], /, *, drop_probabilities: bool = False
+) -> None:
+    """Write a model for approxsvm's approx-predict, in full precision, whole or not at all.
+
+    Feature names, plan and description are not kept.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Of one output, guarantee "none", kernel "rbf", about the origin.
+    path : path-like
+    drop_probabilities : bool
+        Leave out what the model knows about probabilities, as approxsvm does, instead of refusing.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the format cannot hold the model; the message says why.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, gamma=0.125)
+    >>> model = kernelite.compile(bump, guarantee="none", expansion_point="origin")
+    >>> with TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "bump.approx")
+    ...     write(model, name)
+    ...     float(read(name).predict([[0.25]])[0]) == float(model.predict([[0.25]])[0])
+    True
+    """
+    text = _text(model, drop_probabilities)
+    with atomic_write(path) as file:
+        file.writelines(f"{line}\n" for line in format_text(text))
+
+
+def _model(text: ApproxText) -> CompiledModel:
+    d = len(text.v)
+    form = QuadraticForm(
+        point=np.zeros(d),
+        constant=np.array([text.c]),
+        linear=text.v.reshape(d, 1),
+        quadratic=text.M.reshape(1, d, d),
+        intercept=np.array([text.b]),
+        gamma=text.gamma,
+        max_sq_norm=text.maxnorm,
+    )
+    kind = f"approxsvm {text.svm_type}"
+    chosen = Candidate("quadratic form", d * d / 50 + 1, 0.0, form.quadratic.nbytes, "as read")
+    return CompiledModel(
+        head=_head(text),
+        approximation=Approximation((Cell(form),)),
+        expansion=None,
+        guarantee="none",
+        plan=Plan("none", chosen, (), math.nan, ("Nothing is known of the exact model.",)),
+        origin=Origin(
+            f"{kind}, {d} features, gamma {text.gamma:.6g}",
+            "approxsvm",
+            text.svm_type,
+            n_centers=0,
+            width_is_open=True,
+        ),
+    )
+
+
+def _head(text: ApproxText) -> Head:
+    if text.labels is None:
+        return RegressorHead()
+    if text.svm_type == "one_svm" and text.labels == (1, -1) and text.threshold == 0:
+        # scikit-learn's offset_: what turns the decision into the sum over the support vectors
+        return OutlierHead(offset=-text.b, zero_is_inlier=True)
+    labels = np.array(text.labels, dtype=np.int64)
+    return ClassifierHead(labels, threshold=text.threshold, zero_is_first=True)
+
+
+def _text(model: CompiledModel, drop_probabilities: bool) -> ApproxText:
+    if model.approximation is None or model.guarantee != "none":
+        raise _refusal(f"its guarantee is '{model.guarantee}', and only 'none' can be held")
+    if len(model.approximation.cells) > 1:
+        raise _refusal(f"it has {len(model.approximation.cells)} cells, and only one can be held")
+    if model.approximation.certified:
+        raise _refusal("it has a certificate, which would be lost; compile without one")
+    form = model.approximation.form
+    if not isinstance(form, QuadraticForm):
+        raise _refusal("its form is truncated; compile with rank='full'")
+    if form.kernel != "rbf":
+        raise _refusal("its kernel is polynomial, and only RBF can be held")
+    if form.n_outputs != 1:
+        raise _refusal(f"it has {form.n_outputs} outputs, and only one can be held")
+    if form.point.any():
+        raise _refusal("it is expanded about another point; compile with expansion_point='origin'")
+    if not drop_probabilities and _has_probabilities(model.head):
+        raise _refusal("it has probabilities, which would be lost")
+    labels, threshold = _labels(model.head)
+    text = ApproxText(
+        labels,
+        threshold,
+        _type_name(model),
+        float(form.gamma),
+        float(form.max_sq_norm),
+        float(form.intercept[0]),
+        float(form.constant[0]),
+        form.linear[:, 0],
+        form.quadratic[0],
+    )
+    _check_single(text)
+    return text
+
+
+def _labels(head: Head) -> tuple[tuple[int, int] | None, float]:
+    """Labels of a decision at or above the threshold and of one below, and the threshold."""
+    if isinstance(head, RegressorHead):
+        return None, 0.0
+    if isinstance(head, OutlierHead):
+        return (1, -1), 0.0
+    if not isinstance(head, ClassifierHead):
+        raise _refusal(f"it is a {head.kind}, and only classifiers and regressors can be held")
+    if head.labels_by_probability:
+        raise _refusal("its labels follow the probabilities, which cannot be held")
+    labels = [_integer(label) for label in head.classes.tolist()]
+    first, second = labels if head.first_positive else reversed(labels)
+    return (first, second), float(head.threshold)
+
+
+def _integer(label: object) -> int:
+    if not isinstance(label, int | float) or isinstance(label, bool):
+        raise _refusal(f"its label {label!r} is not a number")
+    if not -(2**31) <= label < 2**31 or label != round(label):
+        raise _refusal(f"its label {label!r} is not an integer of 32 bits")
+    return int(label)
+
+
+def _has_probabilities(head: Head) -> bool:
+    names = ("platt_a", "noise_scale", "density_marks")
+    return any(getattr(head, name, None) is not None for name in names)
+
+
+def _type_name(model: CompiledModel) -> str:
+    if model.head.kind == "outlier":
+        return "one_svm"
+    classifier = model.head.kind == "classifier"
+    name = TYPE_NAMES.get(model.origin.type_name, model.origin.type_name)
+    if name in (CLASSIFIERS if classifier else REGRESSORS):
+        return name
+    return "c_svc" if classifier else "eps_svr"
+
+
+def _check_single(text: ApproxText) -> None:
+    """approxsvm's reader stops at a number above the largest float, and a gamma of zero is none."""
+    numbers = np.concatenate(
+        [[text.threshold, text.gamma, text.maxnorm, text.b, text.c], text.v, text.M.ravel()]
+    )
+    largest = float(np.abs(numbers).max())
+    if largest > SINGLE:
+        raise _refusal(f"its largest number, {largest:.3g}, overflows in single precision")
+    if np.float32(text.gamma) == 0:
+        raise _refusal(f"its gamma, {text.gamma!r}, vanishes in single precision")
+
+
+def _refusal(reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"approxsvm's format cannot hold this model: {reason}; save it as a .kernelite file."
+    )

@@ -1,0 +1,265 @@
+"""The `.kernelite` store: a compiled model as one safetensors file, never pickle.
+
+The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
+value is JSON: {"format": "kernelite", "version": 2, "digest": "...", "model": {...}}. What stands
+under "model", and the names of the tensors: `kernelite.store.packing`; the digest is of both:
+`kernelite.store.digest`. Files of version 1 have none. The same model always gives the same
+bytes.
+
+To bump the format, when a stored class changes its fields or the tree its shape: raise
+`document.VERSION`, and add to `UPGRADES` a function from the old version's (tree, tensors) to the
+new version's. Files of older versions are upgraded step by step on load; files of newer ones are
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
+from kernelite.model import CompiledModel
+from kernelite.program.criteria import decision_settles, label_settles
+from kernelite.store.document import KEY, VERSION, check_digest, read_document, written_document
+from kernelite.store.model_kind import model_kind
+from kernelite.store.packing import Tensors, Tree, pack, unpack
+from kernelite.support.files import atomic_write, open_binary
+
+__all__ = ["VERSION", "dumps", "load", "loads", "save", "stored_digest"]
+
+UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {
+    1: lambda tree, tensors: (tree, tensors),  # the digest came, the content is the same
+}
+
+DTYPES = {
+    "BOOL": "?",
+    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+    **{f"I{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
+    **{f"U{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
+}
+SHOWN = 400  # characters of a message; names in it come from the file
+
+
+def save(model: CompiledModel, path: str | os.PathLike[str], /) -> None:
+    """Write a model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    path : path-like
+        By custom it ends in `.kernelite`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fast = kernelite.compile(SVC(gamma=0.01).fit(X, y), X, guarantee="none")
+    >>> with TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "iris.kernelite")
+    ...     save(fast, name)
+    ...     load(name).predict(X[:3])
+    array([0, 0, 0])
+    """
+    data = dumps(model)
+    with atomic_write(path, "wb") as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike[str], /) -> CompiledModel:
+    """Read a compiled model: a `.kernelite` file, or approxsvm's text; told apart by content.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    CompiledModel
+
+    Raises
+    ------
+    FileFormatError
+        If it is neither, or damaged.
+    UnsupportedModelError
+        If it is a model that has not been compiled.
+
+    Examples
+    --------
+    >>> load("no/such.kernelite")
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: no/such.kernelite: there is no such file
+    """
+    kind = model_kind(path)
+    if kind == "libsvm":
+        raise UnsupportedModelError(
+            f"{os.fspath(path)}: this is a LIBSVM model, which has to be compiled first: "
+            "`kernelite compile` does so, or kernelite.compile(path)."
+        )
+    if kind == "approxsvm":
+        from kernelite.store import approxsvm
+
+        return approxsvm.read(path)
+    with open_binary(path) as file:
+        data = file.read()
+    return loads(data, name=path)
+
+
+def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str | None]:
+    """The format version and the digest in a `.kernelite` file that `load` accepts.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    version : int
+    digest : str, or None in files of version 1
+    """
+    with open_binary(path) as file:
+        length = int.from_bytes(file.read(8), "little")
+        document = read_document(json.loads(file.read(length)))
+    return document["version"], document.get("digest")
+
+
+def dumps(model: CompiledModel, /) -> bytes:
+    """A model as the bytes of a `.kernelite` file, the same bytes every time.
+
+    Parameters
+    ----------
+    model : CompiledModel
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InputError
+        If it holds something that files cannot.
+
+    Examples
+    --------
+    >>> from kernelite.machine.expansion import KernelExpansion
+    >>> import kernelite
+    >>> bump = KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> model = kernelite.compile(bump, guarantee="exact")
+    >>> loads(dumps(model)).predict([[0.0]])
+    array([2.5])
+    """
+    from safetensors.numpy import save as serialize
+
+    if not isinstance(model, CompiledModel):
+        raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
+    tree, tensors = pack(model)
+    return serialize(tensors, metadata={KEY: written_document(tree, tensors)})
+
+
+def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> CompiledModel:
+    """Build a model from the bytes of a `.kernelite` file.
+
+    Parameters
+    ----------
+    data : bytes
+    name : path-like
+        What errors call it.
+
+    Returns
+    -------
+    CompiledModel
+
+    Raises
+    ------
+    FileFormatError
+        If anything about them is wrong, in one sentence.
+
+    Examples
+    --------
+    >>> loads(b"junk")
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: bytes: this is not a kernelite model, or ...
+    """
+
+    def refuse(problem: str) -> NoReturn:
+        shown = "".join(c if c.isprintable() else "?" for c in problem[:SHOWN])
+        raise FileFormatError(name, shown.rstrip("."))
+
+    try:
+        tensors, header = _container(data)
+        document = read_document(header)
+        check_digest(document, tensors)
+        tree, tensors = _current(document, tensors)
+        model = unpack(tree, tensors)
+    except KerneliteError as error:
+        refuse(str(error))
+    except RecursionError:
+        refuse("its metadata are nested too deeply")
+    if not isinstance(model, CompiledModel):
+        refuse("it holds something other than a compiled model")
+    try:
+        _try_out(model)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        refuse(f"its parts do not fit together ({error})")
+    return model
+
+
+def _try_out(model: CompiledModel) -> None:
+    """One row of scores through the head: numbers of classes, machines and outputs must agree."""
+    head: Any = model.head
+    scores = np.zeros((1, head.n_scores))
+    methods = {
+        "predict": ("predict", label_settles(head, model.tolerance)),
+        "decision_function": ("decision", decision_settles(head, model.tolerance)),
+        "predict_proba": ("probabilities", None),
+    }
+    with np.errstate(all="ignore"):
+        for offer, (name, settles) in methods.items():
+            if offer in model.offers and offer not in getattr(head, "needs_posterior", ()):
+                getattr(head, name)(scores)
+                if settles is not None:
+                    settles(scores, np.ones_like(scores))
+    for part in model.parts:
+        _try_out(part.model)
+
+
+def _container(data: bytes) -> tuple[Tensors, dict[str, Any]]:
+    """The tensors and the header of a safetensors file; its offsets are checked by the library."""
+    import safetensors
+
+    library: Any = safetensors  # it has no annotations
+    try:
+        parts = library.deserialize(data)
+    except library.SafetensorError as error:
+        reason = str(error).removeprefix("Error while deserializing: ")
+        raise InputError(f"this is not a kernelite model, or it is damaged ({reason})") from None
+    tensors = {key: _array(part, key) for key, part in parts}
+    length = int.from_bytes(data[:8], "little")
+    return tensors, json.loads(data[8 : 8 + length])
+
+
+def _array(part: dict[str, Any], key: str) -> NDArray[Any]:
+    dtype = DTYPES.get(part["dtype"])
+    if dtype is None:
+        raise InputError(f"the tensor `{key}` has the unknown type {part['dtype']}")
+    if dtype == "?" and np.frombuffer(part["data"], np.uint8).max(initial=0) > 1:
+        raise InputError(f"the tensor `{key}` has a truth value that is neither 0 nor 1")
+    try:
+        array = np.frombuffer(part["data"], dtype=dtype).reshape(part["shape"])
+    except ValueError as error:  # an empty tensor of impossible dimensions
+        raise InputError(f"the tensor `{key}` has an unusable shape ({error})") from None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _current(document: dict[str, Any], tensors: Tensors) -> tuple[Tree, Tensors]:
+    tree: Tree = document["model"]
+    for version in range(document["version"], VERSION):
+        tree, tensors = UPGRADES[version](tree, tensors)
+    return tree, tensors

@@ -1,0 +1,225 @@
+"""Nested frozen dataclasses as a JSON tree and named tensors, and back; nothing is ever unpickled.
+
+    dataclass      {"class": "QuadraticForm", "gamma": 0.5, ...}        a key a field
+    array          {"tensor": "form.point"}                             the name is the path
+    csr_array      {"csr": [rows, columns]}          path.data, path.indices, path.indptr
+    texts          {"texts": ["no", "yes"], "width": 3}                 width null: dtype object
+    inf, nan       {"float": "inf"}                                     other floats as they are
+    tuple          [...]
+
+Only the classes of `kernelite.store.registry` are packed and built. One whose fields are not what
+should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`. One that
+no file can hold says why in `__unstorable__`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError, KerneliteError
+from kernelite.rows.inputs import is_sparse
+from kernelite.store.packed_arrays import check_no_nan, csr_of, float_of, text_array, texts_of
+from kernelite.store.registry import (
+    CLASSES,
+    check_names,
+    check_types,
+    field_values,
+    named_class,
+)
+
+__all__ = ["pack", "unpack"]
+
+Tree: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
+Tensors: TypeAlias = "dict[str, NDArray[Any]]"
+
+MAX_INT = 2**63 - 1
+CSR_PARTS = ("data", "indices", "indptr")
+
+
+def pack(value: object, path: str = "") -> tuple[Tree, Tensors]:
+    """Take nested dataclasses apart.
+
+    Parameters
+    ----------
+    value : object
+        An instance of a registered class, or anything that their fields may hold.
+    path : str
+        Where it sits: the prefix of tensor names, also used in messages.
+
+    Returns
+    -------
+    tree : what JSON can hold
+    tensors : dict of str to ndarray
+        C-contiguous.
+
+    Raises
+    ------
+    InputError
+        If something in it cannot be stored.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import OutlierHead
+    >>> tree, tensors = pack(OutlierHead(offset=0.5, density_marks=np.arange(10.0)), "head")
+    >>> tree["offset"], tree["density_marks"], list(tensors)
+    (0.5, {'tensor': 'head.density_marks'}, ['head.density_marks'])
+    """
+    packer = _Packer()
+    return packer.tree(value, path), packer.tensors
+
+
+def unpack(tree: Tree, tensors: Mapping[str, NDArray[Any]], path: str = "") -> Any:
+    """Put together what `pack` took apart, trusting neither argument.
+
+    Parameters
+    ----------
+    tree : what JSON can hold
+    tensors : mapping of str to ndarray
+        Each must be named by the tree, once.
+    path : str
+        As for `pack`.
+
+    Returns
+    -------
+    object
+        What was packed.
+
+    Raises
+    ------
+    InputError
+        For unknown classes, missing or extra fields and tensors, wrong types, NaN in arrays, and
+        whatever the classes themselves refuse.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import OutlierHead
+    >>> unpack(*pack(OutlierHead(offset=0.5))).offset
+    0.5
+    """
+    unpacker = _Unpacker(tensors)
+    value = unpacker.value(tree, path)
+    if unpacker.unused:
+        raise InputError(f"the tensor `{min(unpacker.unused)}` belongs to nothing.")
+    return value
+
+
+class _Packer:
+    """Walks down, collecting tensors; one method a kind of value."""
+
+    def __init__(self) -> None:
+        self.tensors: Tensors = {}
+
+    def tree(self, value: Any, path: str) -> Tree:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, int) and abs(value) > MAX_INT:
+            raise InputError(f"`{path}` is too large an integer to be stored.")
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": repr(value)}
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, tuple):
+            return [self.tree(item, _join(path, str(i))) for i, item in enumerate(value)]
+        if isinstance(value, np.ndarray):
+            return texts_of(value, path) if value.dtype.kind in "UO" else self.tensor(value, path)
+        if is_sparse(value) and value.format == "csr":
+            for part in CSR_PARTS:
+                self.tensor(getattr(value, part), _join(path, part))
+            return {"csr": [int(n) for n in value.shape]}
+        return self.instance(value, path)
+
+    def tensor(self, array: NDArray[Any], path: str) -> Tree:
+        if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+            raise InputError(f"`{path}` has dtype {array.dtype}, which cannot be stored.")
+        check_no_nan(array, path)
+        little = array.dtype.newbyteorder("<")
+        self.tensors[path] = np.require(array, dtype=little, requirements="C")
+        return {"tensor": path}
+
+    def instance(self, value: Any, path: str) -> Tree:
+        cls, where = type(value), path or "model"
+        if hasattr(value, "__unstorable__"):
+            raise InputError(value.__unstorable__)
+        if cls.__name__ not in CLASSES or named_class(cls.__name__) is not cls:
+            raise InputError(f"`{where}` is a {cls.__name__}, which cannot be stored.")
+        own = field_values(value)
+        check_types(cls, own, where)
+        stored = value.__pack__() if hasattr(cls, "__pack__") else own
+        tree = {name: self.tree(item, _join(path, name)) for name, item in stored.items()}
+        return {"class": cls.__name__} | tree
+
+
+class _Unpacker:
+    """Walks down, using each tensor once; one method a kind of node."""
+
+    def __init__(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        self.tensors = tensors
+        self.unused = set(tensors)
+
+    def value(self, tree: Tree, path: str) -> Any:
+        if isinstance(tree, list):
+            return tuple(self.value(item, _join(path, str(i))) for i, item in enumerate(tree))
+        if isinstance(tree, int) and abs(tree) > MAX_INT:
+            raise InputError(f"`{path}` is too large an integer.")
+        if not isinstance(tree, dict):
+            return tree
+        builders = {
+            "class": self.instance,
+            "tensor": self.named_tensor,
+            "csr": self.csr,
+            "texts": text_array,
+            "float": float_of,
+        }
+        for key, build in builders.items():
+            if key in tree:
+                return build(tree, path)
+        raise InputError(f"`{path or 'model'}` is of no known kind.")
+
+    def instance(self, tree: dict[str, Any], path: str) -> Any:
+        where = path or "model"
+        cls = named_class(tree["class"], where)
+        stored = {
+            name: self.value(item, _join(path, name))
+            for name, item in tree.items()
+            if name != "class"
+        }
+        hooked = hasattr(cls, "__unpack__")
+        if not hooked:
+            check_names(cls, stored, where)
+            check_types(cls, stored, where)
+        try:
+            value = cls.__unpack__(stored) if hooked else cls(**stored)
+        except KerneliteError as error:
+            raise InputError(f"`{where}`: {error}") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # The values come from a file: what a constructor trips over is the file's fault.
+            raise InputError(f"`{where}` is not a sound {cls.__name__} ({error}).") from None
+        if hooked:
+            check_types(cls, field_values(value), where)
+        return value
+
+    def named_tensor(self, tree: dict[str, Any], path: str) -> NDArray[Any]:
+        if tree != {"tensor": path}:
+            raise InputError(f"`{path}` does not name its own tensor.")
+        return self.tensor(path)
+
+    def tensor(self, path: str) -> NDArray[Any]:
+        if path not in self.unused:
+            raise InputError(f"the tensor `{path}` is missing.")
+        self.unused.remove(path)
+        array = self.tensors[path]
+        check_no_nan(array, path)
+        return array
+
+    def csr(self, tree: dict[str, Any], path: str) -> Any:
+        parts = tuple(self.tensor(_join(path, part)) for part in CSR_PARTS)
+        return csr_of(parts, tree["csr"] if len(tree) == 1 else None, path)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

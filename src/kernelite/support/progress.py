@@ -1,0 +1,102 @@
+"""A progress bar on stderr: only on a terminal, only for work that lasts, one at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from kernelite.support.printable import printable, unwrapped
+
+__all__ = ["Progress", "progress_bar"]
+
+PATIENCE = 2.0  # seconds before a bar appears
+
+
+class Progress:
+    """A bar as a context; `advance` it by what was done. Within another bar it stays invisible.
+
+    Parameters
+    ----------
+    title : str
+    total : float, optional
+        What there is to do; without it the bar only counts.
+
+    Examples
+    --------
+    >>> with Progress("rows", 3) as bar:
+    ...     bar.advance(3)
+    """
+
+    _outermost: ClassVar[Progress | None] = None
+
+    def __init__(self, title: str, total: float | None = None) -> None:
+        self._title = printable(title, one_line=True)
+        self._total = total
+        self._done = 0.0
+        self._started = monotonic()
+        self._drawn: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        # Two bars would write over each other; the outer one knows more.
+        if Progress._outermost is None and sys.stderr.isatty():
+            Progress._outermost = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if Progress._outermost is self:
+            Progress._outermost = None
+        if self._drawn is not None:
+            self._drawn.stop()
+
+    def advance(self, amount: float = 1) -> None:
+        """Count `amount` more as done."""
+        self.reach(self._done + amount)
+
+    def reach(self, done: float) -> None:
+        """Count `done` in all as done."""
+        self._done = done
+        if Progress._outermost is not self or monotonic() - self._started < PATIENCE:
+            return
+        if self._drawn is None:
+            self._draw()
+        self._drawn.update(self._task, completed=done)
+
+    def _draw(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        share = "{task.percentage:>3.0f}%" if self._total else "{task.completed:,.0f}"
+        self._drawn = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn(share),
+            TimeElapsedColumn(),
+            console=Console(file=unwrapped(sys.stderr)),  # the bar moves by escapes
+            transient=True,
+        )
+        self._task = self._drawn.add_task(self._title, total=self._total)
+        self._drawn.start()
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that is told the share done, from 0 to 1.
+
+    Examples
+    --------
+    >>> with progress_bar("working") as tell:
+    ...     tell(0.5)
+    """
+    with Progress(title, 1.0) as bar:
+        yield bar.reach

@@ -1,0 +1,181 @@
+"""The exact engine: its answers, its bounds alone, its memory, its threads."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from kernelite.cpu import exact_rounding as module
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.threads import limit_threads
+from kernelite.machine.expansion import KernelExpansion
+from tests.helpers import random_expansion
+from tests.oracle import error_ratios, true_scores
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_scores_are_the_expansions(kernel: str, k: int) -> None:
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=1500, d=7, k=k, kernel=kernel)
+    rows = rng.normal(size=(300, 7))
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-9, atol=1e-9)
+    assert (np.abs(scores - model.scores(rows)) <= 3 * bounds).all()
+    assert (bounds < 1e-8).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9, 1e15])
+def test_data_far_from_the_origin_lose_nothing(offset: float) -> None:
+    rng = np.random.default_rng(1)
+    centers = np.round(rng.normal(size=(30, 3)) * 8) / 8 + offset
+    model = KernelExpansion(centers, rng.normal(size=30), 0.0, gamma=0.3)
+    rows = np.round(rng.normal(size=(10, 3)) * 8) / 8 + offset
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+    assert bounds.max() < 1e-11
+
+
+def test_the_bound_alone_is_no_smaller() -> None:
+    rng = np.random.default_rng(2)
+    for kernel in ("rbf", "poly2"):
+        model = random_expansion(rng, n=50, d=4, k=2, kernel=kernel)
+        rows = np.concatenate([rng.normal(size=(40, 4)), np.full((1, 4), 1e3)])
+        engine = ExactEngine.prepare(model)
+        # |u|^2 may be summed up in another order.
+        assert (engine.run_bound(rows) >= engine.run(rows)[1] * (1.0 - 1e-14)).all()
+
+
+def test_differences_are_taken_where_products_cancel() -> None:
+    near = KernelExpansion([[0.0], [1.0]], [1.0, 1.0], 0.0, gamma=1.0)
+    far = KernelExpansion([[0.0], [1e9]], [1.0, 1.0], 0.0, gamma=1.0)
+    assert not ExactEngine.prepare(near).dense.rounding.by_differences
+    assert ExactEngine.prepare(far).dense.rounding.by_differences
+
+
+def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=700, d=5, k=2)
+    rows = rng.normal(size=(150, 5))
+    products = ExactEngine.prepare(model).run(rows)
+    monkeypatch.setattr(module, "CANCELLATION", -1.0)
+    engine = ExactEngine.prepare(model)
+    assert engine.dense.rounding.by_differences
+    differences = engine.run(rows)
+    assert (np.abs(products[0] - differences[0]) <= products[1] + differences[1]).all()
+
+
+def test_rows_far_from_all_centers_get_the_intercept() -> None:
+    model = KernelExpansion([[0.0, 0.0]], [5.0], -0.25, gamma=1.0)
+    rows = np.array([[1e200, 0.0], [1e308, -1e308], [40.0, 0.0]])
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    np.testing.assert_array_equal(scores, np.full((3, 1), -0.25))
+    assert (bounds < 1e-15).all()
+
+
+@pytest.mark.parametrize(
+    ("gamma", "center", "row"),
+    [(1e250, 1e-200, 1e50), (1e250, 1e50, 1e-200), (1e120, 1e-165, 1e60), (1e300, 1e-163, 1e-162)],
+)
+def test_squares_that_underflow_stay_in_the_bound(gamma: float, center: float, row: float) -> None:
+    centers = [[center, 0.0], [1.37 * center, center]]
+    model = KernelExpansion(centers, [1.0, -1.3], 0.0, gamma=gamma, kernel="poly2", coef0=1e-4)
+    rows = np.array([[1.1, 1.0], [0.7, 1.3]]) * row
+    scores, bounds = ExactEngine.prepare(model).run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+
+
+def test_coefficients_whose_sum_overflows_leave_nothing_known() -> None:
+    model = KernelExpansion([[0.0], [1.0]], [1.7e308, -1.7e308], 0.0, gamma=1.0)
+    bounds = ExactEngine.prepare(model).run(np.array([[0.5], [1e9], [1e200]]))[1]
+    np.testing.assert_array_equal(bounds, np.full((3, 1), np.inf))
+
+
+def test_a_kernel_value_that_overflows_is_not_hidden_by_its_coefficient() -> None:
+    model = KernelExpansion([[1e80]], [1e-100], 0.0, gamma=1.0, kernel="poly2")
+    scores, bounds = ExactEngine.prepare(model).run(np.array([[1e80], [1e60]]))
+    assert bounds[0, 0] == np.inf
+    assert np.isfinite(scores[1, 0])
+    assert np.isfinite(bounds[1, 0])
+
+
+def test_a_polynomial_that_overflows_says_so() -> None:
+    model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
+    engine = ExactEngine.prepare(model)
+    bounds = engine.run(np.array([[1e200], [1.0]]))[1]
+    assert np.isinf(bounds[0, 0])
+    assert bounds[1, 0] < 1e-13
+
+
+def test_no_rows_and_no_centers() -> None:
+    empty = KernelExpansion(np.zeros((0, 3)), np.zeros((0, 2)), [1.0, -1.0], gamma=1.0)
+    scores, _ = ExactEngine.prepare(empty).run(np.ones((2, 3)))
+    np.testing.assert_array_equal(scores, [[1.0, -1.0]] * 2)
+    some = random_expansion(np.random.default_rng(4))
+    assert ExactEngine.prepare(some).run(np.empty((0, 5)))[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+def test_memory_is_bounded_by_tiles(kernel: str) -> None:
+    """20,000 rows times 3,000 centers would be 480 MB of kernel values."""
+    rng = np.random.default_rng(5)
+    model = random_expansion(rng, n=3000, d=2, kernel=kernel)
+    rows = rng.normal(size=(20_000, 2))
+    engine = ExactEngine.prepare(model)
+    engine.run(rows[:10])
+    tracemalloc.start()
+    engine.run(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * 2**20
+
+
+def test_threads_do_not_change_the_answer() -> None:
+    rng = np.random.default_rng(6)
+    model = random_expansion(rng, n=900, d=6, k=2)
+    rows = rng.normal(size=(700, 6))
+    engine = ExactEngine.prepare(model)
+    answers = []
+    for threads in (1, 2, 5):
+        with limit_threads(threads):
+            answers.append(engine.run(rows))
+    for scores, _ in answers[1:]:
+        assert (np.abs(scores - answers[0][0]) <= answers[0][1]).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly2"])
+def test_rows_above_the_tolerance_are_counted_without_bounds(kernel: str) -> None:
+    rng = np.random.default_rng(11)
+    engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5, kernel=kernel))
+    rows = rng.normal(size=(50, 3)) * rng.uniform(0.1, 10.0, size=(50, 1))
+    scores, bounds = engine.run(rows)
+    for share in (0.0, 0.5, 0.9, 1.0):
+        tolerance = np.quantile(bounds, share, axis=0) * (1 + 1e-6)
+        room = np.full_like(scores, np.nan)
+        same, above = engine.run_within(rows, tolerance, room)
+        assert same is room
+        np.testing.assert_array_equal(same, scores)
+        assert above == np.count_nonzero((bounds > tolerance).any(axis=1))
+
+
+def test_an_output_without_coefficients_is_within_any_tolerance() -> None:
+    model = KernelExpansion([[0.0], [1.0]], [[1.0, 0.0], [1.0, 0.0]], [0.0, 0.0], gamma=1.0)
+    engine = ExactEngine.prepare(model)
+    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-200]))[1] == 0
+    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-310]))[1] == 1
+
+
+@pytest.mark.parametrize("constant", [(1, 3), (0, 1, 2, 3, 4)])
+def test_features_in_which_centers_agree_are_left_out(constant: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(9)
+    centers = rng.normal(size=(40, 5))
+    centers[:, constant] = 0.1  # whose mean is another number
+    model = KernelExpansion(centers, rng.normal(size=(40, 2)), [0.5, 0.0], gamma=0.3)
+    rows = rng.normal(size=(30, 5))
+    engine = ExactEngine.prepare(model)
+    assert engine.dense.factors.shape == (40, 5 - len(constant) + 2)
+    scores, bounds = engine.run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+    assert bounds.max() < 1e-11

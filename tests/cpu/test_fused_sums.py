@@ -1,0 +1,330 @@
+"""Sums in registers: bounds that hold, scores that are their twin's, labels the exact model's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+import kernelite as kl
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact_dense import DenseExact
+from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
+from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE
+from kernelite.cpu.kernels.panels import double_values, single_sums
+from kernelite.cpu.panels import Layout, middle
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.criteria import Proven, Within, never
+from tests.oracle import error_ratios, true_scores
+from tests.random_models import HOW_MANY, Case, cases
+
+
+def made(model: KernelExpansion, precision=SINGLE) -> FusedSums:
+    exact = DenseExact.prepare(model)
+    fused = FusedSums.prepare(exact.rounding, exact.layout, precision)
+    assert fused is not None
+    return fused
+
+
+models = {
+    "seed": st.integers(0, 10_000),
+    "n": st.integers(1, 40),
+    "d": st.integers(1, 24),
+    "scale": st.sampled_from([1e-9, 1e-3, 1.0, 10.0]),
+    "gamma": st.sampled_from([1e-6, 1e-3, 0.2, 5.0]),
+    "sparse": st.booleans(),
+}
+
+
+def random_model(
+    seed: int, n: int, d: int, scale: float, gamma: float, sparse: bool
+) -> tuple[KernelExpansion, np.ndarray]:
+    """A model and rows: like its centers, near one, wild."""
+    rng = np.random.default_rng(seed)
+    filled = (rng.random((n + 4, d)) < 0.2) if sparse else np.ones((n + 4, d))
+    points = scale * filled * (rng.normal(size=(n + 4, d)) + rng.normal(size=d))
+    coefficients = rng.normal(size=(n, 1)) * 10.0 ** rng.integers(-3, 6, size=(n, 1))
+    coefficients[rng.random(n) < 0.1] = 0.0
+    model = KernelExpansion(points[:n], coefficients, rng.normal(size=1), gamma=gamma)
+    wild = rng.normal(size=(3, d)) * 10.0 ** rng.integers(-200, 200, size=(3, 1))
+    return model, np.concatenate([points[n:], points[:1] * (1 + 1e-9), wild])
+
+
+@given(**models)
+@settings(deadline=None, max_examples=150)
+def test_no_score_is_further_off_than_its_bound(**given: object) -> None:
+    model, rows = random_model(**given)
+    scores, bounds = made(model).run(rows)
+    known = np.isfinite(bounds).all(axis=1)
+    assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
+    ratios = error_ratios(true_scores(model, rows[known]), scores[known], bounds[known])
+    assert np.max(ratios, initial=0.0) <= 1.0
+
+
+@given(case=cases())
+@settings(deadline=None, max_examples=HOW_MANY)
+def test_hard_models_hold_their_bounds_in_both_precisions(case: Case) -> None:
+    """Near twins of opposite sign, far centers, offsets; rows that are far, huge or centers."""
+    for column in range(min(case.expansion.n_outputs, 2)):
+        model = replace(
+            case.expansion,
+            coefficients=case.expansion.coefficients[:, [column]],
+            intercept=case.expansion.intercept[[column]],
+        )
+        exact, true = ExactEngine.prepare(model), true_scores(model, case.rows)
+        assert np.max(error_ratios(true, *exact.run(case.rows))) <= 1.0
+        if exact.single is None:
+            continue
+        scores, bounds = exact.single.run(case.rows)
+        known = np.isfinite(bounds[:, 0])
+        some = [row for row, found in zip(true, known) if found]
+        assert np.max(error_ratios(some, scores[known], bounds[known]), initial=0.0) <= 1.0
+
+
+@given(**models)
+@settings(deadline=None, max_examples=100)
+def test_doubles_are_within_the_bound_that_needs_no_sums(**given: object) -> None:
+    model, rows = random_model(**given)
+    exact = ExactEngine.prepare(model)
+    if not isinstance(exact.dense.fused, FusedSums):
+        assert exact.dense.rounding.by_differences
+        return
+    scores, bounds = exact.run(rows)
+    assert np.max(error_ratios(true_scores(model, rows), scores, bounds)) <= 1.0
+
+
+def test_rows_by_entries_answer_as_rows_do() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((700, 50)) < 0.15) * rng.integers(1, 4, size=(700, 50)) + 0.5
+    model = KernelExpansion(X[:600], rng.normal(size=600), 0.1, gamma=0.05)
+    fused = made(model)
+    rows = X[600:]
+    assert fused.panels.layout.few_entries(rows)
+    sparse = fused.run(rows)
+    full = np.full(50, 1e-3)
+    mixed = fused.run(np.concatenate([rows + full, rows + full]))
+    assert not fused.panels.layout.few_entries(rows + full)
+    for (scores, bounds), at in ((sparse, rows), (mixed, np.concatenate([rows + full] * 2))):
+        assert (np.abs(scores - model.scores(at)) <= bounds).all()
+
+
+def test_a_row_that_is_off_by_an_ulp_counts_as_there() -> None:
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((300, 40)) < 0.1, 1.0, 1 / 3)
+    model = KernelExpansion(X[:250], rng.normal(size=250), 0.0, gamma=0.1)
+    rows = np.where(X[250:] == 1 / 3, np.nextafter(1 / 3, 1), X[250:])
+    fused = made(model)
+    assert fused.panels.layout.few_entries(rows)
+    scores, bounds = fused.run(rows)
+    assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
+
+
+def test_a_worst_case_for_products() -> None:
+    """Products of one sign, all rounded the same way, use most of what the bound allows."""
+    d = 400
+    x = np.full(d, 1.0 + 2.0**-24 * 0.999)  # rounds to 1
+    model = KernelExpansion(np.stack([x, -x, x / 2]), [1e6, 1.0, 1.0], 0.0, gamma=1.0 / d)
+    rows = np.stack([x, 3 * x, -x])
+    scores, bounds = made(model).run(rows)
+    exact = ExactEngine.prepare(model).run(rows)[0]
+    assert (np.abs(scores - exact) <= bounds).all()
+    assert (bounds < 1e6 * 1e-3).all()
+
+
+def test_rows_that_single_precision_cannot_hold_stay_open() -> None:
+    model = KernelExpansion(np.eye(3), [1.0, 2.0, 3.0], 0.0, gamma=1.0)
+    rows = np.array([[1e39, 0, 0], [np.nan, 0, 0], [1e200, 1e200, 0], [0.1, 0.2, 0.3]])
+    scores, bounds = made(model).run(rows)
+    assert (np.isfinite(bounds[:, 0]) == [False, False, False, True]).all()
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 6, 7, 239, 241, 1000])
+def test_any_number_of_rows_and_centers(m: int) -> None:
+    rng = np.random.default_rng(m)
+    for n in (1, 31, 64, 65, 700):
+        model = KernelExpansion(rng.normal(size=(n, 3)), rng.normal(size=n), 0.5, gamma=0.3)
+        rows = rng.normal(size=(m, 3))
+        scores, bounds = ExactEngine.prepare(model).run(rows)
+        np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-11, atol=1e-12)
+        single, wider = made(model).run(rows)
+        assert (np.abs(single - scores) <= wider + bounds).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"kernel": "poly2"}, "another kernel"),
+        ({"centers": 1e6}, "norms that cancel"),
+        ({"weights": 1e30}, "coefficients beyond single precision"),
+        ({"d": 1200}, "rows so wide that BLAS serves them"),
+    ],
+)
+def test_where_it_is_not_used(change: dict, why: str) -> None:
+    given = {"n": 500, "d": 60, "gamma": 0.01, "centers": 1.0, "weights": 1.0, "kernel": "rbf"}
+    assert single_of(**given) is not None
+    assert single_of(**given | change) is None, why
+
+
+def single_of(n: int, d: int, gamma: float, centers: float, weights: float, kernel: str):
+    rng = np.random.default_rng(0)
+    some = centers * rng.normal(size=(n // 2, d))
+    return ExactEngine.prepare(
+        KernelExpansion(
+            np.concatenate([some, some]),
+            np.repeat([weights, -weights], n // 2),
+            0.75,
+            gamma=gamma,
+            **({"coef0": 1.0, "kernel": kernel} if kernel == "poly2" else {}),
+        )
+    ).single
+
+
+def test_only_labels_are_taken_from_single_precision() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(800, 40))
+    svc = SVC(gamma=0.05).fit(X, np.sin(X[:, 0]) + X[:, 1] > 0.2)
+    fast = kl.compile(svc, guarantee="exact")
+    rows = rng.normal(size=(3000, 40))
+    exact = fast._runner.exact
+    assert exact.single is not None
+    np.testing.assert_array_equal(fast.predict(rows), svc.predict(rows))
+    np.testing.assert_allclose(
+        fast.decision_function(rows), svc.decision_function(rows), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(fast.scores(rows), exact.run(rows)[0])
+    labels = exact.run_for(rows, Proven(fast.head.decided))
+    for settles in (None, never, fast.head.decided):
+        np.testing.assert_array_equal(exact.run_for(rows, settles)[1], exact.run(rows)[1])
+    assert (labels[1] >= exact.run(rows)[1]).all()
+    assert (np.abs(labels[0] - exact.run(rows)[0]) <= labels[1]).all()
+
+
+def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kernelite.cpu.exact.FEWEST_NUMBERS", 0)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(900, 5))
+    svr = SVR(gamma=0.5).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    fast = kl.compile(svr, guarantee="exact")
+    engine = fast._runner.exact
+    tolerance = np.array([1e-2])
+    rows = rng.normal(size=(2000, 5))
+    values, above = engine.run_within(rows, tolerance)
+    assert above == 0
+    exact = engine.run(rows)[0]
+    assert 0 < np.abs(values - exact).max() <= tolerance[0]
+    tight, above = engine.run_within(rows, np.array([1e-8]))
+    np.testing.assert_array_equal(tight, exact)
+    assert above == 0
+    assert Within(tolerance)(*engine.single.run(rows)).all()
+
+
+def test_rows_left_open_are_summed_in_doubles() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(800, 60))
+    svm = OneClassSVM(gamma=0.01, nu=0.5).fit(X)
+    fast = kl.compile(svm, guarantee="certified")
+    # Between a row inside and a row outside, where the score is zero to ten digits.
+    inside, outside = X[svm.predict(X) == 1][0], np.full(60, 3.0)
+    for _ in range(50):
+        between = (inside + outside) / 2
+        if svm.decision_function([between])[0] > 0:
+            inside = between
+        else:
+            outside = between
+    rows = np.stack([inside, outside])
+    engine = ExactEngine.prepare(fast.expansion)
+    settles = Proven(fast.head.decided)
+    assert not settles(*engine.single.run(rows)).any()
+    np.testing.assert_array_equal(engine.run_for(rows, settles)[0], engine.run(rows)[0])
+    np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
+
+
+def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
+    """f is zero on a plane of symmetry: what is computed there is rounding alone."""
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(1500, 5)), rng.normal(size=1500)
+    mirrored = X * [-1, 1, 1, 1, 1]
+    centers = np.concatenate([X, mirrored])
+    engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
+    rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
+    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    together, bounds = engine.run_for(rows, settles)
+    assert not settles(together, bounds).any()
+    for m in (1, 2, 7, 100):
+        parts = [engine.run_for(rows[i : i + m], settles)[0] for i in range(0, 300, m)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
+
+
+def test_no_rows_and_no_weights() -> None:
+    rng = np.random.default_rng(0)
+    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    sparse = np.where(rng.random((50, 40)) < 0.1, 1.0, 0.0)
+    for centers in (np.ones((5, 40)), rng.normal(size=(50, 40)), sparse):
+        for weight in (0.0, 1.0):
+            weights = np.full(len(centers), weight)
+            engine = ExactEngine.prepare(KernelExpansion(centers, weights, 0.5, gamma=1e-3))
+            assert engine.run_for(np.empty((0, 40)), settles)[0].shape == (0, 1)
+            scores, bounds = engine.run_for(centers[:3], settles)
+            assert (np.abs(scores - engine.expansion.scores(centers[:3])) <= 2 * bounds).all()
+
+
+def test_far_rows_keep_their_labels_by_probability() -> None:
+    """Whose head would find a label in NaN."""
+    rng = np.random.default_rng(5)
+    model = KernelExpansion(rng.normal(size=(400, 60)), np.ones(400), -3.0, gamma=0.01)
+    head = kl.ClassifierHead(
+        np.array([1, 2]), platt_a=np.array([-1.0]), platt_b=np.zeros(1), labels_by_probability=True
+    )
+    engine = ExactEngine.prepare(model)
+    rows = rng.normal(size=(3, 60)) * 1e39
+    scores, _ = engine.run_for(rows, Proven(head.decided))
+    np.testing.assert_array_equal(scores, np.full((3, 1), -3.0))
+
+
+def test_the_middle_is_what_most_centers_share() -> None:
+    X = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 5.0], [7.0, 6.0, 5.0]])
+    np.testing.assert_array_equal(middle(X), [0.0, 3.0, 5.0])
+    layout = Layout.about_middle(X, 1.0)
+    assert set(layout.order) == {0, 1}  # in the third, all centers agree
+    np.testing.assert_array_equal(middle(np.empty((0, 2))), [0.0, 0.0])
+
+
+def powers(exponents: np.ndarray, dtype: str) -> np.ndarray:
+    """2^y as the kernels take it: a row without features meets centers with c = y."""
+    width = (SINGLE if dtype == "float32" else DOUBLE).panel
+    whole = np.full(-(-len(exponents) // width) * width, -np.inf, dtype)
+    whole[: len(exponents)] = exponents
+    w, shifts, lines = np.empty((1, 0), dtype), np.zeros(1, dtype), np.empty(0, dtype)
+    starts = np.array([0, len(whole) // width])
+    out = np.empty((1, len(whole)))
+    if dtype == "float64":
+        double_values(w, shifts, lines, whole, starts, 4, out)
+        return out[0, : len(exponents)]
+    # Sums of panels with one value each.
+    alone = np.full((len(exponents), width), -np.inf, dtype)
+    alone[:, 0] = exponents
+    sums = np.empty((1, len(exponents)))
+    single_sums(w, shifts, lines, alone.ravel(), np.arange(len(exponents) + 1), 6, sums)
+    return sums[0]
+
+
+def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
+    rng = np.random.default_rng(0)
+    fractions = np.arange(-(2**16), 2**16) / 2.0**17
+    y = np.concatenate([fractions, rng.uniform(-80, 60, 20_000), np.arange(-80, 61)])
+    y32 = y.astype(np.float32)
+    exact = np.exp2(y32.astype(np.longdouble))
+    error = np.abs(powers(y32, "float32") / exact - 1).max()
+    assert error <= EXP2_ERROR * 2.0**-24
+    y = np.concatenate([y, rng.uniform(-1020, -125, 20_000)])
+    error = np.abs(powers(y, "float64") / np.exp2(y.astype(np.longdouble)) - 1).max()
+    assert error <= EXP2_ERROR * 2.0**-53
+    assert (powers(np.array([-1030.0, -np.inf, np.nan]), "float64") == 0.0).all()
+    assert (powers(np.array([-200.0, -np.inf, np.nan], np.float32), "float32") <= 1e-36).all()

@@ -1,0 +1,53 @@
+"""Running all rows: where scores are put changes nothing about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelite.cpu import runner as module
+from kernelite.cpu.runner import Runner
+from kernelite.errors import InputError
+from kernelite.machine.affine import AffineMap
+from kernelite.program.criteria import Within
+from kernelite.rows.inputs import FloatArray
+from tests.helpers import random_expansion
+
+
+def _in_place(scores: FloatArray) -> FloatArray:
+    scores *= 2.0
+    return scores
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("m", [0, 1, 512, 513, 1700])
+def test_scores_that_are_the_answers_go_straight_there(
+    m: int, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", 3 * 700)  # blocks of 700 rows after the first
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=60, d=3, k=100)
+    input_map = AffineMap([2.0, 1.0, 0.5], [1.0, 0.0, 3.0]) if mapped else None
+    runner = Runner.prepare(None, model, input_map)
+    rows, settles = rng.normal(size=(m, 3)), Within(np.full(100, 1e-3))
+    straight, stats = runner.run(rows, lambda scores: scores, settles)
+    copied, same_stats = runner.run(rows, lambda scores: scores.copy(), settles)
+    doubled, _ = runner.run(rows, _in_place, settles)
+    narrow, _ = runner.run(rows, lambda scores: scores[:, :2], settles)
+    assert straight.shape == (m, 100)
+    np.testing.assert_allclose(straight, copied, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(doubled, 2.0 * straight)
+    np.testing.assert_allclose(narrow, straight[:, :2], rtol=1e-9, atol=1e-12)
+    truth = model.scores(rows if input_map is None else input_map(rows))
+    np.testing.assert_allclose(straight, truth, rtol=1e-9, atol=1e-9)
+    assert (stats.rows, stats.exact, stats.undecidable) == (m, m, 0)
+    assert same_stats.undecidable == 0
+
+
+def test_rows_that_are_not_finite_are_refused_wherever_they_are() -> None:
+    rng = np.random.default_rng(1)
+    runner = Runner.prepare(None, random_expansion(rng, n=20, d=3, k=70))
+    rows = rng.normal(size=(3000, 3))
+    rows[2900, 1] = np.nan
+    with pytest.raises(InputError, match="row 2900"):
+        runner.run(rows, lambda scores: scores, Within(np.full(70, 1e-3)))

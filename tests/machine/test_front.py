@@ -1,0 +1,70 @@
+"""Steps before a model: selections, affine maps, transformers kept as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.preprocessing import Normalizer
+
+from kernelite.errors import InputError
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.front import Front, Kept, Selection
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+@pytest.mark.parametrize("columns", [[0], [2, 0], [1, 1, 2], []])
+def test_a_selection_is_indexing(columns: list[int]) -> None:
+    step = Selection(np.array(columns, dtype=int), 3)
+    np.testing.assert_array_equal(step(X), X[:, columns])
+    sparse = step(csr_array(X))
+    np.testing.assert_array_equal(sparse.toarray(), X[:, columns])
+    assert np.all(np.diff(sparse.indices[: sparse.indptr[1]]) > 0), "the kernels want sorted rows"
+    assert step(X).flags.c_contiguous
+
+
+@pytest.mark.parametrize("columns", [[3], [-1], [[0, 1]]])
+def test_a_selection_refuses_features_that_are_not_there(columns: list[int]) -> None:
+    with pytest.raises(InputError, match="between 0 and 2"):
+        Selection(np.array(columns), 3)
+
+
+def test_a_selection_refuses_rows_of_another_width() -> None:
+    with pytest.raises(InputError, match=r"`X` has 3 features, but .* for 4"):
+        Selection([0], 4)(X)
+
+
+def test_steps_run_in_their_order() -> None:
+    front = Front((Selection([2, 1], 3), AffineMap([2.0, 1.0], [1.0, 0.0])), 3)
+    np.testing.assert_array_equal(front(X), (X[:, [2, 1]] - [1, 0]) * [2, 1])
+    assert front.rowwise
+    assert front.width == 3
+
+
+def test_a_kept_transformer_sees_rows_as_they_came() -> None:
+    class Spy:
+        def transform(self, rows: object) -> object:
+            self.rows = rows
+            return np.asarray(rows, dtype=float)
+
+    spy, rows = Spy(), [["1", "2"]]
+    front = Front((Kept(spy, "Spy"),), None)
+    front(rows)
+    assert spy.rows is rows
+    assert not front.rowwise
+    with pytest.raises(AttributeError, match="no rows of numbers"):
+        _ = front.width
+
+
+def test_a_front_needs_steps_and_a_width() -> None:
+    with pytest.raises(InputError, match="at least one step"):
+        Front((), 3)
+    with pytest.raises(InputError, match="cannot be None"):
+        Front((Selection([0], 2),), None)
+
+
+def test_a_kept_transformer_says_why_it_cannot_be_stored() -> None:
+    kept = Kept(Normalizer(), "Normalizer", 3)
+    assert "keeps a Normalizer in front" in kept.__unstorable__
+    assert "joblib.dump" in kept.__unstorable__

@@ -1,0 +1,153 @@
+"""guarantee="calibrated": choice and test apart, the rate kept, too few rows refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernelite as kl
+from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
+from kernelite.planner import calibrated
+from kernelite.sources import Source
+
+OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}
+
+
+def machine(
+    seed: int = 0, *, K: int = 2, gamma: float = 0.2, n: int = 2500, head: Any = None
+) -> tuple[Source, np.ndarray]:
+    """A classifier whose gamma is too large for a proof, and rows."""
+    rng = np.random.default_rng(seed)
+    k = K * (K - 1) // 2
+    expansion = KernelExpansion(
+        rng.normal(size=(n, 4)), rng.normal(size=(n, k)), np.zeros(k), gamma=gamma
+    )
+    head = ClassifierHead(np.arange(K)) if head is None else head
+    return Source(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(4000, 4))
+
+
+def exact_labels(source: Source, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(source.head.predict(source.expansion.scores(rows)))
+
+
+@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("cells", [None, 1, 4])
+def test_the_rate_is_kept_on_new_rows(K: int, cells: int | None) -> None:
+    source, rows = machine(K, K=K)
+    fast = kl.compile(source, rows, cells=cells, **OPTIONS)
+    fresh = np.random.default_rng(77).normal(size=(4000, 4))
+    labels, stats = fast.predict(fresh, return_stats=True)
+    # 0.01 promised with confidence 0.9; 0.02 on 4,000 rows would be far outside.
+    assert np.mean(labels != exact_labels(source, fresh)) <= 0.02
+    assert stats.form + stats.exact == stats.rows
+    if fast.approximation is not None:
+        assert fast.threshold is not None
+        assert any("Statistical" in note for note in fast.plan.notes)
+
+
+def test_rows_above_the_threshold_are_the_forms() -> None:
+    source, rows = machine()
+    fast = kl.compile(source, rows, cells=1, **OPTIONS)
+    assert fast.approximation is not None
+    assert fast.threshold is not None
+    stats = fast.predict(rows, return_stats=True)[1]
+    assert 0 < stats.exact < stats.rows
+    share = fast.plan.chosen.open_share
+    assert stats.open_share == pytest.approx(share, abs=0.05)
+
+
+def test_testing_rows_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the testing rows are, the same forms and grid come out of the choosing ones."""
+    source, rows = machine()
+    choosing, testing = calibrated._split(rows, 0)
+    grids = []
+    real_grid = calibrated.threshold_grid
+
+    def remember(margins: np.ndarray) -> np.ndarray:
+        grids.append(margins.copy())
+        return real_grid(margins)
+
+    monkeypatch.setattr(calibrated, "threshold_grid", remember)
+    forms = []
+    order = np.random.default_rng(0).permutation(len(rows))
+    for factor in (1.0, 0.5):
+        changed = rows.copy()
+        tests = np.sort(order[len(rows) // 5 :])
+        changed[tests] = factor * rows[tests]
+        fast = kl.compile(source, changed, cells=1, **OPTIONS)
+        forms.append(fast.form)
+    np.testing.assert_array_equal(grids[0], grids[1])
+    if forms[0] is not None and forms[1] is not None:
+        np.testing.assert_array_equal(forms[0].point, forms[1].point)
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([choosing, testing]), axis=0), np.sort(rows, axis=0)
+    )
+
+
+def test_a_given_point_is_used() -> None:
+    source, rows = machine()
+    fast = kl.compile(source, rows, cells=1, expansion_point=[0.5, 0.0, 0.0, 0.0], **OPTIONS)
+    assert fast.form is not None
+    np.testing.assert_array_equal(fast.form.point, [0.5, 0.0, 0.0, 0.0])
+
+
+def test_plans_are_deterministic() -> None:
+    source, rows = machine()
+    plans = [str(kl.compile(source, rows, random_state=3, **OPTIONS).plan) for _ in range(2)]
+    assert plans[0] == plans[1]
+
+
+def test_hopeless_models_are_exact() -> None:
+    source, rows = machine(gamma=50.0)
+    fast = kl.compile(source, rows, **OPTIONS)
+    assert fast.approximation is None
+    assert fast.plan.chosen.name == "exact"
+    np.testing.assert_array_equal(fast.predict(rows), exact_labels(source, rows))
+
+
+def test_one_class_models_are_calibrated_too() -> None:
+    source, rows = machine(head=OutlierHead())
+    fast = kl.compile(source, rows, **OPTIONS)
+    assert np.mean(fast.predict(rows) != exact_labels(source, rows)) <= 0.02
+
+
+def test_too_few_rows_are_refused_with_the_number() -> None:
+    source, rows = machine()
+    with pytest.raises(InputError, match=r"4603 .* at least 5754"):
+        kl.compile(source, rows, guarantee="calibrated")
+    with pytest.raises(InputError, match="needs `X`"):
+        kl.compile(source, guarantee="calibrated")
+
+
+@pytest.mark.parametrize("name", ["max_disagreement", "confidence"])
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, float("nan"), "few", None])
+def test_rates_outside_their_range_are_refused(name: str, value: Any) -> None:
+    source, rows = machine()
+    with pytest.raises(InputError, match=name):
+        kl.compile(source, rows, **{**OPTIONS, name: value})
+
+
+def test_values_cannot_be_calibrated() -> None:
+    source, rows = machine(head=RegressorHead())
+    with pytest.raises(InputError, match="about labels"):
+        kl.compile(source, rows, **OPTIONS)
+
+
+def test_cells_that_do_not_fit_are_refused() -> None:
+    source, rows = machine()
+    with pytest.raises(InputError, match="fewer `cells`"):
+        kl.compile(source, rows, cells=8, max_bytes=500, **OPTIONS)
+
+
+def test_probabilities_and_decisions_follow_the_threshold() -> None:
+    source, rows = machine()
+    fast = kl.compile(source, rows, cells=1, **OPTIONS)
+    scores = source.expansion.scores(rows)[:, 0]
+    got = fast.decision_function(rows)
+    served = np.abs(got - scores) > 1e-9
+    assert served.any()
+    assert (np.abs(got[served]) > fast.threshold).all()

@@ -1,0 +1,65 @@
+"""Hope is only given up where a certificate would settle next to nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kernelite.planner.hope
+from kernelite.cpu.tiers import EXACT, Tiers, evaluate
+from kernelite.planner.hope import Hope
+from kernelite.program.criteria import Within
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import certify
+from kernelite.series.quadratic import quadratic_form
+from tests.helpers import random_expansion
+
+
+@pytest.fixture
+def _small_models_too(monkeypatch):
+    monkeypatch.setattr(kernelite.planner.hope, "LITTLE", 0)
+
+
+@pytest.mark.usefixtures("_small_models_too")
+@pytest.mark.parametrize("gamma", [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-2, 1.0])
+def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
+    rng = np.random.default_rng(0)
+    expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
+    sample = rng.normal(size=(300, 3))
+    settles = Within(np.full(2, tolerance))
+    point = sample.mean(axis=0)
+    form = quadratic_form(expansion, point)
+    left = Hope(expansion, sample, settles, with_cells=False).left(point, 0.0)
+    tiers = Tiers.prepare(Approximation((Cell(form, certify(expansion, point)),)), fused=False)
+    open_share = float((evaluate(tiers, None, sample, settles).tier == EXACT).mean())
+    assert left or open_share > 0.8
+    if open_share < 0.4:
+        assert Hope(expansion, sample, settles, with_cells=True).left(point, 0.0)
+
+
+def test_cheap_models_and_polynomials_are_always_tried():
+    rng = np.random.default_rng(0)
+    for n, kernel in ((50, "rbf"), (2500, "poly2")):
+        expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
+        sample = rng.normal(size=(40, 2))
+        hope = Hope(expansion, sample, Within(np.array([1e-12])), with_cells=False)
+        assert hope.left(np.zeros(2), 0.0)
+
+
+@pytest.mark.usefixtures("_small_models_too")
+def test_cells_can_keep_it_alive():
+    rng = np.random.default_rng(0)
+    places = 40.0 * rng.normal(size=(16, 2))
+    rows = np.repeat(places, 40, axis=0) + 0.1 * rng.normal(size=(640, 2))
+    expansion = random_expansion(rng, n=100, d=2, gamma=0.05)
+    expansion = type(expansion)(
+        np.repeat(places, 10, axis=0) + 0.1 * rng.normal(size=(160, 2)),
+        rng.random(160),
+        [0.0],
+        gamma=0.05,
+    )
+    point = rows.mean(axis=0)
+    settles = Within(np.array([0.05]))
+    assert not Hope(expansion, rows, settles, with_cells=False).left(point, 0.0)
+    assert Hope(expansion, rows, settles, with_cells=True).left(point, 0.0)

@@ -1,0 +1,246 @@
+"""Plans: deterministic, within their bytes, exact when nothing beats it, honest about gamma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernelite as kl
+from kernelite.cpu.exact import ExactEngine
+from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead, RegressorHead
+from kernelite.planner.costs import cells_cost, exact_cost, second_cost, tiers_cost
+from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.planner import plan_certified, truncated_form
+from kernelite.planner.search import Search
+from kernelite.planner.tolerances import default_tolerance
+from kernelite.program.criteria import label_settles
+from kernelite.series.cells import Approximation
+from kernelite.series.spectral import SpectralForm
+from kernelite.sources import Source
+from kernelite.support.sizes import array_bytes
+
+
+def model(
+    seed: int = 0, *, n: int = 400, d: int = 8, k: int = 1, gamma: float = 0.01, head: Any = None
+) -> tuple[Source, np.ndarray]:
+    """A random classifier and rows like its centers."""
+    rng = np.random.default_rng(seed)
+    expansion = KernelExpansion(
+        rng.normal(size=(n, d)), rng.normal(size=(n, k)), rng.normal(size=k), gamma=gamma
+    )
+    if head is None:
+        head = ClassifierHead(np.array([1, -1]))
+    return Source(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(600, d))
+
+
+def plan_of(source: Source, rows: np.ndarray, **options: Any) -> Plan:
+    return kl.compile(source, rows, plan="estimate", **options).plan
+
+
+def test_a_plan_is_the_same_twice() -> None:
+    for seed in range(3):
+        source, rows = model(seed, gamma=0.03)
+        first, second = (
+            kl.compile(source, rows, random_state=seed, plan="estimate") for _ in range(2)
+        )
+        assert str(first.plan) == str(second.plan)
+        np.testing.assert_array_equal(first.error_bound(rows), second.error_bound(rows))
+
+
+def test_the_random_state_draws_the_sample() -> None:
+    source, _ = model(n=50)
+    rows = np.random.default_rng(9).normal(size=(9000, 8))
+    shares = {plan_of(source, rows, random_state=state).chosen.open_share for state in range(6)}
+    assert plan_of(source, rows, random_state=1) == plan_of(source, rows, random_state=1)
+    assert all(0.0 <= share <= 1.0 for share in shares)
+
+
+def test_a_small_gamma_is_served_by_a_form_and_a_large_one_exactly() -> None:
+    source, rows = model(gamma=0.01)
+    easy = kl.compile(source, rows, plan="estimate")
+    assert easy.approximation is not None
+    assert easy.plan.speed_up > 1
+    assert easy.plan.chosen.open_share < 0.2
+    source, rows = model(gamma=5.0)
+    hard = kl.compile(source, rows, plan="estimate")
+    assert hard.approximation is None
+    assert hard.plan.chosen.name == "exact"
+    assert hard.plan.chosen.verdict == "the proof does not reach"
+    assert any("calibrated" in note for note in hard.plan.notes)
+    stats = hard.predict(rows, return_stats=True)[1]
+    assert stats.exact == stats.rows
+
+
+def test_a_regressor_is_not_told_to_calibrate() -> None:
+    source, rows = model(gamma=5.0, head=RegressorHead())
+    notes = " ".join(plan_of(source, rows).notes)
+    assert "calibrated" not in notes
+    assert "tolerance" in notes
+
+
+def test_few_centers_are_evaluated_exactly() -> None:
+    """Three centers cost less than any form of forty features."""
+    source, rows = model(n=3, d=40)
+    plan = plan_of(source, rows)
+    assert plan.chosen.name == "exact"
+    assert plan.chosen.verdict == "no form is cheaper"
+    assert plan.speed_up == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("max_bytes", [100, 3_000, 20_000, 10**9])
+def test_max_bytes_is_respected(max_bytes: int) -> None:
+    source, rows = model(d=20, gamma=0.01)
+    fast = kl.compile(source, rows, max_bytes=max_bytes)
+    if fast.approximation is None:
+        assert max_bytes < 10**6
+        assert any("max_bytes" in note for note in fast.plan.notes) or fast.plan.others
+    else:
+        assert array_bytes(fast.approximation) <= max_bytes
+    assert fast.predict(rows).shape == (600,)
+
+
+def test_every_candidate_says_why_it_lost() -> None:
+    source, rows = model(d=20, gamma=0.02)
+    plan = plan_of(source, rows)
+    assert plan.others
+    assert all(candidate.verdict for candidate in (plan.chosen, *plan.others))
+    assert plan.others[-1].name == "exact"
+    costs = [candidate.nanoseconds for candidate in (plan.chosen, *plan.others[:-1])]
+    assert costs == sorted(costs)
+    text = str(plan)
+    for part in ("expected cost", "faster than exact", "of rows fall back", plan.chosen.name):
+        assert part in text
+
+
+def test_cells_are_tried_when_asked_for() -> None:
+    source, rows = model(d=3, n=600, gamma=0.3)
+    fast = kl.compile(source, rows, cells=4)
+    names = [candidate.name for candidate in (fast.plan.chosen, *fast.plan.others)]
+    assert all("cells" in name or name == "exact" for name in names)
+    assert sum("cells" in name for name in names) >= 1
+    exact = ExactEngine.prepare(source.expansion).run(rows)[0]
+    np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
+
+
+def test_measuring_times_the_finalists() -> None:
+    source, rows = model(d=6, gamma=0.01)
+    fast = kl.compile(source, rows, plan="measure")
+    assert any("measured" in note for note in fast.plan.notes)
+    exact = ExactEngine.prepare(source.expansion).run(rows)[0]
+    np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
+
+
+def test_an_extreme_gamma_is_planned_exactly_and_says_so() -> None:
+    centers = np.repeat([[1e20], [2e20]], 2000, axis=0)  # so many that a form would be cheaper
+    expansion = KernelExpansion(centers, np.repeat([1.0, -1.0], 2000), 0.1, gamma=1e-40)
+    head = ClassifierHead(np.array([1, -1]))
+    source = Source(expansion, head, "", "arrays", "KernelExpansion")
+    fast = kl.compile(source, np.array([[1e20], [1.5e20]]))
+    assert fast.approximation is None
+    assert any("gamma" in note for note in fast.plan.notes)
+    np.testing.assert_array_equal(fast.predict(np.array([[1e20], [3e20]])), [1, -1])
+
+
+def test_pruning_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not built could not have been the cheapest."""
+    for seed, gamma, d in ((0, 0.02, 30), (1, 0.05, 12), (2, 0.1, 6)):
+        source, rows = model(seed, d=d, gamma=gamma, n=800)
+        pruned = plan_of(source, rows, cells=1).chosen
+        with monkeypatch.context() as patch:
+            patch.setattr(Search, "_may_pay", lambda self, *rest: True)
+            assert plan_of(source, rows, cells=1).chosen == replace(pruned)
+
+
+def test_nothing_open_in_the_sample_is_not_nothing_open() -> None:
+    source, rows = model(gamma=1e-4)
+    settles = label_settles(source.head, None)
+    search = Search(source.expansion, rows, settles, 10**9, False)
+    search.about(np.zeros(8), "about 0", lambda share: None)
+    best = min(search.options, key=lambda option: option.nanoseconds)
+    assert best.open_share == 0.0
+    assert best.nanoseconds > tiers_cost(best.approximation, source.expansion, 0.0, 0.0)
+
+
+def test_an_empty_sample_is_no_obstacle() -> None:
+    source, _ = model(n=30)
+    approximation, plan = plan_certified(
+        source.expansion,
+        {"origin": np.zeros(8)},
+        np.empty((0, 8)),
+        label_settles(source.head, None),
+        max_bytes=10**8,
+    )
+    assert isinstance(plan, Plan)
+    assert approximation is None or isinstance(approximation, Approximation)
+
+
+def test_truncation_without_a_guarantee() -> None:
+    """Rows near a plane: few directions are enough, and the form says so."""
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 60)) + 1e-3 * rng.normal(size=(300, 60))
+    expansion = KernelExpansion(flat, rng.normal(size=300), 0.0, gamma=1e-4)
+    source = Source(expansion, RegressorHead(), "", "arrays", "KernelExpansion")
+    bare = kl.compile(source, flat, guarantee="none", on_invalid="ignore")
+    assert isinstance(bare.form, SpectralForm)
+    assert bare.form.rank <= 16
+    spread = expansion.scores(flat).std()
+    full = kl.compile(source, flat, guarantee="none", rank="full", on_invalid="ignore")
+    assert np.abs(bare.predict(flat) - full.predict(flat)).max() < 0.05 * spread
+    assert truncated_form(full.form, np.empty((0, 60)), 1.0) is full.form  # type: ignore[arg-type]
+
+
+def test_costs_add_up() -> None:
+    source, rows = model(d=10, gamma=0.02)
+    fast = kl.compile(source, rows, plan="estimate")
+    assert fast.approximation is not None
+    cell = fast.approximation.cells[0]
+    open_all = tiers_cost(fast.approximation, source.expansion, 1.0, 1.0)
+    open_none = tiers_cost(fast.approximation, source.expansion, 0.0, 0.0)
+    assert open_all > exact_cost(source.expansion, labels=True) + open_none + second_cost(cell)
+    assert cells_cost(10, 1, 16) > cells_cost(10, 1, 4) > open_none
+
+
+def test_a_plan_prints_unknown_costs() -> None:
+    chosen = Candidate("quadratic form", 5.0, 0.0, 100)
+    assert "faster" not in str(Plan("none", chosen, (), float("nan")))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"cells": 1.5}, {"cells": "2"}, {"cells": 0}, {"max_bytes": None}, {"max_bytes": "1 MB"}],
+)
+def test_options_that_are_no_numbers_are_named(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"`{next(iter(option))}` must be"):
+        kl.compile(model()[0], **option)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    source, rows = model()
+    options: dict[str, Any] = {"guarantee": "none", "on_invalid": "ignore"}
+    assert kl.compile(source, rows, rank=np.int64(2), **options).form.rank == 2
+    assert kl.compile(source, rows, cells=np.int64(1), max_bytes=np.int64(10**6)) is not None
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
+def test_a_model_without_features_is_its_constant(guarantee: str) -> None:
+    # LIBSVM writes no width: that of a regressor without support vectors is zero.
+    nothing = KernelExpansion(np.zeros((2, 0)), [1.0, 0.5], 0.25, gamma=1.0)
+    fast = kl.compile(nothing, guarantee=guarantee)
+    np.testing.assert_allclose(fast.predict(np.zeros((3, 0))), 1.75, rtol=1e-2)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200, 1e300])
+def test_the_default_tolerance_scales_with_the_values(size: float) -> None:
+    values = np.array([[1.0], [3.0]]) * size
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values), 1e-3 * size)
+
+
+def test_rows_that_overflow_do_not_enter_the_default_tolerance() -> None:
+    values = np.array([[1.0], [3.0], [np.inf], [np.nan]])
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values), 1e-3)
+    np.testing.assert_allclose(default_tolerance(RegressorHead(), values[2:]), 1e-3)

@@ -1,0 +1,73 @@
+"""Certificates: invariants, moments, and what the rounding terms grow with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.certificate import Certificate, certify, rounding_terms
+from kernelite.series.rounding import UNIT, round_up
+from tests.helpers import random_expansion
+
+
+def test_moments_are_absolute_moments() -> None:
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=25, d=3, k=2, gamma=0.3)
+    point = rng.normal(size=3)
+    terms = rounding_terms(model, point)
+    norms = np.linalg.norm(model.dense_centers() - point, axis=1)
+    w = np.abs(model.coefficients) * np.exp(-0.3 * norms**2)[:, None]
+    for m, factor in enumerate((1.0, 0.6, 0.6**2 / 2, 0.6**3 / 6)):
+        wanted = factor * (w * norms[:, None] ** m).sum(axis=0)
+        np.testing.assert_allclose(terms.moments[m], wanted, rtol=1e-8)
+        assert (terms.moments[m] >= wanted).all()
+
+
+def test_the_bound_grows_from_rounding_to_rho() -> None:
+    model = random_expansion(np.random.default_rng(1), n=25, d=3, gamma=0.3)
+    proof = certify(model, np.zeros(3))
+    squares = np.array([0.0, 1e-4, 1e-2, 1.0, 10.0, 1e3, np.inf])
+    bounds = proof.bound(squares, np.zeros((7, 1)))[:, 0]
+    assert bounds[0] < 1e-12
+    assert (np.diff(bounds[:-1]) >= 0).all()
+    assert bounds[-1] == pytest.approx(proof.rho[0, 0], rel=1e-6)
+    third = proof.bound(squares, np.zeros((7, 1)), degree=3)[:, 0]
+    assert (third[2:5] < bounds[2:5]).all()
+
+
+def test_a_map_adds_its_rounding() -> None:
+    model = random_expansion(np.random.default_rng(2), n=25, d=3)
+    plain, mapped = certify(model, np.zeros(3)), certify(model, np.zeros(3), mapped=True)
+    extra = mapped.rounding.underflow - plain.rounding.underflow
+    assert (extra > UNIT * np.abs(model.coefficients).sum()).all()
+    assert (extra < 1e-10).all()
+    poly = random_expansion(np.random.default_rng(2), n=25, d=3, kernel="poly2")
+    assert certify(poly, np.zeros(3), mapped=True).rho.max() == 0.0
+
+
+def test_polynomials_that_overflow_have_no_bound() -> None:
+    model = KernelExpansion([[1.0, 2.0]], [1.0], 0.0, gamma=1.0, kernel="poly2")
+    proof = certify(model, np.zeros(2))
+    bounds = proof.bound(np.array([1.0, 1e308, np.inf]), np.array([[1.0], [np.nan], [np.inf]]))
+    assert bounds[0, 0] < 1e-12
+    assert np.isinf(bounds[1:]).all()
+
+
+def test_unsound_constants_are_refused() -> None:
+    proof = certify(random_expansion(np.random.default_rng(3)), np.zeros(5))
+    for rho in (-proof.rho, proof.rho[0], np.full((2, 1), np.nan)):
+        with pytest.raises(InputError, match="rho"):
+            Certificate(rho, proof.rounding)
+    with pytest.raises(InputError, match="sums"):
+        replace(proof.rounding, sums=-1.0)
+    with pytest.raises(InputError, match="moments"):
+        replace(proof.rounding, moments=np.zeros((3, 1)))
+
+
+def test_rounding_up_is_up() -> None:
+    values = np.array([0.0, 1e-320, 1.0, 1e300])
+    assert (round_up(values) > values).all()

@@ -1,0 +1,115 @@
+"""Damage to `.kernelite` files is found, and files of the first version are still read.
+
+A deep run: KERNELITE_FLIPS=10000 pytest tests/formats/test_damage.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from tests.formats.models import HEADS, compiled, with_cells
+
+import kernelite
+from kernelite.errors import FileFormatError
+from kernelite.store.digest import content_digest
+from kernelite.store.files import VERSION, dumps, load, loads, stored_digest
+
+OLD = Path(__file__).parent / "version_1"
+FLIPS = int(os.environ.get("KERNELITE_FLIPS", "600"))
+
+
+def test_the_digest_of_a_tensor_is_of_its_type_shape_name_and_numbers() -> None:
+    rows = np.arange(6.0).reshape(2, 3)
+    same = [rows, np.asfortranarray(rows), rows.astype(">f8")]
+    assert len({content_digest(2, {}, {"a": array}) for array in same}) == 1
+    others: list[dict[str, Any]] = [
+        *({"a": rows}, {"b": rows}, {"a": rows.T.copy()}, {"a": rows.astype("f4")}),
+        *({"a": -rows}, {"a": rows, "b": rows}, {"a": rows.ravel()}, {}),
+    ]
+    assert len({content_digest(2, {}, tensors) for tensors in others}) == len(others)
+
+
+def test_the_digest_of_a_long_tensor_is_of_every_piece() -> None:
+    long = np.zeros(400_000)  # three megabytes and a bit
+    found = {content_digest(2, {}, {"a": long})}
+    for place in (0, 131_071, 131_072, 262_144, 399_999):
+        changed = long.copy()
+        changed[place] = 1.0
+        found.add(content_digest(2, {}, {"a": changed}))
+    assert len(found) == 6
+
+
+def test_damage_is_refused_by_one_sentence(tmp_path: Path) -> None:
+    data = bytearray(dumps(compiled()))
+    data[-1] ^= 1
+    path = tmp_path / "m.kernelite"
+    path.write_bytes(data)
+    with pytest.raises(
+        FileFormatError, match="it is damaged: its content does not agree"
+    ) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_flipped_bits_never_change_a_label() -> None:
+    files = [*_files()]
+    rng = np.random.default_rng(17)
+    refused = 0
+    for number in range(FLIPS):
+        data, rows, labels = files[number % len(files)]
+        damaged = bytearray(data)
+        bit = int(rng.integers(8 * len(data)))
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            model = loads(bytes(damaged))
+        except FileFormatError:
+            refused += 1
+        else:
+            assert model.predict(rows).tolist() == labels, (
+                f"bit {bit} of file {number % len(files)}"
+            )
+    assert refused > 0.9 * FLIPS
+
+
+def _files() -> Any:
+    """Bytes of a model, rows, and what they get."""
+    X, y = load_iris(return_X_y=True)
+    names = load_iris().target_names[y]
+    scaled = make_pipeline(StandardScaler(), SVC(gamma=0.02, C=5)).fit(X, names)
+    for model, rows in [
+        (kernelite.compile(scaled, X), X),
+        (kernelite.compile(SVC(gamma=0.5).fit(X, y), X, guarantee="exact"), X),
+        (compiled(HEADS["three"], exact=True, sparse=True), np.eye(4)),
+        (with_cells(), np.random.default_rng(0).normal(size=(40, 3))),
+    ]:
+        yield dumps(model), rows, model.predict(rows).tolist()
+
+
+ANSWERS = json.loads((OLD / "answers.json").read_text())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_files_of_version_1_are_still_read(name: str, tmp_path: Path) -> None:
+    path = OLD / f"{name}.kernelite"
+    assert stored_digest(path) == (1, None)
+    model, rows = load(path), np.array(ANSWERS[name]["rows"])
+    # As they were, but for the rounding of another machine's kernels; labels to the letter.
+    expected = np.array(ANSWERS[name]["predict"])
+    given = model.predict(rows)
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(given, expected, rtol=1e-12)
+    else:
+        assert given.tolist() == expected.tolist()
+    model.save(tmp_path / "again.kernelite")
+    version, digest = stored_digest(tmp_path / "again.kernelite")
+    assert (version, len(digest or "")) == (VERSION, 32)
+    assert load(tmp_path / "again.kernelite").predict(rows).tolist() == given.tolist()

@@ -1,0 +1,215 @@
+"""Files that are sound safetensors, but whose parts somebody has changed."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save as serialize
+from sklearn.svm import SVC
+
+import kernelite as kl
+from kernelite.errors import FileFormatError, InputError, KerneliteError
+from kernelite.store.digest import content_digest
+from kernelite.store.files import dumps, loads
+from tests.models import fitted
+
+NAMES = (
+    "one vs rest generated",
+    "one vs one calibrated",
+    "calibrated scales sparse",
+    "gpr linnerud three targets",
+    "gpr linnerud sum, three targets",
+    "density wine",
+    "svc words sparse",
+    "svc iris break ties",
+)
+VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", [], {})
+CHANGES = {
+    "shorter": lambda array: array[:-1],
+    "turned": lambda array: array.T,
+    "flat": lambda array: array.ravel(),
+    "zeros": np.zeros_like,
+    "empty": lambda array: array[:0],
+    "twice": lambda array: np.concatenate([array, array]),
+    "negative": lambda array: array * -1,
+    "huge": lambda array: np.full_like(array, 1e308 if array.dtype.kind == "f" else 127),
+}
+
+
+@cache
+def stored(name: str, guarantee: str) -> bytes:
+    """A model's bytes."""
+    model, rows = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dumps(kl.compile(model, rows, guarantee=guarantee, on_invalid="ignore"))
+
+
+def parts(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The document and the tensors of a file."""
+    from safetensors.numpy import load
+
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return json.loads(header["__metadata__"]["kernelite"]), load(data)
+
+
+def leaves(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all values of a tree."""
+    if not isinstance(tree, dict | list):
+        yield way
+        return
+    for key, item in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield from leaves(item, (*way, key))
+
+
+def rebuilt(document: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
+    """A file of these parts, with their digest: whoever changes a file can do that too."""
+    whole = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    own = content_digest(document["version"], document["model"], whole)
+    document = document | {"digest": own}
+    return serialize(whole, metadata={"kernelite": json.dumps(document)})
+
+
+def use(model: kl.CompiledModel) -> None:
+    """All that a user would do first."""
+    assert str(model.plan)
+    assert repr(model)
+    if model.n_features_in_ > 10_000:
+        return
+    rows = np.vstack([np.eye(3, model.n_features_in_), np.full((1, model.n_features_in_), 1e200)])
+    for name in ("predict", "decision_function", "predict_proba", "score_samples", "transform"):
+        if name in model.offers:
+            getattr(model, name)(rows)
+            getattr(model, name)(rows[:1])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(NAMES), st.sampled_from(["certified", "none"]), st.data())
+def test_changed_parts_are_refused_or_served(
+    name: str, guarantee: str, data: st.DataObject
+) -> None:
+    document, tensors = parts(stored(name, guarantee))
+    if data.draw(st.booleans()):
+        *way, last = data.draw(st.sampled_from(list(leaves(document["model"]))))
+        node = document["model"]
+        for step in way:
+            node = node[step]
+        node[last] = data.draw(st.sampled_from(VALUES))
+    else:
+        key = data.draw(st.sampled_from(sorted(tensors)))
+        tensors[key] = CHANGES[data.draw(st.sampled_from(sorted(CHANGES)))](tensors[key])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            use(loads(rebuilt(document, tensors)))
+        except KerneliteError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+
+
+def _fewer_classes(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    tensors["head.classes"] = tensors["head.classes"][:-1]
+
+
+def _two_tolerances(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    tensors["tolerance"] = np.ones(6)
+
+
+def _a_negative_tolerance(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    tensors["tolerance"] = -np.ones(1)
+
+
+def _columns(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    document["model"]["expansion"]["centers"]["csr"][1] = 2**63
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("one vs rest generated", _fewer_classes),
+        ("calibrated scales sparse", _fewer_classes),
+        ("gpr linnerud sum, three targets", _two_tolerances),
+        ("density wine", _a_negative_tolerance),
+        ("svc words sparse", _columns),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(name: str, change: Any) -> None:
+    document, tensors = parts(stored(name, "certified"))
+    change(document, tensors)
+    with pytest.raises(FileFormatError):
+        loads(rebuilt(document, tensors))
+
+
+def test_a_gamma_whose_square_overflows_is_served() -> None:
+    bump = kl.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, gamma=1.0)
+    document, tensors = parts(dumps(kl.compile(bump, guarantee="none", on_invalid="ignore")))
+    document["model"]["approximation"]["cells"][0]["form"]["gamma"] = 1e300
+    model = loads(rebuilt(document, tensors))
+    with np.errstate(all="ignore"):
+        assert model.predict([[5.0]], on_invalid="ignore").shape == (1,)
+        assert model.predict(np.array([[5.0]]), on_invalid="ignore").shape == (1,)
+
+
+def test_many_scores_take_no_memory() -> None:
+    document, tensors = parts(stored("calibrated scales sparse", "exact"))
+    model = document["model"]
+    assert model["parts"]
+    model["head"] = {"class": "TransformHead", "n_scores": 2**24, "kind": "transform"}
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="parts do not reach each score"):
+            loads(rebuilt(document, tensors))
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("labels", [["no", "\ud800"], ["\udcff", "yes"]])
+def test_half_a_letter_is_no_label(labels: list[str]) -> None:
+    rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    svc = SVC(gamma=1.0).fit(rows, ["no", "no", "yes", "yes"])
+    document, tensors = parts(dumps(kl.compile(svc, guarantee="exact")))
+    texts = document["model"]["head"]["classes"]
+    assert texts["texts"] == ["no", "yes"]
+    texts["texts"] = labels
+    with pytest.raises(FileFormatError, match="is not Unicode text"):
+        loads(rebuilt(document, tensors))
+    svc = SVC(gamma=1.0).fit(rows, np.array(labels)[[0, 0, 1, 1]])
+    with pytest.raises(InputError, match="is not Unicode text"):
+        dumps(kl.compile(svc, guarantee="exact"))
+
+
+@pytest.mark.parametrize("guarantee", ["none", "exact"])
+@pytest.mark.parametrize("name", ["svc iris break ties", "density wine"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_huge_numbers_are_refused_or_answered_by_numbers(name: str, guarantee: str) -> None:
+    document, tensors = parts(stored(name, guarantee))
+    _, rows = fitted(name)
+    method = "score_samples" if name.startswith("density") else "decision_function"
+    refused = 0
+    for key, tensor in tensors.items():
+        for huge in (1e308, -1e308):
+            if tensor.dtype.kind != "f" or not tensor.size:
+                continue
+            changed = tensors | {key: np.full_like(tensor, huge)}
+            try:
+                model = loads(serialize(changed, metadata={"kernelite": json.dumps(document)}))
+                answers = getattr(model, method)(rows[:5], on_invalid="ignore")
+            except KerneliteError:
+                refused += 1
+                continue
+            assert not np.isnan(answers).any(), key
+    assert refused
+
+
+def test_coefficients_that_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match="so large that scores overflow"):
+        kl.compile(kl.KernelExpansion([[0.0], [1.0]], [1e308, 1e308], 0.0, gamma=1.0))

@@ -1,0 +1,40 @@
+"""Reading ahead keeps order, passes errors on and ends with its caller."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kernelite.support.overlap import read_ahead
+
+
+def test_order_is_kept() -> None:
+    assert list(read_ahead(range(1000), depth=3)) == list(range(1000))
+
+
+def test_errors_come_after_the_items_before_them() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise OSError("disk gone")
+
+    items = read_ahead(source())
+    assert next(items) == 1
+    with pytest.raises(OSError, match="disk gone"):
+        next(items)
+
+
+def test_the_thread_ends_when_the_caller_stops() -> None:
+    items = read_ahead(iter(range(10**9)), depth=1)
+    assert next(items) == 0
+    items.close()  # type: ignore[attr-defined]
+    names = [thread.name for thread in threading.enumerate()]
+    assert "kernelite-reader" not in names
+
+
+def test_the_limit_on_threads_reaches_the_reader() -> None:
+    from kernelite.cpu.threads import limit_threads, thread_count
+
+    with limit_threads(3):
+        assert list(read_ahead(thread_count() for _ in range(2))) == [3, 3]

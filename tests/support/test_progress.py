@@ -1,0 +1,86 @@
+"""Progress bars, piped and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from kernelite.support import progress
+from kernelite.support.progress import Progress, progress_bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Terminal, Terminal]]:
+    """Make stdout and stderr terminals; to be called by the test, as pytest swaps them before."""
+
+    def swap() -> tuple[Terminal, Terminal]:
+        out, err = Terminal(), Terminal()
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        return out, err
+
+    return swap
+
+
+def test_no_bar_in_a_pipe(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with Progress("rows", 10) as bar:
+        bar.advance(10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_bar_for_short_work(as_terminal) -> None:
+    _, err = as_terminal()
+    with Progress("rows", 10) as bar:
+        bar.advance(10)
+    assert err.getvalue() == ""
+
+
+@pytest.mark.parametrize("total", [10, None])
+def test_a_bar_for_long_work_on_a_terminal(as_terminal, monkeypatch, total) -> None:
+    out, err = as_terminal()
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with Progress("counting rows", total) as bar:
+        bar.advance(4)
+        bar.advance(6)
+    assert "counting rows" in err.getvalue()
+    assert out.getvalue() == ""
+
+
+def test_a_bar_is_closed_when_the_work_fails(as_terminal, monkeypatch) -> None:
+    _, err = as_terminal()
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+
+    def work() -> None:
+        with Progress("rows") as bar:
+            bar.advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert "\x1b[?25h" in err.getvalue(), "the cursor is shown again"
+
+
+def test_one_bar_at_a_time(as_terminal, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    _, err = as_terminal()
+    with Progress("outer", 2) as bar:
+        bar.advance()
+        with progress_bar("inner") as tell:
+            tell(0.5)
+        bar.advance()
+    with progress_bar("later") as tell:
+        tell(1.0)
+    assert "outer" in err.getvalue()
+    assert "inner" not in err.getvalue()
+    assert "later" in err.getvalue()
