@@ -64,7 +64,7 @@ def judge(cases: list[Found]) -> list[Judgement]:
         _published(paper),
         _bytes(cases),
         *_none(cases),
-        Judgement("every new bound against ball arithmetic", None, "see tests/approximation"),
+        Judgement("every new bound against ball arithmetic", None, "see tests/series"),
     ]
 
 

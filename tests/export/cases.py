@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from tests.formats.models import HEADS, compiled, with_cells
 
 import kernelite
 from kernelite.machine.affine import AffineMap
@@ -26,6 +25,7 @@ from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.sources import Source
 from tests.helpers import random_expansion
+from tests.store.models import HEADS, compiled, with_cells
 
 __all__ = [
     "CASES",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.formats.models import HEADS, compiled
 
 from kernelite.cpu.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
@@ -28,6 +27,7 @@ from tests.export.cases import (
     same_scores,
     usable_rows,
 )
+from tests.store.models import HEADS, compiled
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 COMPILERS = [

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.formats.models import HEADS, compiled
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_onnx
@@ -24,6 +23,7 @@ from tests.export.cases import (
     usable_rows,
 )
 from tests.models import MODELS, fitted
+from tests.store.models import HEADS, compiled
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

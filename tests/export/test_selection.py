@@ -10,7 +10,6 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
-from tests.formats.models import HEADS, compiled
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
@@ -18,6 +17,7 @@ from kernelite.export.selection import select
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.model import CompiledModel, ModelPart
 from tests.export.cases import CASES, certified_with
+from tests.store.models import HEADS, compiled
 
 CERTIFIED = CASES["certified, binary"]
 FORM = compiled()

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, save_npz
 import kernelite as kl
 from kernelite.store.approxsvm_text import ApproxText, format_text
 from kernelite.store.files import dumps
-from tests.formats.models import HEADS, compiled, with_cells
+from tests.store.models import HEADS, compiled, with_cells
 
 __all__ = ["ENDINGS", "FORMATS", "Seed", "corpus"]
 

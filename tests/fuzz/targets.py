@@ -199,7 +199,7 @@ def columns(path: Path, seed: Seed) -> None:
 
 @cache
 def _four(named: bool) -> kl.CompiledModel:
-    from tests.formats.models import HEADS, compiled
+    from tests.store.models import HEADS, compiled
 
     return compiled(HEADS["three"], exact=True, names=("a", "b", "c", "d") if named else None)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.formats.models import HEADS, compiled
 
 import kernelite
 from kernelite.errors import InputError
@@ -14,6 +13,7 @@ from kernelite.machine.heads import ClassifierHead
 from kernelite.report.measure import MOST_ROWS, margins_of, measure
 from kernelite.report.nearest import MOST, nearest_rows
 from tests.export.cases import CASES, FEATURES
+from tests.store.models import HEADS, compiled
 
 
 def rows(m: int = 80) -> np.ndarray:

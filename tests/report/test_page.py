@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats.models import compiled
 
 from kernelite.errors import MissingExtraError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.report.page import report
 from tests.export.cases import CASES, FEATURES, certified_with
+from tests.store.models import compiled
 
 pytest.importorskip("jinja2", reason="the report extra is not installed")
 pytest.importorskip("matplotlib", reason="the report extra is not installed")

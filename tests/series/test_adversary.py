@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.approximation.test_bounds import first_tier, second_tier, with_product
 
 from kernelite.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
@@ -19,6 +18,7 @@ from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY
+from tests.series.test_bounds import first_tier, second_tier, with_product
 
 SEEDS = range(max(4, HOW_MANY // 15))
 

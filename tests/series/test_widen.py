@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from tests.approximation.test_bounds import second_tier
 
 from kernelite.cpu.blas import form_scores
 from kernelite.series.cells import Approximation, Cell
@@ -16,6 +15,7 @@ from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.series.widen import widen, widen_expansion, with_column
 from tests.helpers import random_expansion
+from tests.series.test_bounds import second_tier
 
 
 @pytest.mark.parametrize("rank", [None, 2])

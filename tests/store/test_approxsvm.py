@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell
 
 from kernelite.errors import FileFormatError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
@@ -22,6 +21,7 @@ from kernelite.series.certificate import certify
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.store import approxsvm
 from kernelite.store.files import load
+from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.validity.OutsideValidityWarning")
 

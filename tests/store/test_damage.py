@@ -1,6 +1,6 @@
 """Damage to `.kernelite` files is found, and files of the first version are still read.
 
-A deep run: KERNELITE_FLIPS=10000 pytest tests/formats/test_damage.py
+A deep run: KERNELITE_FLIPS=10000 pytest tests/store/test_damage.py
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from tests.formats.models import HEADS, compiled, with_cells
 
 import kernelite
 from kernelite.errors import FileFormatError
 from kernelite.store.digest import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, stored_digest
+from tests.store.models import HEADS, compiled, with_cells
 
 OLD = Path(__file__).parent / "version_1"
 FLIPS = int(os.environ.get("KERNELITE_FLIPS", "600"))

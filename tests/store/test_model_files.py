@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats.models import compiled
 
 from kernelite.compiler.model_files import open_model
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.store import approxsvm
 from kernelite.store.files import load
 from kernelite.store.model_kind import model_kind
+from tests.store.models import compiled
 
 LIBSVM = """svm_type epsilon_svr
 kernel_type rbf

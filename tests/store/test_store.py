@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
-from tests.formats.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead
@@ -23,6 +22,7 @@ from kernelite.store.digest import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, save
 from kernelite.store.registry import CLASSES, check_types, field_values, named_class
 from tests.helpers import shared_path
+from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
 
 FORM = "approximation.cells.0.form"
 

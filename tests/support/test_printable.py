@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats.models import compiled
 
 import kernelite
 from kernelite.cli import main
 from kernelite.errors import FileFormatError, InputError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.support.printable import PrintableStream, printable, unwrapped
+from tests.store.models import compiled
 
 EVIL = "\x1b]0;gone\x07\x9b2J\u202e\u2066\u200f\x7f\r\u2028"
 

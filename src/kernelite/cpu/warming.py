@@ -76,8 +76,9 @@ def warm_up() -> WarmUp:
 
 def _declare_all() -> None:
     """Load each module with kernels; one that makes them on demand has `all_kernels`."""
-    package = Path(__file__).parents[1]
-    for path in sorted(package.glob("*/kernels/*.py")):
+    from kernelite.cpu.kernels.cache import kernel_files
+
+    for path in sorted(kernel_files()):
         module: Any = import_module(f"kernelite.{path.parents[1].name}.kernels.{path.stem}")
         if hasattr(module, "all_kernels"):
             module.all_kernels()

@@ -12,7 +12,7 @@ import pytest
 import kernelite
 
 SOURCE = Path(kernelite.__file__).parents[1]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROLOGUE = f"""
 import json, os, sys, time
 import numpy as np

@@ -166,7 +166,7 @@ def test_folders_that_were_asked_for_come_first(
     assert kernel_folders() == [
         tmp_path / "numba" / "kernelite",
         tmp_path / "own" / "kernels",
-        Path(cache_kernels.__file__).parents[1] / "__pycache__" / "kernels",
+        Path(cache_kernels.__file__).parents[2] / "__pycache__" / "kernels",
     ]
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.delenv("KERNELITE_CACHE")

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.columnar.tables import NAMES, classifier, read, table, write
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, KerneliteError
 from kernelite.tables.columnar.faults import naming_file
+from tests.tables.columnar.tables import NAMES, classifier, read, table, write
 
 
 def said_of(path: Path, tmp_path: Path, **options) -> str:

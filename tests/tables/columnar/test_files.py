@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError
@@ -25,6 +24,7 @@ from kernelite.tables.columnar.reading import open_file
 from kernelite.tables.columnar.sample import read_rows
 from kernelite.tables.columnar.sources import list_sources
 from kernelite.tables.columnar.writing import open_sink
+from tests.tables.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
 
 KEPT = ["id", "remark"]
 ENDINGS = (".parquet", ".feather", ".arrow", ".csv")

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
-from tests.columnar.tables import NAMES, table, write
 
 from kernelite.errors import FileFormatError
 from kernelite.tables.columnar import ipc, parquet, reading, text
 from kernelite.tables.columnar.reading import TextOptions, open_file
 from kernelite.tables.columnar.sources import SourceFile, list_sources
+from tests.tables.columnar.tables import NAMES, table, write
 
 ENDINGS = (".parquet", ".feather", ".arrow", ".csv")
 

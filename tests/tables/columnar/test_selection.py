@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tests.columnar.tables import NAMES, classifier, regressor, table
 
 from kernelite.errors import InputError
 from kernelite.tables.columnar.selection import expand_columns, select
+from tests.tables.columnar.tables import NAMES, classifier, regressor, table
 
 
 def schema(**kinds: pa.DataType) -> pa.Schema:

@@ -26,7 +26,7 @@ from typing import Any
 
 from kernelite.support.folders import cache_folder, open_to_others, why_distrusted
 
-__all__ = ["KernelCache", "kernel_folders"]
+__all__ = ["KernelCache", "kernel_files", "kernel_folders"]
 
 MAGIC = b"kernelite kernel 1\n"
 SIZE = 32  # bytes of the digest
@@ -38,7 +38,7 @@ def kernel_folders() -> list[Path]:
     wanted = [Path(asked) / "kernelite"] if asked else []
     if os.environ.get("KERNELITE_CACHE"):
         wanted.append(cache_folder() / "kernels")
-    beside = Path(__file__).parents[1] / "__pycache__" / "kernels"
+    beside = Path(__file__).parents[2] / "__pycache__" / "kernels"
     with suppress(RuntimeError):  # a user without a home
         return [*wanted, beside, *([] if len(wanted) > 1 else [cache_folder() / "kernels"])]
     return [*wanted, beside]
@@ -186,12 +186,18 @@ def _write(folder: Path, name: str, identity: bytes, code: bytes) -> str | None:
     return None
 
 
+def kernel_files() -> list[Path]:
+    """The files that kernels are written in."""
+    package = Path(__file__).parents[2]
+    return [file for room in ("cpu", "tables") for file in package.glob(f"{room}/kernels/*.py")]
+
+
 @cache
 def _fingerprint() -> str:
     """Changes with the kernels, their helpers, and the constants that come from the proof."""
-    package = Path(__file__).parents[1]
-    found, total = [*package.glob("*/jit*.py"), *package.glob("series/rounding.py")], 0
-    for file in sorted(found):
+    package = Path(__file__).parents[2]
+    total = 0
+    for file in sorted([*kernel_files(), package / "series" / "rounding.py"]):
         total = zlib.crc32(file.read_bytes(), total)
     return f"{total:08x}"
 
