@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"machine", "series", "program", "cpu", "planner", "store", "export", "report", "gpu"}
     | EVERYWHERE,
     "store": {"machine", "series", "program", "cpu", "planner", "tables", "model"} | EVERYWHERE,
+    "formats": {"store", "tables"},  # deprecated names
     "compiler": {"machine", "series", "program", "cpu", "planner", "sources", "model", "store"}
     | EVERYWHERE,
     "gpu": {"machine", "series", "program", "cpu", "model"} | EVERYWHERE,

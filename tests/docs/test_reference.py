@@ -12,7 +12,7 @@ from kernelite.cli.main import VERBS
 from tests.docs.pages import DOCS, ROOT
 
 API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
-PUBLIC = ("export", "dask", "spark", "ray", "mlflow", "scoring", "estimators", "formats.store")
+PUBLIC = ("export", "dask", "spark", "ray", "mlflow", "scoring", "estimators", "store.files")
 CONSTANTS = {"VERSION"}
 
 

@@ -99,7 +99,7 @@ def test_an_edited_helper_is_compiled_again(tmp_path: Path) -> None:
     )
     kept = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert run(code, cwd=tmp_path, **kept).stdout.strip() == "1.0"
-    helpers = package / "engines" / "exp.py"
+    helpers = package / "cpu" / "kernels" / "exp.py"
     text = helpers.read_text()
     assert text.count("mantissa * scale") == 1
     helpers.write_text(text.replace("mantissa * scale", "mantissa * scale * 3.0"))
