@@ -85,12 +85,9 @@ class Answerer:
         """How rows were decided, and a warning about those outside the bound."""
         stats, notes = self.stats, []
         if self.model.guarantee in ("certified", "calibrated"):
-            tiers = {"the form": stats.form, "the cubic tier": stats.cubic, "exactly": stats.exact}
-            said = ", ".join(
-                f"{count:,} {name if name == 'exactly' else f'by {name}'}"
-                for name, count in tiers.items()
-                if count
-            )
+            early = {name: n for name, n in stats.stages.items() if not name.startswith("exact")}
+            counts = {f"by {name}": n for name, n in early.items()} | {"exactly": stats.exact}
+            said = ", ".join(f"{count:,} {how}" for how, count in counts.items() if count)
             if said:
                 notes.append(f"{stats.rows:,} rows decided: {said}")
         if self.model.guarantee == "none" and stats.outside_validity:
@@ -109,7 +106,7 @@ class Answerer:
             "kind": self.model.head.kind,
             "guarantee": self.model.guarantee,
             "rows": stats.rows,
-            "decided_by": {"form": stats.form, "cubic": stats.cubic, "exact": stats.exact},
+            "decided_by": dict(stats.stages),
             "undecidable": stats.undecidable,
             "outside_validity": stats.outside_validity,
         }

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from kernelite.compiler.task import Task
-from kernelite.cpu.blas import form_scores
 from kernelite.cpu.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
@@ -16,7 +15,6 @@ from kernelite.planner.calibrated import calibrated_plan
 from kernelite.planner.costs import exact_cost, tiers_cost
 from kernelite.planner.local import local_candidate
 from kernelite.planner.measure import Finals
-from kernelite.planner.option import form_name
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
 from kernelite.planner.tolerances import default_tolerance, density_tolerance, given_tolerance
@@ -54,7 +52,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None
     approximation = Approximation((Cell(cut, proof),))
     chosen = Candidate(
-        form_name(cut),
+        cut.name,
         tiers_cost(approximation, task.expansion, 0.0, 0.0),
         0.0,
         array_bytes(approximation),
@@ -145,7 +143,7 @@ def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | Sp
     sample = task.sample()
     if rank == "full" or not len(sample):
         return form
-    return truncated_form(form, sample, float(form_scores(form, sample).scores.std()))
+    return truncated_form(form, sample, float(form.evaluate(sample)[0].std()))
 
 
 def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | None:
@@ -156,7 +154,7 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
         return None
     if isinstance(head, DensityHead):
         return density_tolerance(head)
-    scores = ExactEngine.prepare(task.expansion).run(sample)[0]
+    scores = ExactEngine.prepare(task.expansion).run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
 

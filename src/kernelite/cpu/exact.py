@@ -1,6 +1,7 @@
-"""The exact engine: f in double precision on all cores, with a bound on its own rounding.
+"""The exact engine: f on all cores, with a bound on its own rounding, as stages of a cascade.
 
 Sparse rows meet sparse centers entry by entry where that is cheaper; all else goes by dense tiles.
+Labels, and values of large models, are first summed in single precision, whose bound settles most.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.mapped import MappedRows
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Proven, Settles, Within
+from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
-__all__ = ["ExactEngine", "as_dense"]
+__all__ = ["DoublePrecision", "ExactEngine", "SinglePrecision", "as_dense"]
 
 TRIED = 32  # rows that show whether single precision settles enough of them,
 FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
@@ -40,8 +45,7 @@ class ExactEngine:
     Examples
     --------
     >>> engine = ExactEngine.prepare(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0))
-    >>> scores, bounds = engine.run(np.array([[0.0], [1e200]]))
-    >>> scores
+    >>> engine.run(np.array([[0.0], [1e200]])).scores
     array([[2.5],
            [0.5]])
     """
@@ -64,7 +68,7 @@ class ExactEngine:
 
     @cached_property
     def sparse(self) -> SparseExact | None:
-        """For sparse rows, where they had better stay so."""
+        """For sparse rows, where they should stay so."""
         return SparseExact.prepare(self.expansion, mapped=self.mapped)
 
     @cached_property
@@ -91,111 +95,31 @@ class ExactEngine:
     @property
     def ready(self) -> bool:
         """Whether all kernels that may serve are compiled; if not, that is begun."""
-        ways = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
-        return all([way is None or way.ready for way in ways])  # noqa: C419  # begin them all
+        engines = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
+        return all([one is None or one.ready for one in engines])  # noqa: C419  # begin them all
 
-    def _single_for_values(self, way: Any) -> FusedSums | None:
-        """Single precision, where it saves enough to give values fewer digits."""
-        if way is not self.dense or self.expansion.centers.size < FEWEST_NUMBERS:
-            return None
-        return self.single if self._single_ready else None
-
-    @property
-    def _single_ready(self) -> bool:
-        return self.single is not None and self.single.ready
-
-    def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """Scores and rounding bounds, each of shape (m, k)."""
-        way, rows = self._way(rows)
-        scores, squares = self._scores(way, rows)
-        return scores, way.rounding.bounds(squares, way.length(rows))
-
-    def run_for(self, rows: Rows, settles: Settles | None) -> tuple[FloatArray, FloatArray]:
-        """As `run`; where labels are all that is asked for, scores may be only as good as that."""
-        way, rows = self._way(rows)
-        if not isinstance(settles, Proven):
-            return self.run(rows)
-        if way is self.dense and self._single_ready:
-            assert self.single is not None
-            return self._run_single(self.single, rows, settles)
-        return self.run_alike(rows, settles)
-
-    def run_alike(self, rows: Rows, settles: Settles) -> tuple[FloatArray, FloatArray]:
-        """As `run`, but rows that it cannot settle get the same scores alone and among others.
-
-        A matrix product's last digits depend on its shape, and there they are the label.
-        """
-        scores, bounds = self.run(rows)
-        if rows.shape[0] > 1:
-            for i in np.flatnonzero(~settles(scores, bounds)):
-                scores[i], bounds[i] = self.run(rows[i : i + 1])
-        return scores, bounds
-
-    def _run_single(
-        self, single: FusedSums, rows: FloatArray, settles: Settles
-    ) -> tuple[FloatArray, FloatArray]:
-        """Single precision, then double for the rows that it does not settle."""
-        if not self._pays(single, rows, settles):
-            return self.run(rows)
-        scores, bounds = single.run(rows)
-        still = np.flatnonzero(~settles(scores, bounds))
-        if len(still):
-            scores[still], bounds[still] = self.run(rows[still])
-        return scores, bounds
-
-    def _pays(self, single: FusedSums, rows: FloatArray, settles: Settles) -> bool:
-        """Whether single precision settles enough, as some of the rows show."""
-        if len(rows) < 16 * TRIED:
-            return True
-        return float(settles(*single.run(rows[:: len(rows) // TRIED])).mean()) >= WORTH
-
-    def run_within(
-        self, rows: Rows, tolerance: FloatArray, out: FloatArray | None = None
-    ) -> tuple[FloatArray, int]:
-        """Scores of shape (m, k), and of how many rows a bound is above an output's tolerance.
-
-        With many outputs, bounds spelled out would cost as much as scores.
+    def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
+        """Scores and rounding bounds in double precision.
 
         Parameters
         ----------
         rows : ndarray or csr_array of shape (m, d)
-        tolerance : ndarray of shape (k,)
         out : ndarray of shape (m, k), optional
             Where the scores go.
         """
-        way, rows = self._way(rows)
-        single = self._single_for_values(way)
-        if single is not None:
-            within = Within(tolerance)
-            scores, bounds = self._run_single(single, rows, within)
-            if out is not None:
-                out[...] = scores
-            return scores if out is None else out, int(np.count_nonzero(~within(scores, bounds)))
-        scores, squares = self._scores(way, rows, out)
-        return scores, way.rounding.count_above(squares, way.length(rows), tolerance)
-
-    def run_bound(self, rows: Rows, tolerance: FloatArray | None = None) -> FloatArray:
-        """The rounding bound of `run`, without running it: shape (m, k).
-
-        With a tolerance, that of `run_within`: a row that single precision serves is off by that at
-        most. Whether it serves may depend on the rows around it, so it counts for all.
-        """
-        way, rows = self._way(rows)
-        bounds: FloatArray = way.rounding.bounds(way.squares(rows), way.length(rows))
-        if tolerance is not None and self._single_for_values(way) is not None:
-            bounds = np.maximum(bounds, tolerance)
-        return bounds
-
-    def _scores(
-        self, way: Any, rows: Rows, out: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        scores, squares = way.scores(rows, out)
-        far = way.rounding.far(squares)
+        engine, rows = self.engine_for(rows)
+        scores, squares = engine.scores(rows, out)
+        far = engine.rounding.far(squares)
         if far.any():
             scores[far] = self.expansion.intercept
-        return scores, squares
+        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)))
 
-    def _way(self, rows: Rows) -> tuple[Any, Any]:
+    def bound(self, rows: Rows) -> FloatArray:
+        """The rounding bound of `run`, without running it: shape (m, k)."""
+        engine, rows = self.engine_for(rows)
+        return spelled_out(engine.rounding.bounds(engine.squares(rows), engine.length(rows)))
+
+    def engine_for(self, rows: Rows) -> tuple[Any, Any]:
         """What serves these rows, and the rows as it takes them."""
         sparse = self.sparse
         if sparse is None:
@@ -207,6 +131,112 @@ class ExactEngine:
         from scipy.sparse import csr_array
 
         return sparse, csr_array(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePrecision:
+    """One output's sums in single precision: for labels, and for values where told so.
+
+    Parameters
+    ----------
+    engine : ExactEngine
+    values : bool
+        Whether values are served too: where no form came before, and the model is large enough to
+        give them fewer digits.
+    """
+
+    engine: ExactEngine
+    values: bool = False
+    name = SINGLE
+    accepts_all = False
+
+    def run(
+        self,
+        rows: Block,
+        settles: Settles | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded | None:
+        """Scores and bounds, where they are good enough for what is asked and settle enough."""
+        if not self._serves(settles):
+            return None
+        engine, dense = self.engine.engine_for(rows)
+        single = self.engine.single if engine is self.engine.dense else None
+        if single is None or not single.ready or not self._pays(single, dense, settles):
+            return None
+        scores, bounds = single.run(dense)
+        return Bounded(scores, bounds)
+
+    def bound(self, rows: Block, settles: Settles | None) -> FloatArray | None:
+        """A value is off by the tolerance at most, a label's score by what the label allows.
+
+        Whether it serves a value may depend on the rows around, so it counts for all.
+        """
+        serves = isinstance(settles, Within) and self._serves(settles)
+        if not serves:
+            return None
+        engine, dense = self.engine.engine_for(rows)
+        if engine is not self.engine.dense:
+            return None
+        if self.engine.single is None or not self.engine.single.ready:
+            return None
+        tolerance: FloatArray = settles.tolerance  # type: ignore[union-attr]
+        return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
+
+    def _serves(self, settles: Settles | None) -> bool:
+        if isinstance(settles, Proven):
+            return True
+        large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
+        return self.values and large and isinstance(settles, Within)
+
+    def _pays(self, single: FusedSums, rows: FloatArray, settles: Settles | None) -> bool:
+        """Whether single precision settles enough, as some of the rows show."""
+        if len(rows) < 16 * TRIED:
+            return True
+        assert settles is not None
+        return float(settles(*single.run(rows[:: len(rows) // TRIED])).mean()) >= WORTH
+
+
+@dataclass(frozen=True, eq=False)
+class DoublePrecision:
+    """The last stage: sums in doubles, whose bound is their own rounding."""
+
+    engine: ExactEngine
+    name = EXACT
+    accepts_all = True
+
+    def run(
+        self,
+        rows: Block,
+        settles: Settles | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded:
+        """Scores and bounds.
+
+        Rows whose label it cannot settle get the same scores alone and among others: a matrix
+        product's last digits depend on its shape, and there they are the label.
+        """
+        found = self.engine.run(rows, into)
+        if not isinstance(settles, Proven) or rows.shape[0] < 2:
+            return found
+        undecidable = np.flatnonzero(~holds(settles, found))
+        if not len(undecidable) or self._row_by_row(rows):
+            return found
+        bounds = spelled_out(found.bounds)  # type: ignore[arg-type]
+        for i in undecidable:
+            alone = self.engine.run(rows[i : i + 1])
+            found.scores[i], bounds[i] = alone.scores, spelled_out(alone.bounds)  # type: ignore[arg-type]
+        return found._replace(bounds=bounds)
+
+    def bound(self, rows: Block, settles: Settles | None) -> FloatArray:
+        """The rounding, without running it."""
+        return self.engine.bound(rows[:] if isinstance(rows, MappedRows) else rows)
+
+    def _row_by_row(self, rows: Rows) -> bool:
+        """Whether the engine sums each row by itself anyway."""
+        fused = self.engine.dense.fused if self.engine.sparse is None else None
+        return isinstance(fused, FusedSums) and fused.ready
 
 
 def as_dense(rows: Rows) -> FloatArray:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Factored
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import (
     GAMMA_RANGE,
@@ -64,9 +65,10 @@ class ExactRounding:
 
     Examples
     --------
+    >>> from kernelite.program.bounded import spelled_out
     >>> model = KernelExpansion([[0.0], [3.0]], [1.0, 1.0], 0.0, gamma=1.0)
     >>> rounding = ExactRounding(model, np.array([0.0, 3.0]), 9.0, 1, False)
-    >>> rounding.by_differences, bool(rounding.bounds(np.array([4.0]), 1) < 1e-12)
+    >>> rounding.by_differences, bool(spelled_out(rounding.bounds(np.array([4.0]), 1)) < 1e-12)
     (False, True)
     """
 
@@ -76,42 +78,26 @@ class ExactRounding:
     length: int
     mapped: bool
 
-    def bounds(self, squares: FloatArray, length: Length) -> FloatArray:
-        """Shape (m, k), from |u|^2 and L of the rows.
+    def bounds(self, squares: FloatArray, length: Length) -> FloatArray | Factored:
+        """From |u|^2 and L of the rows: shape (m, k), one number per row where that is enough.
 
         |f| <= |b| + sum_i |A_i| K_i, so that they need no scores.
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            if self.polynomial:
-                # 2 (d + 2): the products, squared.
-                units = self._lengths + 2 * self.expansion.n_features + 8
-                units += polynomial_units(self.expansion, mapped=self.mapped)
-                bounds = SAFETY * UNIT * units * self._size(squares) + self.constant
-                error = polynomial_error(self.expansion)
-                if error.any():
-                    bounds += SAFETY * np.multiply.outer(self._power(squares), error)
-                # Where it overflowed, or a kernel value did before a small coefficient met it.
-                bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
-                return np.asarray(bounds)
-            # One pass over what may be large: with many outputs this is a matter of memory.
-            bounds = np.multiply.outer(self._relative(squares, length), SAFETY * UNIT * self.weight)
-            bounds += self.constant
-        if not np.isfinite(self.constant).all():
-            bounds[np.isnan(bounds)] = np.inf  # no distance makes coefficients known that overflow
-        return bounds
-
-    def count_above(self, squares: FloatArray, length: Length, tolerance: FloatArray) -> int:
-        """Of how many rows a bound is above an output's tolerance, without spelling them out."""
-        if self.polynomial:
-            within = (self.bounds(squares, length) <= tolerance).all(axis=1)
-        else:
-            # relative a + c <= tolerance for each output: one number a row decides.
-            factors, room = SAFETY * UNIT * self.weight, tolerance - self.constant
-            with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-                most = np.where(factors > 0.0, room / factors, np.inf).min(initial=np.inf)
-                within = self._relative(squares, length) <= most * (1.0 - SURELY)
-            within &= bool((room >= 0.0).all())
-        return int(np.count_nonzero(~within))
+            if not self.polynomial:
+                # With many outputs, bounds spelled out would cost as much as scores.
+                relative = self._relative(squares, length)
+                return Factored(relative, SAFETY * UNIT * self.weight, self.constant)
+            # 2 (d + 2): the products, squared.
+            units = self._lengths + 2 * self.expansion.n_features + 8
+            units += polynomial_units(self.expansion, mapped=self.mapped)
+            bounds = SAFETY * UNIT * units * self._size(squares) + self.constant
+            error = polynomial_error(self.expansion)
+            if error.any():
+                bounds += SAFETY * np.multiply.outer(self._power(squares), error)
+            # Where it overflowed, or a kernel value did before a small coefficient met it.
+            bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
+            return np.asarray(bounds)
 
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:
         """Rows so far from all centers that f is b, and products may have overflowed."""

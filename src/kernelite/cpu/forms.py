@@ -1,24 +1,24 @@
-"""A form made ready to run: on the fused kernel where that pays, else on BLAS.
+"""A form made ready to run: by the kernel for the layout of the rows, else by its definition.
 
-In: a cell's form and certificate, once; then dense rows. Out: scores, |u|^2, and bounds.
+In: a cell's form and certificate, once; then rows, dense, sparse or behind an affine map. Out: a
+`Bounded` with |u|^2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from kernelite.cpu.blas import Evaluated, form_scores
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.rows.inputs import FloatArray
-from kernelite.series.cells import Cell
+from kernelite.cpu.mapped import MappedRows
+from kernelite.program.bounded import Bounded
+from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.certificate import Certificate
 from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import SeriesForm
 from kernelite.series.spectral import SpectralForm
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 __all__ = ["FormEngine", "form_bounds"]
 
@@ -26,6 +26,40 @@ __all__ = ["FormEngine", "form_bounds"]
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
 FUSED_FEATURES = 2048
 GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
+
+
+class Kernels(NamedTuple):
+    """The kernels of one kind of form: how to lay it out and run it, per layout of rows."""
+
+    dense: Any  # a module with `prepare` and `scores`, also for rows behind a map
+    dense_kernel: Callable[..., Any]
+    sparse: Any
+    sparse_kernel: Callable[..., Any]
+
+
+def _quadratic_kernels() -> Kernels:
+    from kernelite.cpu.kernels import quadratic_dense, quadratic_sparse
+    from kernelite.cpu.kernels.quadratic_sparse_tile import sparse_kernel
+
+    return Kernels(quadratic_dense, quadratic_dense.form_kernel, quadratic_sparse, sparse_kernel)
+
+
+def _spectral_kernels() -> Kernels:
+    from kernelite.cpu.kernels import spectral_dense, spectral_sparse
+
+    return Kernels(
+        spectral_dense,
+        spectral_dense.spectral_kernel,
+        spectral_sparse,
+        spectral_sparse.sparse_spectral_kernel,
+    )
+
+
+KERNELS: dict[type[SeriesForm], Callable[[], Kernels]] = {
+    QuadraticForm: _quadratic_kernels,
+    SpectralForm: _spectral_kernels,
+}
+"""Which kernels serve which form; modules with kernels are loaded when first needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,130 +70,89 @@ class FormEngine:
     ----------
     form : QuadraticForm or SpectralForm
     certificate : Certificate, optional
-    fused : Fused, optional
-        The same laid out for the kernel.
+        With it, bounds are computed.
+    fused : bool
+        Whether kernels are used, where they can be had and pay; else the definition.
     """
 
-    form: QuadraticForm | SpectralForm
+    form: SeriesForm
     certificate: Certificate | None
-    fused: Fused | None = None
+    fused: bool = True
 
-    @classmethod
-    def prepare(cls, cell: Cell, *, fused: bool = True) -> FormEngine:
-        """Lay out what the kernel needs; `fused=False` asks for BLAS."""
-        form = cell.form
-        pays = isinstance(form, SpectralForm) or form.n_features <= FUSED_FEATURES
-        ready = Fused.prepare(cell) if fused and pays and jit_available() else None
-        return cls(form, cell.certificate, ready)
+    @cached_property
+    def kernels(self) -> Kernels | None:
+        """For this form."""
+        # A matrix of many features goes faster by BLAS; a truncated form has few directions.
+        pays = type(self.form) is not QuadraticForm or self.form.n_features <= FUSED_FEATURES
+        if not (self.fused and pays and jit_available()):
+            return None
+        return KERNELS[type(self.form)]()
 
-    def takes_sparse(self, rows: csr_array) -> bool:
-        """Whether sparse rows had better stay so, because they have few entries."""
-        filled = rows.nnz / max(rows.shape[0], 1)
-        few = self.fused is not None and GATHER_COST * filled < rows.shape[1]
-        return few and ready(_sparse_kernel(self.form))
+    @cached_property
+    def _dense(self) -> Any:
+        assert self.kernels is not None
+        return self.kernels.dense.prepare(self.form)
 
-    def run_sparse(self, rows: csr_array, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        """As `run`, for rows that `takes_sparse` accepts."""
-        assert self.fused is not None
-        return self.fused.run_sparse(self.form, rows, bounded)
+    @cached_property
+    def _sparse(self) -> Any:
+        assert self.kernels is not None
+        return self.kernels.sparse.prepare(self.form, self._dense)
 
-    def run(self, rows: FloatArray, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        """Scores of the rows, and bounds on their errors if `bounded`."""
-        if self.fused is not None and ready(self.fused.kernel):
-            return self.fused.run(rows, bounded)
-        evaluated = form_scores(self.form, rows)
-        if not bounded:
-            return evaluated, None
-        assert self.certificate is not None
-        return evaluated, form_bounds(self.form, self.certificate, evaluated)
+    @cached_property
+    def _numbers(self) -> tuple[Any, Any]:
+        """For the kernels: no certificate, and this form's, if it has one."""
+        from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, prepare_certificate
 
+        own = self.certificate
+        return NO_CERTIFICATE, NO_CERTIFICATE if own is None else prepare_certificate(own)
 
-@dataclass(frozen=True, eq=False)
-class Fused:
-    """A form and its certificate laid out for the fused kernels."""
+    def lay_out(self) -> FormEngine:
+        """Now what would else be done when the first row comes."""
+        if self.kernels is not None:
+            _ = self._dense, self._numbers
+        return self
 
-    form: Any
-    certificate: Any
-    run_kernel: Callable[..., tuple[Evaluated, FloatArray | None]]
-    kernel: Callable[..., Any]  # what that calls
+    def takes_sparse(self, rows: Rows) -> bool:
+        """Whether sparse rows should stay so, because they have few entries."""
+        if self.kernels is None:
+            return False
+        filled = rows.nnz / max(rows.shape[0], 1)  # type: ignore[union-attr]
+        return GATHER_COST * filled < rows.shape[1] and ready(self.kernels.sparse_kernel)
 
-    @classmethod
-    def prepare(cls, cell: Cell) -> Fused:
-        """Lay out the cell's first tier."""
-        from kernelite.cpu.kernels import bounds as bounds_kernels
+    def run(self, rows: Any, *, bounded: bool = True) -> Bounded:
+        """Scores, |u|^2, and bounds if there is a certificate; rows that `takes_sparse` accepts.
 
-        certificate = bounds_kernels.NO_CERTIFICATE
-        if cell.certificate is not None:
-            certificate = bounds_kernels.prepare_certificate(cell.certificate)
-        if isinstance(cell.form, SpectralForm):
-            from kernelite.cpu.kernels import spectral_dense
+        Parameters
+        ----------
+        rows : ndarray, csr_array or MappedRows of shape (m, d)
+        bounded : bool
+            False: bounds are not asked for.
+        """
+        kernels = self.kernels
+        if is_sparse(rows):
+            assert kernels is not None
+            return kernels.sparse.scores(self._sparse, rows, self._numbers[bounded])
+        if kernels is None or not ready(kernels.dense_kernel):
+            return self._defined(rows[:] if isinstance(rows, MappedRows) else rows, bounded)
+        if isinstance(rows, MappedRows):
+            numbers, input_map = self._numbers[bounded], rows.input_map
+            return kernels.dense.scores(self._dense, rows.rows, numbers, input_map)
+        return kernels.dense.scores(self._dense, rows, self._numbers[bounded])
 
-            prepared = spectral_dense.prepare(cell.form)
-            return cls(prepared, certificate, spectral_dense.scores, spectral_dense.spectral_kernel)
-        from kernelite.cpu.kernels import quadratic_dense
-
-        return cls(
-            quadratic_dense.prepare(cell.form),
-            certificate,
-            _full_scores,
-            quadratic_dense.form_kernel,
-        )
-
-    def run(self, rows: FloatArray, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        """As `FormEngine.run`."""
-        if bounded:
-            return self.run_kernel(self.form, rows, self.certificate)
-        return self.run_kernel(self.form, rows)
-
-    def run_sparse(
-        self, form: Any, rows: csr_array, bounded: bool
-    ) -> tuple[Evaluated, FloatArray | None]:
-        """As `FormEngine.run_sparse`."""
-        from kernelite.cpu.kernels import bounds as bounds_kernels
-
-        certificate = self.certificate if bounded else bounds_kernels.NO_CERTIFICATE
-        if isinstance(form, SpectralForm):
-            from kernelite.cpu.kernels import spectral_sparse
-
-            prepared = spectral_sparse.prepare(form, self.form)
-            return spectral_sparse.scores(prepared, rows, certificate)
-        from kernelite.cpu.kernels import quadratic_sparse
-
-        found = quadratic_sparse.scores(
-            quadratic_sparse.prepare(form, self.form), rows, certificate
-        )
-        return Evaluated(found.scores, found.sq_norms), found.bounds
-
-
-def _sparse_kernel(form: QuadraticForm | SpectralForm) -> Callable[..., Any]:
-    if isinstance(form, SpectralForm):
-        from kernelite.cpu.kernels.spectral_sparse import sparse_spectral_kernel
-
-        return sparse_spectral_kernel
-    from kernelite.cpu.kernels.quadratic_sparse_tile import sparse_kernel
-
-    return sparse_kernel
-
-
-def _full_scores(
-    form: Any, rows: FloatArray, certificate: Any = None
-) -> tuple[Evaluated, FloatArray | None]:
-    from kernelite.cpu.kernels import quadratic_dense
-
-    if certificate is None:
-        return Evaluated(*quadratic_dense.scores(form, rows)), None
-    scores, sq_norms, bounds = quadratic_dense.bounded_scores(form, certificate, rows)
-    return Evaluated(scores, sq_norms), bounds
+    def _defined(self, rows: FloatArray, bounded: bool) -> Bounded:
+        scores, sq_norms, kept = self.form.evaluate(rows)
+        found = Bounded(scores, None, sq_norms, kept)
+        if not bounded or self.certificate is None:
+            return found
+        return found._replace(bounds=form_bounds(self.form, self.certificate, found))
 
 
 def form_bounds(
-    form: QuadraticForm | SpectralForm,
-    certificate: Certificate,
-    evaluated: Evaluated,
-    degree: int = 2,
+    form: SeriesForm, certificate: Certificate, found: Bounded, degree: int = 2
 ) -> FloatArray:
     """The certificate of evaluated scores, the truncation of the spectrum included: (m, k)."""
-    bounds = certificate.bound(evaluated.sq_norms, evaluated.scores, degree)
-    if isinstance(form, SpectralForm) and evaluated.kept is not None:
-        bounds += form.truncation_bound(evaluated.sq_norms, evaluated.kept)
+    assert found.sq_norms is not None
+    bounds = certificate.bound(found.sq_norms, found.scores, degree)
+    if found.kept is not None:
+        bounds += form.truncation_bound(found.sq_norms, found.kept)
     return bounds

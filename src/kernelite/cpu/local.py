@@ -17,11 +17,15 @@ from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.leaves import LEAF, Leaves, sort_into_leaves
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Bounded
+from kernelite.program.cascade import Block
+from kernelite.program.criteria import Settles, never
+from kernelite.program.stats import NEAR
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
 from kernelite.series.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 
-__all__ = ["LocalEngine", "Visits"]
+__all__ = ["LocalEngine", "NearCenters", "Visits"]
 
 CHUNK = 128  # rows handed to a thread at a time
 MOST_FEATURES = 8
@@ -45,9 +49,11 @@ class LocalEngine:
     >>> x = np.linspace(0.0, 9.0, 500)[:, None]
     >>> bumps = KernelExpansion(x, np.ones(500), [0.0], gamma=50.0)
     >>> engine = LocalEngine.prepare(bumps, LocalSums(np.array([1e-3])))
-    >>> scores, bounds = engine.run(np.array([[4.0]]))
-    >>> bool(abs(scores - bumps.scores([[4.0]])) <= bounds), bool(bounds <= 1e-3 + 1e-9)
-    (True, True)
+    >>> found = engine.run(np.array([[4.0]]))
+    >>> bool(abs(found.scores - bumps.scores([[4.0]])) <= found.bounds)
+    True
+    >>> bool(found.bounds <= 1e-3 + 1e-9)
+    True
     """
 
     expansion: KernelExpansion
@@ -94,15 +100,16 @@ class LocalEngine:
 
         return ready(local_kernel(self.width))
 
-    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores and bounds, each of shape (m, k)."""
+    def run(self, rows: FloatArray) -> Bounded:
+        """Scores and bounds."""
         sums, sizes, left_out, _ = self._sums(rows)
         expansion = self.expansion
         scores = sums + expansion.intercept
         n, d = expansion.n_centers, expansion.n_features
         relative = n / LEAF + (d + 8) * 745.0 + 96.0
         rounding = relative * sizes + 4.0 * (np.abs(expansion.intercept) + np.abs(scores))
-        return scores, left_out * (1.0 + 1e-9) + SAFETY * UNIT * rounding + self.absolute
+        bounds = left_out * (1.0 + 1e-9) + SAFETY * UNIT * rounding + self.absolute
+        return Bounded(scores, bounds)
 
     def visits(self, rows: FloatArray) -> Visits:
         """What these rows cost, on average."""
@@ -143,3 +150,28 @@ class LocalEngine:
 
         for_each_chunk(part, m, CHUNK)
         return sums, sizes, left_out, counts
+
+
+@dataclass(frozen=True, eq=False)
+class NearCenters:
+    """Sums over near centers as a stage, where a criterion says what is good enough."""
+
+    engine: LocalEngine
+    name = NEAR
+    accepts_all = False
+
+    def run(
+        self,
+        rows: Block,
+        settles: Settles | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded | None:
+        """Scores and bounds of dense rows."""
+        if settles is None or settles is never or not self.engine.ready:
+            return None
+        return self.engine.run(rows)
+
+    def bound(self, rows: Block, settles: Settles | None) -> FloatArray:
+        """What is left out depends on the row, so it is run."""
+        return self.engine.run(rows).bounds  # type: ignore[return-value]

@@ -9,12 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernelite.cpu.blas import Evaluated
-from kernelite.cpu.forms import FormEngine
-from kernelite.cpu.kernels.compiling import jit_available, ready
+from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.machine.affine import AffineMap
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.spectral import SpectralForm
 
 __all__ = ["MappedRows"]
 
@@ -45,23 +42,6 @@ class MappedRows:
     def __getitem__(self, index: Any) -> FloatArray:
         """Some rows, mapped."""
         return self._mapped(self.rows[index])
-
-    def run(self, engine: FormEngine, *, bounded: bool) -> tuple[Evaluated, FloatArray | None]:
-        """As `FormEngine.run`; fused forms map rows as they read them."""
-        fused = engine.fused
-        if fused is None or not ready(fused.kernel):
-            return engine.run(self[:], bounded=bounded)
-        from kernelite.cpu.kernels.bounds import NO_CERTIFICATE
-
-        certificate = fused.certificate if bounded else NO_CERTIFICATE
-        if isinstance(engine.form, SpectralForm):
-            from kernelite.cpu.kernels import spectral_dense
-
-            return spectral_dense.scores(fused.form, self.rows, certificate, self.input_map)
-        from kernelite.cpu.kernels.quadratic_dense import mapped_scores
-
-        *found, bounds = mapped_scores(fused.form, certificate, self.rows, self.input_map)
-        return Evaluated(*found), bounds
 
     def _mapped(self, rows: FloatArray) -> FloatArray:
         if not jit_available():

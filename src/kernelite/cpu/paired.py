@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelite.cpu.blas import Evaluated
 from kernelite.cpu.forms import form_bounds
 from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import Certificate
@@ -77,12 +77,14 @@ class PairedEngine:
             ready = third_dense.prepare_paired(form, paired, certificate)
         return cls(form, paired, paired.widened(certificate), ready)
 
-    def run(self, rows: FloatArray, evaluated: Evaluated) -> tuple[FloatArray, FloatArray]:
-        """Scores and bounds, given what the first tier found: the fused kernel's twin."""
+    def run(self, rows: FloatArray, previous: Bounded) -> Bounded:
+        """Scores and bounds, given what the first form found: the fused kernel's twin."""
+        assert previous.sq_norms is not None
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            damping = np.exp(-self.form.gamma * evaluated.sq_norms)
+            damping = np.exp(-self.form.gamma * previous.sq_norms)
             third = self.paired.values(rows - self.form.point) * damping[:, None]
         third[damping == 0.0] = 0.0
-        evaluated = evaluated._replace(scores=evaluated.scores + third)
-        bounds = form_bounds(self.form, self.certificate, evaluated, degree=3)
-        return evaluated.scores, bounds + self.paired.bound(np.sqrt(evaluated.sq_norms), damping)
+        found = previous._replace(scores=previous.scores + third, bounds=None)
+        bounds = form_bounds(self.form, self.certificate, found, degree=3)
+        left_out = self.paired.bound(np.sqrt(previous.sq_norms), damping)
+        return found._replace(bounds=bounds + left_out)

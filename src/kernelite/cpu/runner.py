@@ -1,28 +1,33 @@
-"""Runs the tiers over many rows, block by block: memory is bounded whatever their number."""
+"""Runs a cascade over many rows, block by block: memory is bounded whatever their number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import DoublePrecision, ExactEngine, SinglePrecision
 from kernelite.cpu.fused_pairs import FusedPairs
-from kernelite.cpu.local import LocalEngine
+from kernelite.cpu.local import LocalEngine, NearCenters
 from kernelite.cpu.mapped import MappedRows
+from kernelite.cpu.outside import OutsideRows, damped
+from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
-from kernelite.cpu.tiers import CUBIC, EXACT, FORM, Outcome, Tiers, evaluate
+from kernelite.cpu.tiers import FirstForms, form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Proven, Settles, Within, never
-from kernelite.program.stats import Stats
+from kernelite.program.stats import PAIRS, Stats
 from kernelite.rows.inputs import (
     FloatArray,
     Rows,
@@ -35,12 +40,9 @@ from kernelite.rows.inputs import (
 from kernelite.series.cells import Approximation
 from kernelite.series.local import LocalSums
 
-__all__ = ["Finish", "Runner"]
+__all__ = ["Finish", "PartRunner", "Runner"]
 
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
-# Of a single row:
-BY_FORM, BY_SECOND = Stats(rows=1, form=1), Stats(rows=1, cubic=1)
-BY_EXACT = Stats(rows=1, exact=1)
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_LABELS = 1 << 13  # of a block of which only labels are found
@@ -51,17 +53,31 @@ Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Engines made ready to run, at least one of them, behind a map of the inputs.
+    """Stages made ready to run, behind a map of the inputs.
 
-    `front` stands before the map, where it works on blocks of rows.
+    Parameters
+    ----------
+    cascade : Cascade
+    n_outputs : int
+        k.
+    exact : ExactEngine, optional
+        Where the exact model is at hand.
+    input_map : AffineMap, optional
+    front : Front, optional
+        What stands before the map and works on blocks of rows.
+    tail : PolynomialTail, optional
+        A polynomial of the rows that is added to the scores.
+    parts : tuple of Runner
+        Of a sum: what maps the rows of each part.
     """
 
-    tiers: Tiers | None
-    exact: ExactEngine | None
+    cascade: Cascade
+    n_outputs: int
+    exact: ExactEngine | None = None
     input_map: AffineMap | None = None
     front: Front | None = None
-    local: LocalEngine | None = None
     tail: PolynomialTail | None = None
+    parts: tuple[Runner, ...] = ()
 
     @classmethod
     def prepare(
@@ -73,33 +89,61 @@ class Runner:
         local: LocalSums | None = None,
         tail: PolynomialTail | None = None,
     ) -> Runner:
-        """Lay out the engines."""
+        """Lay out the stages: forms, near centers, single precision, double precision."""
+        stages: list[Stage] = []
         mapped = input_map is not None
-        exact = None if expansion is None else ExactEngine.prepare(expansion, mapped=mapped)
-        near = None
+        if approximation is not None:
+            stages += form_stages(approximation)
         if local is not None and expansion is not None and LocalEngine.serves(expansion):
-            near = LocalEngine.prepare(expansion, local, mapped=mapped)
-        tiers = None if approximation is None else Tiers.prepare(approximation)
-        return cls(tiers, exact, input_map, front, near, tail)
+            stages.append(NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped)))
+        if expansion is None:
+            assert approximation is not None
+            cascade = Cascade(tuple(stages), answers_all=False)
+            return cls(cascade, approximation.form.n_outputs, None, input_map, front, tail)
+        engine = ExactEngine.prepare(expansion, mapped=mapped)
+        return cls.with_engine(engine, tuple(stages), input_map, front, tail)
 
-    def run(
-        self, rows: Rows, finish: Finish, settles: Settles | None
-    ) -> tuple[NDArray[Any], Stats]:
+    @classmethod
+    def with_engine(
+        cls,
+        engine: ExactEngine,
+        before: tuple[Stage, ...] = (),
+        input_map: AffineMap | None = None,
+        front: Front | None = None,
+        tail: PolynomialTail | None = None,
+    ) -> Runner:
+        """Stages that the exact engine follows."""
+        stages = list(before)
+        k = engine.expansion.n_outputs
+        if k == 1:
+            stages.append(SinglePrecision(engine, values=not before and tail is None))
+        cascade = Cascade((*stages, DoublePrecision(engine)))
+        return cls(cascade, k, engine, input_map, front, tail)
+
+    @classmethod
+    def of_parts(cls, parts: tuple[PartRunner, ...], n_outputs: int) -> Runner:
+        """Machines whose scores are added up."""
+        stages = sum_stages(tuple(part.stages() for part in parts), n_outputs)
+        return cls(Cascade(stages), n_outputs, parts=tuple(part.runner for part in parts))
+
+    # Blocks of rows ---------------------------------------------------------------------------
+
+    def run(self, rows: Any, finish: Finish, settles: Settles | None) -> tuple[NDArray[Any], Stats]:
         """Answers of all rows: scores block by block, each finished at once.
 
         Parameters
         ----------
-        rows : ndarray or csr_array of shape (m, d)
+        rows : ndarray, csr_array, OutsideRows or PartRows of shape (m, d)
         finish : callable
             Turns scores of shape (m, k) into answers.
         settles : callable, optional
-            Which rows need no further tier; None accepts the form's scores.
+            Which rows need no further stage; None accepts the first one's scores.
         """
         out: NDArray[Any] | None = None
         stats, stop, as_they_are, values = Stats(), 0, False, isinstance(settles, Within)
         # Set once, not in each block: the exact engine's own threads call BLAS.
-        alone, winners = self.tiers is None and self.exact is not None, self._winners(settles)
-        with one_thread_each(rows.shape[0], FEWEST_ROWS) if alone else nullcontext():
+        winners = self._winners(rows, settles)
+        with one_thread_each(rows.shape[0], FEWEST_ROWS) if self._exact_alone else nullcontext():
             while out is None or stop < rows.shape[0]:
                 block = self._block(rows, stop, straight=as_they_are, values=values)
                 if winners is not None:
@@ -111,42 +155,86 @@ class Runner:
                     out[block], stats, stop = answers, stats + found, block.stop
                     continue
                 into = out[block] if out is not None and as_they_are else None
-                outcome = self.outcome(rows, block, settles, into)
-                answers = finish(outcome.scores)
+                seconds = np.zeros(len(self.cascade.stages))
+                bounded = self.evaluate(rows, block, settles, into, seconds)
+                answers = finish(bounded.scores)
                 if out is None:
                     out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-                    as_they_are = answers is outcome.scores  # so scores may be put there at once
+                    as_they_are = answers is bounded.scores  # so scores may be put there at once
                 if answers is not into:
                     out[block] = answers
-                stats += _count(outcome, settles)
+                stats += self._count(bounded, seconds)
                 stop = block.stop
         return out, stats
 
-    def _winners(self, settles: Settles | None) -> FusedPairs | None:
-        """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
-        plain = self.tiers is None and self.local is None and self.tail is None
-        if not plain or self.exact is None or not isinstance(settles, Proven):
-            return None
-        pairs = self.exact.pairs if settles.classes is not None else None
-        return pairs if pairs is not None and pairs.ready else None
+    def evaluate(
+        self,
+        rows: Any,
+        block: slice,
+        settles: Settles | None,
+        into: FloatArray | None = None,
+        seconds: FloatArray | None = None,
+    ) -> Bounded:
+        """Scores, bounds and stages of a block; scores may be put `into` an array."""
+        cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
+        into = into if self.tail is None else None
+        found = cascade.run(self.seen(rows, block), settles, seconds, into)
+        self._check_finite(found, rows, block)
+        if self.tail is not None:
+            # Values are settled by their bounds alone, so the polynomial may come after.
+            values, rounding = self.tail.values(dense_block(rows, block))
+            found.scores[...] += values
+            if found.bounds is not None:
+                found = found._replace(bounds=spelled_out(found.bounds) + rounding)
+        return found
 
-    def _labels(
-        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, settles: Any
-    ) -> tuple[NDArray[Any], Stats]:
-        """Labels of a block; rows without a sure winner are evaluated in full."""
-        assert self.exact is not None
-        started = perf_counter()
-        part = dense_block(self.mapped(rows, block), slice(None))
-        check_finite(row_part(rows, block), first_row=block.start)
-        found, _leads = winners.winners(part)
-        labels, undecidable = settles.classes[found], 0
-        still = np.flatnonzero(found < 0)
-        if len(still):
-            scores, bounds = self.exact.run_alike(part[still], settles)
-            labels[still] = finish(scores)
-            undecidable = int(np.count_nonzero(~settles(scores, bounds)))
-        m, taken = len(found), perf_counter() - started
-        return labels, Stats(rows=m, exact=m, undecidable=undecidable, exact_seconds=taken)
+    def decided(self, rows: Any, settles: Settles) -> NDArray[np.bool_]:
+        """Rows whose answer the criterion accepts, whichever stage gave it: shape (m,)."""
+        out = np.empty(rows.shape[0], dtype=np.bool_)
+        winners = self._winners(rows, settles)
+        for block in self._blocks(rows):
+            if winners is None:
+                settled = self.evaluate(rows, block, settles).settled
+                out[block] = settled
+                continue
+            part = dense_block(self.seen(rows, block), slice(None))
+            out[block] = winners.winners(part)[0] >= 0
+            still = np.flatnonzero(~out[block])
+            if len(still):
+                exact = self.cascade.stages[-1].run(part[still], settles, None)
+                assert exact is not None
+                out[block.start + still] = holds(settles, exact)
+        return out
+
+    def bounds(self, rows: Any, settles: Settles | None = None) -> FloatArray:
+        """How far the score of each row may be off under the rule that serves it: (m, k)."""
+        return np.concatenate(
+            [self._block_bounds(rows, block, settles) for block in self._blocks(rows)]
+        )
+
+    def valid(self, rows: Any) -> NDArray[np.bool_]:
+        """Rows inside the paper's validity bound, shape (m,)."""
+        found = []
+        for block in self._blocks(rows):
+            valid = self._valid(self.evaluate(rows, block, None))
+            count = block.stop - block.start
+            found.append(np.ones(count, dtype=np.bool_) if valid is None else valid)
+        return np.concatenate(found)
+
+    def _valid(self, found: Bounded) -> NDArray[np.bool_] | None:
+        """Rows inside the validity bound; None where there is no form."""
+        first = self.cascade.stages[0]
+        return first.valid(found) if isinstance(first, FirstForms) else found.valid
+
+    def each(self, rows: Any, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
+        """Answers of a function of mapped rows, taken so many at a time.
+
+        Where there are several parts, it is called with the rows of each.
+        """
+        blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
+        return np.concatenate([answer(*self._dense(rows, block)) for block in blocks])
+
+    # One row ----------------------------------------------------------------------------------
 
     def run_one(
         self, row: FloatArray, finish: Finish, settles: Settles | None
@@ -156,87 +244,145 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        if self.front is not None or self.tail is not None or self.local is not None:
+        if not self._takes_one or settles is never:
             return None
         if self.input_map is not None:
             row = self.input_map(row)
-        if self.tiers is None:
-            # Far rows are settled, and NaN is as far as any.
-            return self._exact_one(row, finish, settles) if np.isfinite(row).all() else None
-        if len(self.tiers.engines) > 1:
-            return None
-        engine = self.tiers.engines[0]
-        proven = settles is not None and engine.cell.certificate is not None
-        evaluated, bounds = engine.first.run(row, bounded=proven)
-        square, form = evaluated.sq_norms[0], engine.first.form
         if settles is None:
-            inside = square * (form.max_sq_norm * form.gamma * form.gamma) < 1.0 / 16.0
-            return (finish(evaluated.scores), BY_FORM) if inside else None
-        if not square < np.inf:
+            return self._one_formed(row, finish)
+        if self._exact_alone:
+            # Far rows are settled, and NaN is as far as any.
+            if not self.exact.by_panels or not np.isfinite(row).all():  # type: ignore[union-attr]
+                return None
+            if (winners := self._winners(row, settles)) is not None:
+                found = winners.winners(row)[0]
+                if found[0] >= 0:
+                    return settles.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
+        answered = self.cascade.one(row, settles)
+        if answered is None:
             return None
-        if settles(evaluated.scores, evaluated.scores if bounds is None else bounds)[0]:
-            return finish(evaluated.scores), BY_FORM
-        if bounds is not None and engine.cell.has_second_tier:
-            scores, tighter = engine.second(row, evaluated)
-            if settles(scores, tighter)[0] and (tighter <= bounds).all():
-                return finish(scores), BY_SECOND
-        return None if self.exact is None else self._exact_one(row, finish, settles)
+        return finish(answered[0]), self._one_stats[answered[1]]
 
-    def _exact_one(
-        self, row: FloatArray, finish: Finish, settles: Settles | None
-    ) -> tuple[NDArray[Any], Stats] | None:
-        """A mapped row by the exact engine, if its answer is settled."""
-        if self.exact is None or settles is None or settles is never or not self.exact.by_panels:
+    def _one_formed(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any], Stats] | None:
+        """By the first form alone, if the row is inside its validity bound."""
+        first = self.cascade.stages[0]
+        if not isinstance(first, FirstForms):
             return None
-        winners = self._winners(settles)
-        if winners is not None:
-            found = winners.winners(row)[0]
-            if found[0] >= 0:
-                return settles.classes[found], BY_EXACT  # type: ignore[attr-defined]
-        if (tolerance := self._tolerance(settles)) is not None:  # as a batch is answered
-            scores, above = self.exact.run_within(row, tolerance)
-            return None if above else (finish(scores), BY_EXACT)
-        scores, bounds = self.exact.run_for(row, settles)
-        return (finish(scores), BY_EXACT) if settles(scores, bounds)[0] else None
+        found = first.run(row, None)
+        return (finish(found.scores), self._one_stats[0]) if first.valid(found)[0] else None
 
-    def each(self, rows: Rows, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
-        """Answers of a function of mapped rows, taken so many at a time.
+    @cached_property
+    def _takes_one(self) -> bool:
+        """Whether single rows have a path of their own."""
+        steps = self.front is not None or self.tail is not None or bool(self.parts)
+        near = isinstance(self.cascade.stages[0], NearCenters)
+        return not steps and not near and self._first_cells in (None, 1)
 
-        Where there are several parts, it is called with the rows of each.
-        """
-        blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        return np.concatenate([answer(*self._seen(rows, block)) for block in blocks])
+    @cached_property
+    def _one_stats(self) -> list[Stats]:
+        return [Stats(1, {name: 1}) for name in self.cascade.names]
 
-    def _seen(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
-        return (dense_block(self.mapped(rows, block), slice(None)),)
+    @cached_property
+    def _first_cells(self) -> int | None:
+        """Cells of the forms that come first; None where no form does."""
+        first = self.cascade.stages[0]
+        return len(first.cells) if isinstance(first, FirstForms) else None
 
-    def bounds(self, rows: Rows, settles: Settles | None = None) -> FloatArray:
-        """The O(1) bound of each row and output, shape (m, k), under the rule that serves them."""
-        blocks = self._blocks(rows)
-        return np.concatenate([self.block_bounds(rows, block, settles) for block in blocks])
+    # Labels from the winner's pairs -------------------------------------------------------------
 
-    def valid(self, rows: Rows) -> NDArray[np.bool_]:
-        """Rows inside the paper's validity bound, shape (m,)."""
-        return np.concatenate(
-            [self.outcome(rows, block, None).valid for block in self._blocks(rows)]
+    def _winners(self, rows: Any, settles: Settles | None) -> FusedPairs | None:
+        """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
+        if not self._exact_alone or self.tail is not None or isinstance(rows, OutsideRows):
+            return None
+        if not isinstance(settles, Proven) or settles.classes is None or self.exact is None:
+            return None
+        pairs = self.exact.pairs
+        return pairs if pairs is not None and pairs.ready else None
+
+    def _labels(
+        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, settles: Any
+    ) -> tuple[NDArray[Any], Stats]:
+        """Labels of a block; rows without a sure winner are evaluated in full."""
+        started = perf_counter()
+        part = dense_block(self.seen(rows, block), slice(None))
+        check_finite(row_part(rows, block), first_row=block.start)
+        found, _leads = winners.winners(part)
+        labels, undecidable = settles.classes[found], 0
+        still = np.flatnonzero(found < 0)
+        if len(still):
+            exact = self.cascade.stages[-1].run(part[still], settles, None)
+            assert exact is not None
+            labels[still] = finish(exact.scores)
+            undecidable = int(np.count_nonzero(~holds(settles, exact)))
+        stages = {PAIRS: len(found) - len(still), self.cascade.names[-1]: len(still)}
+        return labels, Stats(
+            len(found), stages, undecidable, seconds={PAIRS: perf_counter() - started}
         )
 
-    def mapped(self, rows: Rows, block: slice) -> Rows:
-        """A block as the engines take it: behind front and map, sparse if the first one may be."""
+    # Rows as the stages take them ---------------------------------------------------------------
+
+    def seen(self, rows: Any, block: slice) -> Any:
+        """A block behind front and map; mapped just before a single form reads it, if dense."""
+        if self.parts:
+            own = zip(self.parts, rows.rows)
+            return PartRows(tuple(part._mapped(each, block) for part, each in own))
+        if isinstance(rows, OutsideRows):
+            inner = self.seen(rows.rows, block)
+            return OutsideRows(inner, rows.sq_norms[block], rows.error)
+        late = self.input_map is not None and self.front is None and not is_sparse(rows)
+        if late and self._first_cells == 1:
+            assert self.input_map is not None
+            return MappedRows(dense_block(rows, block), self.input_map)
+        return self._mapped(rows, block)
+
+    def _mapped(self, rows: Rows, block: slice) -> Rows:
+        """Sparse if the first stage may take it so."""
         part = row_part(rows, block)
         if self.front is not None:
             part = self.front.apply(part)
         if self.input_map is not None:
             part = self.input_map(part)
-        if self.tiers is not None or (self.local is None and self._exact_takes_sparse):
+        exact_first = isinstance(self.cascade.stages[0], SinglePrecision | DoublePrecision)
+        takes_sparse = exact_first and self.exact is not None and self.exact.sparse is not None
+        if self._first_cells is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
 
-    @property
-    def _exact_takes_sparse(self) -> bool:
-        return self.exact is not None and self.exact.sparse is not None
+    def _dense(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+        if self.parts:
+            each = zip(self.parts, rows.rows)
+            return tuple(seen for part, own in each for seen in part._dense(own, block))
+        if isinstance(rows, OutsideRows):
+            rows = rows.rows
+        return (dense_block(self._mapped(rows, block), slice(None)),)
 
-    def _blocks(self, rows: Rows) -> Iterator[slice]:
+    def _check_finite(self, found: Bounded, rows: Any, block: slice) -> None:
+        """|u|^2 shows whether rows are numbers, where a form computed it."""
+        if self.parts:
+            for part, own in zip(found.parts, rows.rows):
+                if not _all_finite(part):
+                    check_finite(row_part(own, block), first_row=block.start)
+            return
+        if not _all_finite(found):
+            own = rows.rows if isinstance(rows, OutsideRows) else rows
+            check_finite(row_part(own, block), first_row=block.start)
+
+    @cached_property
+    def _damped(self) -> Cascade:
+        """The stages for rows with features beyond the width."""
+        first = self.cascade.stages[0]
+        form = first.approximation.form if isinstance(first, FirstForms) else None
+        served: Any = form if self.exact is None else self.exact.expansion
+        return damped(self.cascade, served.gamma, served.intercept, form)
+
+    # Sizes of blocks ------------------------------------------------------------------------------
+
+    @cached_property
+    def _exact_alone(self) -> bool:
+        stages = self.cascade.stages
+        return not self.parts and isinstance(stages[0], SinglePrecision | DoublePrecision)
+
+    def _blocks(self, rows: Any) -> Iterator[slice]:
         block = self._block(rows, 0)
         yield block
         while block.stop < rows.shape[0]:
@@ -244,7 +390,7 @@ class Runner:
             yield block
 
     def _block(
-        self, rows: Rows, start: int, *, straight: bool = False, values: bool = False
+        self, rows: Any, start: int, *, straight: bool = False, values: bool = False
     ) -> slice:
         """The block that starts there; `straight`: the exact engine's scores need no room.
 
@@ -256,114 +402,65 @@ class Runner:
         count = min(MOST_SCORES, max(64, BLOCK_ELEMENTS // width))
         if values:
             count = min(count, max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1)))
-        if self.tiers is None and self.exact is not None:
+        if self._first_cells is None and not self.parts:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
             count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if straight else small)
             count = max(FEWEST_ROWS, count)
         return slice(start, min(start + count, rows.shape[0]))
 
-    @property
-    def n_outputs(self) -> int:
-        """k."""
-        if self.exact is not None:
-            return self.exact.expansion.n_outputs
-        return 1 if self.tiers is None else self.tiers.approximation.form.n_outputs
+    # Bounds and counts ----------------------------------------------------------------------------
 
-    def outcome(
-        self, rows: Rows, block: slice, settles: Settles | None, into: FloatArray | None = None
-    ) -> Outcome:
-        """Scores, bounds and tiers of a block; scores may be put `into` an array."""
-        if self._maps_late(rows):
-            assert self.tiers is not None
-            assert self.input_map is not None
-            late = MappedRows(dense_block(rows, block), self.input_map)
-            outcome = evaluate(self.tiers, self.exact, late, settles)
-        elif self.tiers is not None:
-            outcome = evaluate(self.tiers, self.exact, self.mapped(rows, block), settles)
-        else:
-            part = self.mapped(rows, block)
-            outcome = self.exact_outcome(part, settles, into)
-        if not outcome.finite:
+    def _block_bounds(self, rows: Any, block: slice, settles: Settles | None) -> FloatArray:
+        if self.exact is not None and not isinstance(rows, OutsideRows):
             check_finite(row_part(rows, block), first_row=block.start)
-        if self.tail is not None:
-            # Values are settled by their bounds alone, so the tail may come after.
-            values, rounding = self.tail.values(dense_block(rows, block))
-            outcome.scores[...] += values
-            if outcome.bounds is not None:
-                outcome.bounds[...] += rounding
-        return outcome
-
-    def _maps_late(self, rows: Rows) -> bool:
-        """Whether rows are better mapped just before the form reads them: one form, dense rows."""
-        mapped = self.input_map is not None and self.front is None and not is_sparse(rows)
-        return mapped and self.tiers is not None and len(self.tiers.engines) == 1
-
-    def exact_outcome(
-        self, rows: Rows, settles: Settles | None = None, into: FloatArray | None = None
-    ) -> Outcome:
-        """Mapped rows: near centers first, where that is planned; all for the rows left open."""
-        assert self.exact is not None
-        started = perf_counter()
-        tier = np.full(rows.shape[0], EXACT, dtype=np.int8)
-        seconds = np.zeros(3)
-        bounds: FloatArray | None = None
-        undecidable: int | None = None
-        if (tolerance := self._tolerance(settles)) is not None:
-            scores, undecidable = self.exact.run_within(rows, tolerance, into)
-        elif self.local is None or settles is None or settles is never or not self.local.ready:
-            scores, bounds = self.exact.run_for(rows, settles)
-        else:
-            scores, bounds = self.local.run(rows)
-            tier[settles(scores, bounds)] = FORM
-            seconds[FORM] = perf_counter() - started
-            still = np.flatnonzero(tier == EXACT)
-            if len(still):
-                scores[still], bounds[still] = self.exact.run_for(rows[still], settles)
-        seconds[EXACT] = perf_counter() - started - seconds[FORM]
-        valid = np.ones(rows.shape[0], dtype=np.bool_)
-        return Outcome(scores, bounds, tier, valid, False, seconds, undecidable)
-
-    def _tolerance(self, settles: Settles | None) -> FloatArray | None:
-        """Of values that the exact engine alone serves; shape (k,)."""
-        alone = self.tiers is None and self.local is None and self.tail is None
-        return settles.tolerance if alone and isinstance(settles, Within) else None
-
-    def block_bounds(self, rows: Rows, block: slice, settles: Settles | None = None) -> FloatArray:
-        """The bound of each row of a block, shape (m, k)."""
-        bounds = None if self.tiers is None else self.outcome(rows, block, None).bounds
-        if bounds is not None:
-            bounds[np.isnan(bounds)] = np.inf  # a polynomial that overflowed: nothing is known
-        if self.local is not None:
-            bounds = self.local.run(dense_block(self.mapped(rows, block), slice(None)))[1]
-        if self.exact is not None:
-            check_finite(row_part(rows, block), first_row=block.start)
-            # Open rows get exact scores, so the exact engine's rounding counts where it is larger.
-            tolerance = self._tolerance(settles)
-            exact = self.exact.run_bound(self.mapped(rows, block), tolerance)
-            bounds = exact if bounds is None else np.maximum(bounds, exact)
-        assert bounds is not None
+        cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
+        bounds = cascade.bounds(self.seen(rows, block), settles)
         if self.tail is not None:  # it is added to whatever served the row
             bounds = bounds + self.tail.values(dense_block(rows, block))[1]
         return bounds
 
+    def _count(self, found: Bounded, seconds: FloatArray) -> Stats:
+        assert found.stage is not None
+        names = self.cascade.names
+        counts = np.bincount(found.stage, minlength=len(names))
+        stages, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
+        for name, count, taken in zip(names, counts, seconds):
+            stages[name] += int(count)
+            spent[name] += float(taken)
+        undecidable = outside = 0
+        if found.settled is not None and found.bounds is not None:
+            undecidable = int(np.count_nonzero(~found.settled))
+        if (valid := self._valid(found)) is not None:
+            outside = int(np.count_nonzero(~valid))
+        return Stats(len(found.stage), stages, undecidable, outside, spent)
 
-def _count(outcome: Outcome, settles: Settles | None) -> Stats:
-    by_tier = np.bincount(outcome.tier, minlength=3)
-    exact = outcome.tier == EXACT
-    undecidable = outcome.undecidable or 0
-    if settles is not None and outcome.bounds is not None and exact.any():
-        some = slice(None) if exact.all() else exact  # a view where that will do
-        settled = settles(outcome.scores[some], outcome.bounds[some])
-        undecidable = int(np.count_nonzero(~settled))
-    return Stats(
-        rows=len(outcome.tier),
-        form=int(by_tier[FORM]),
-        cubic=int(by_tier[CUBIC]),
-        exact=int(by_tier[EXACT]),
-        undecidable=undecidable,
-        outside_validity=int(np.count_nonzero(~outcome.valid)),
-        form_seconds=float(outcome.seconds[FORM]),
-        cubic_seconds=float(outcome.seconds[CUBIC]),
-        exact_seconds=float(outcome.seconds[EXACT]),
-    )
+
+@dataclass(frozen=True, eq=False)
+class PartRunner:
+    """A part's runner, where its scores are added, and what it alone would have to decide."""
+
+    runner: Runner
+    outputs: NDArray[np.int64]
+    settles: Settles | None
+
+    def stages(self) -> PartStages:
+        """Its early stages and all of them; single precision is for whole models only."""
+        whole = self.runner.cascade
+        first, last = whole.stages[0], whole.stages[-1]
+        if isinstance(first, FirstForms):
+            forms = tuple(s for s in whole.stages if not s.name.startswith("exact"))
+            early = Cascade(forms, answers_all=False)
+            has_more = self.runner.exact is not None
+            return PartStages(early, whole, self.outputs, self.settles, has_more, first.valid)
+        if isinstance(first, NearCenters):
+            early = Cascade((first, last))
+            return PartStages(early, whole, self.outputs, self.settles, True)
+        return PartStages(Cascade((last,)), whole, self.outputs, None, False)
+
+
+ONE_BY_PAIRS = Stats(1, {PAIRS: 1})
+
+
+def _all_finite(found: Bounded) -> bool:
+    return found.sq_norms is not None and bool(np.isfinite(found.sq_norms.sum()))

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.model.validity import OnInvalid, report_invalid
-from kernelite.program.stats import Stats
+from kernelite.program.stats import EXACT, FIRST, SINGLE, Stats
 
 if TYPE_CHECKING:
     from kernelite.gpu.program import Answer, Program
@@ -115,8 +115,7 @@ def _stats(program: Program, rows: Any, stage: Any, undecidable: int) -> Stats:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
     return Stats(
         rows=len(rows),
-        form=counts[0],
-        exact=counts[1] + counts[2],
+        stages={FIRST: counts[0], SINGLE: counts[1], EXACT: counts[2]},
         undecidable=undecidable,
         outside_validity=outside,
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.serving import placed, rule_of
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_settles, predict_settles
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledModel"]
@@ -42,6 +42,21 @@ class CompiledModel(ScikitLearnContract):
         rows, runner = placed(self, X)
         rule = rule_of(self, label_settles(self.head, self.tolerance))
         return runner.bounds(rows, rule)
+
+    def decided(self, X: Any, /) -> NDArray[np.bool_]:
+        """Rows whose answer is proven, shape (m,): all but those within the rounding of doubles.
+
+        With "certified" and "exact", that `predict` agrees with the exact model in real arithmetic:
+        on its label, or within the tolerance. With "none", that the certificate says so.
+        """
+        rows, runner = placed(self, X)
+        settles = predict_settles(self.head, self.tolerance)
+        if self.guarantee == "none":
+            scores = runner.run(rows, lambda scores: scores, None)[0]
+            return settles(scores, self.error_bound(X))
+        if self.guarantee == "calibrated":
+            raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
+        return runner.decided(rows, settles)
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""

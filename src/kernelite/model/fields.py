@@ -22,7 +22,7 @@ from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.origin import Guarantee, Origin
 from kernelite.model.part import ModelPart
-from kernelite.model.runners import runner_of, wide_runner_of
+from kernelite.model.runners import runner_of
 from kernelite.model.validity import OnInvalid
 from kernelite.planner.plan import Plan
 from kernelite.rows.inputs import FloatArray
@@ -149,10 +149,6 @@ class ModelFields:
     @cached_property
     def _runner(self) -> Runner:
         return runner_of(self)
-
-    @cached_property
-    def _wide_runner(self) -> Runner:
-        return wide_runner_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: engines hold compiled code, and are laid out again when needed."""

@@ -27,7 +27,7 @@ from kernelite.program.criteria import (
     predict_settles,
     probability_settles,
 )
-from kernelite.program.stats import Stats
+from kernelite.program.stats import EXACT, Stats
 from kernelite.rows.inputs import FloatArray, is_tensor
 
 __all__ = ["Predicting"]
@@ -106,7 +106,7 @@ class Predicting(ModelFields):
             )
         if "predict" in getattr(self.head, "needs_posterior", ()):
             answers = latent_labels(self, X)
-            stats = Stats(rows=len(answers), exact=len(answers))
+            stats = Stats(len(answers), {EXACT: len(answers)})
         else:
             settles = predict_settles(self.head, self.tolerance)
             answers, stats = answer(self, X, self.head.predict, settles, on_invalid, beyond)

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelite.cpu.composite import CompositeRunner, PartRunner
-from kernelite.cpu.runner import Runner
+from kernelite.cpu.runner import PartRunner, Runner
 from kernelite.program.criteria import label_settles
-from kernelite.series.widen import widen, widen_expansion
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
     from kernelite.model.part import ModelPart
 
-__all__ = ["runner_of", "wide_runner_of"]
+__all__ = ["runner_of"]
 
 
 def runner_of(model: ModelFields) -> Runner:
     """For rows of the model's width."""
     if model.parts:
         parts = tuple(_part_runner(part) for part in model.parts)
-        return CompositeRunner(parts=parts, n_outputs=model.head.n_scores)
+        return Runner.of_parts(parts, model.head.n_scores)
     front = model.front if model.front is not None and model.front.rowwise else None
     return Runner.prepare(
         model.approximation, model.expansion, model.input_map, front, model.local, model.tail
-    )
-
-
-def wide_runner_of(model: ModelFields) -> Runner:
-    """For rows with features beyond the width: one more feature, in which all centers are 0."""
-    return Runner.prepare(
-        None if model.approximation is None else widen(model.approximation),
-        None if model.expansion is None else widen_expansion(model.expansion),
-        None if model.input_map is None else model.input_map.widened(),
     )
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.composite import PartRows
+from kernelite.cpu.outside import OutsideRows
 from kernelite.cpu.runner import Finish, Runner
+from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError
 from kernelite.machine.heads import DensityHead
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
@@ -26,14 +27,12 @@ from kernelite.rows.inputs import (
     is_plain_row,
     is_tensor,
 )
-from kernelite.series.widen import with_column
+from kernelite.series.rounding import UNIT
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
 __all__ = ["answer", "part_rows", "placed", "rows_for", "rule_of"]
-
-FARTHEST = 1e300  # stands for a norm whose square overflowed
 
 
 def answer(
@@ -87,7 +86,7 @@ def _answer_tensor(
     return answer_there(model, X, getattr(finish, "__name__", ""), on_invalid)
 
 
-def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Rows, Runner]:
+def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Any, Runner]:
     """Rows and the runner for their width."""
     rows, cut_off = rows_for(model, X)
     if beyond is not None:
@@ -98,7 +97,9 @@ def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tupl
         beyond = None
     if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
         return rows, model._runner
-    return with_column(rows, np.minimum(np.sqrt(beyond), FARTHEST)), model._wide_runner
+    # Squares were added up, and what the caller knows may be such a sum too.
+    count = 64 + (X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else 0)
+    return OutsideRows(rows, beyond, count * UNIT), model._runner
 
 
 def _checked_beyond(beyond: Any, count: int) -> FloatArray:

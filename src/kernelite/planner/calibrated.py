@@ -13,15 +13,13 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.blas import form_scores
 from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.tiers import Tiers, evaluate
+from kernelite.cpu.tiers import forms_alone
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.ranges import margin
 from kernelite.planner.costs import exact_cost, tiers_cost
-from kernelite.planner.option import form_name
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import truncated_form
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
@@ -51,7 +49,7 @@ class _Tried:
     nanoseconds: float
 
     def candidate(self, verdict: str) -> Candidate:
-        count, name = len(self.approximation.cells), form_name(self.approximation.form)
+        count, name = len(self.approximation.cells), self.approximation.form.name
         name = name if count == 1 else f"{count} cells, {name}"
         nbytes = array_bytes(self.approximation)
         return Candidate(name, self.nanoseconds, self.fallback, nbytes, verdict)
@@ -123,7 +121,7 @@ def _forms(
     if count == 1:
         form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
         yield Approximation((Cell(form),))
-        cut = truncated_form(form, choosing, float(form_scores(form, choosing).scores.std()))
+        cut = truncated_form(form, choosing, float(form.evaluate(choosing)[0].std()))
         if cut is not form:
             yield Approximation((Cell(cut),))
         return
@@ -178,12 +176,12 @@ def _test(
 def _form_answers(
     approximation: Approximation, head: Head, rows: FloatArray
 ) -> tuple[FloatArray, NDArray[np.generic]]:
-    scores = evaluate(Tiers.prepare(approximation, fused=False), None, rows, None).scores
+    scores = forms_alone(approximation, fused=False).run(rows, None).scores
     return margin(head, scores), head.predict(scores)
 
 
 def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:
-    return head.predict(engine.run(rows)[0])
+    return head.predict(engine.run(rows).scores)
 
 
 def _finish(

@@ -70,7 +70,7 @@ class Hope:
 
     def _exact(self) -> FloatArray:
         if self._scores is None:
-            self._scores = ExactEngine.prepare(self.expansion).run(self.rows)[0]
+            self._scores = ExactEngine.prepare(self.expansion).run(self.rows).scores
         return self._scores
 
     def _settled_by_cells(self) -> float:

@@ -16,6 +16,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead, Head, RegressorHead, TransformHead
 from kernelite.planner.costs import exact_cost, local_cost
 from kernelite.planner.plan import Candidate
+from kernelite.program.cascade import holds
 from kernelite.program.criteria import Settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
@@ -67,7 +68,7 @@ def local_candidate(
         started = perf_counter()
         answered = engine.run(rows)
         taken = 1e9 * (perf_counter() - started) / len(rows)
-        share = 1.0 - float(settles(*answered).mean())
+        share = 1.0 - float(holds(settles, answered).mean())
         cost = taken if measure else local_cost(visits.groups, visits.leaves, expansion)
         tried.append((cost + share * exact_cost(expansion), share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
@@ -85,6 +86,6 @@ def _budgets(
         return [LocalSums(np.array([0.9 * min(absolute, 1e300)]), 0.9 * relative)]
     if tolerance is not None and isinstance(head, RegressorHead | TransformHead):
         return [LocalSums(0.9 * tolerance)]
-    scores, _ = ExactEngine.prepare(expansion).run(rows)
+    scores = ExactEngine.prepare(expansion).run(rows).scores
     spread = np.maximum(scores.std(axis=0), 1e-300)
     return [LocalSums(share * spread) for share in LABEL_SHARES]

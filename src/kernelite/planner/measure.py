@@ -14,12 +14,13 @@ import numpy as np
 
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.runner import Runner
-from kernelite.cpu.tiers import Tiers
+from kernelite.cpu.tiers import form_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.base import Head
 from kernelite.planner.option import Option
 from kernelite.program.criteria import predict_settles
 from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation
 
 __all__ = ["Finals"]
 
@@ -67,7 +68,7 @@ class Finals:
         timed = [
             replace(
                 option,
-                nanoseconds=self._nanoseconds(Tiers.prepare(option.approximation), engine, rows),
+                nanoseconds=self._nanoseconds(option.approximation, engine, rows),
             )
             for option in finalists
         ]
@@ -80,8 +81,11 @@ class Finals:
         note = f"Costs were measured here, on {len(rows):,} rows ({platform.machine()})."
         return timed + rest, self._nanoseconds(None, engine, rows), note
 
-    def _nanoseconds(self, tiers: Tiers | None, engine: ExactEngine, rows: FloatArray) -> float:
-        runner = Runner(tiers, engine)
+    def _nanoseconds(
+        self, approximation: Approximation | None, engine: ExactEngine, rows: FloatArray
+    ) -> float:
+        forms = () if approximation is None else form_stages(approximation)
+        runner = Runner.with_engine(engine, forms)
         settles = predict_settles(self.head, self.tolerance)
         labels = self.head.kind in ("classifier", "outlier")
         finish = self.head.predict if labels else lambda scores: scores

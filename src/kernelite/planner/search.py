@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.cpu.blas import form_scores
 from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.tiers import EXACT, FORM, Tiers, evaluate
+from kernelite.cpu.tiers import FirstForms, forms_alone
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.costs import (
@@ -29,7 +28,7 @@ from kernelite.planner.costs import (
     tiers_cost,
 )
 from kernelite.planner.hope import Hope
-from kernelite.planner.option import Option, cubic_name, form_name
+from kernelite.planner.option import Option
 from kernelite.planner.third_order import (
     cell_cubic,
     cell_cubics_fit,
@@ -37,6 +36,8 @@ from kernelite.planner.third_order import (
     third_order_tiers,
     whole_cubic,
 )
+from kernelite.program.bounded import OPEN
+from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Settles, Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points
@@ -123,8 +124,7 @@ class Search:
             self.notes.append(f"No form {where}: {error}")
             return
         firsts = [
-            self._try(f"{form_name(cut)} {where}", [Cell(cut, certificate)])
-            for cut in self._forms(form)
+            self._try(f"{cut.name} {where}", [Cell(cut, certificate)]) for cut in self._forms(form)
         ]
         if self.exact >= WORTHWHILE:
             self._second_tiers(firsts, form, certificate)
@@ -163,13 +163,13 @@ class Search:
     def _try(self, name: str, cells: list[Cell]) -> Option:
         """Run the tiers on the sample, cost them, and keep the option."""
         approximation = Approximation(tuple(cells))
-        ready = Tiers.prepare(approximation, fused=False)
-        counts = np.bincount(evaluate(ready, None, self.sample, self.settles).tier, minlength=3)
-        left, rows = int(counts[EXACT]), len(self.sample)
-        after_first = self._expected(int(rows - counts[FORM]))
+        cascade = forms_alone(approximation, fused=False)
+        stage, rows = cascade.run(self.sample, self.settles).stage, len(self.sample)
+        by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
+        after_first = self._expected(rows - by_first)
         after_second = after_first
         if cells[0].has_second_tier:
-            after_second *= (left + 0.5) / (rows - counts[FORM] + 1.0)
+            after_second *= (left + 0.5) / (rows - by_first + 1.0)
         cost = tiers_cost(
             approximation,
             self.expansion,
@@ -177,7 +177,7 @@ class Search:
             after_second,
             labels=self.labels,
             values=self.values,
-            after_product=self._after_product(ready.engines) if self.values else 1.0,
+            after_product=self._after_product(_engines(cascade)) if self.values else 1.0,
         )
         option = Option(name, approximation, cost, left / max(rows, 1))
         if option.nbytes <= self.max_bytes:
@@ -189,8 +189,8 @@ class Search:
         paired = engines[0].paired if len(engines) == 1 else None
         if paired is None:
             return 1.0
-        evaluated, _ = engines[0].first.run(self.sample, bounded=False)
-        passed = self.settles(*paired.run(self.sample, evaluated))
+        first = engines[0].first.run(self.sample, bounded=False)
+        passed = holds(self.settles, paired.run(self.sample, first))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
 
@@ -236,7 +236,7 @@ class Search:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form
                     cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
-                    self._try(f"{first.name}, {cubic_name(cubic)}", [cell])
+                    self._try(f"{first.name}, {cubic.name}", [cell])
         if not in_full:
             self._try_product(whole, certificate)
 
@@ -255,7 +255,7 @@ class Search:
             cell = replace(cell, cubic=cubic)
             left = self._after_product((CellEngine.prepare(cell, fused=False),))
             if alone + left * second_cost(cell) < self._least:
-                self._try(f"{whole.name}, {cubic_name(cubic)}", [cell])
+                self._try(f"{whole.name}, {cubic.name}", [cell])
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
@@ -274,9 +274,9 @@ class Search:
         """The share of rows that stay open if terms up to that degree are known."""
         assert isinstance(cell.form, QuadraticForm)
         assert cell.certificate is not None
-        evaluated = form_scores(cell.form, rows)
-        bounds = cell.certificate.bound(evaluated.sq_norms, evaluated.scores, degree)
-        return float((~self.settles(evaluated.scores, bounds)).mean())
+        scores, sq_norms, _ = cell.form.evaluate(rows)
+        bounds = cell.certificate.bound(sq_norms, scores, degree)
+        return float((~self.settles(scores, bounds)).mean())
 
     def _about_each(self, points: FloatArray, tell: Tell) -> None:
         gaps = [np.einsum("ij,ij->i", U, U) for U in (self.sample - point for point in points)]
@@ -301,13 +301,21 @@ class Search:
                     )
                     return
                 with_cubic = with_cubic and with_third < 0.9 * without
-        name = f"{len(points)} cells, {form_name(plain[0].form)}"
+        name = f"{len(points)} cells, {plain[0].form.name}"
         self._try(name, plain)
         if with_cubic:
             cubics = [
                 replace(cell, cubic=cell_cubic(self.expansion, cell.form.point)) for cell in plain
             ]
-            self._try(f"{name}, {cubic_name(cubics[0].cubic)}", cubics)
+            third = cubics[0].cubic
+            assert third is not None
+            self._try(f"{name}, {third.name}", cubics)
+
+
+def _engines(cascade: Cascade) -> tuple[CellEngine, ...]:
+    first = cascade.stages[0]
+    assert isinstance(first, FirstForms)
+    return first.cells
 
 
 def ranks(d: int, k: int) -> list[int]:

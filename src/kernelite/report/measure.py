@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.heads.ranges import margin
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
+from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import label_settles
+from kernelite.program.stats import EXACT, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, some_rows
 
 __all__ = ["TIERS", "Measured", "Timed", "margins_of", "measure"]
@@ -124,8 +127,8 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
     rows, runner = placed(model, some)
     every = slice(0, rows.shape[0])
     rule = rule_of(model, label_settles(model.head, model.tolerance))
-    served = runner.outcome(rows, every, rule)
-    first = served if runner.tiers is None else runner.outcome(rows, every, None)
+    served = runner.evaluate(rows, every, rule)
+    first = served if model.approximation is None else runner.evaluate(rows, every, None)
     truth = None
     if exact is not None:
         truth = exact.scores(some, on_invalid="ignore")
@@ -137,13 +140,20 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
         chosen=np.unique(np.linspace(0, given - 1, min(given, MOST_ROWS)).astype(np.intp)),
         served=served.scores,
         form=first.scores,
-        bounds=first.bounds,
+        bounds=None if first.bounds is None else spelled_out(first.bounds),
         exact=truth,
-        tier=served.tier,
+        tier=_tiers(runner, served),
         differ=_differ(model, served.scores, truth),
-        outside_validity=int(np.count_nonzero(~served.valid)),
+        outside_validity=int(np.count_nonzero(~runner.valid(rows))),
         timed=_timed(model, exact, some_rows(some, TIMED_ROWS)),
     )
+
+
+def _tiers(runner: Runner, served: Bounded) -> NDArray[np.int8]:
+    """The tier of each row: an index into `TIERS`."""
+    second = (FULL, THIRD)
+    of_stage = [2 if n.startswith(EXACT) else int(n in second) for n in runner.cascade.names]
+    return np.array(of_stage, dtype=np.int8)[served.stage]
 
 
 def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead, OutlierHead
-from kernelite.machine.heads.base import BoolArray
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.program.stats import Stats
@@ -179,27 +178,11 @@ def _decided(model: CompiledModel) -> Method | None:
     """Rows whose label is proven to be the exact model's."""
     if model.head.kind not in ("classifier", "outlier"):
         return None
-    if model.guarantee in ("certified", "exact"):
-        return lambda rows, policy: (_outside_rounding(model, rows), None)
     forms = [model.approximation, *(part.model.approximation for part in model.parts)]
-    if model.guarantee == "calibrated" or any(f is not None and not f.certified for f in forms):
+    uncertified = any(form is not None and not form.certified for form in forms)
+    if model.guarantee == "calibrated" or (model.guarantee == "none" and uncertified):
         return None  # statistical, or nothing is known
-
-    def by_bound(rows: Any, policy: OnInvalid | None) -> Answer:
-        scores = model.scores(rows, on_invalid=policy)
-        return model.head.decided(scores, model.error_bound(rows)), None
-
-    return by_bound
-
-
-def _outside_rounding(model: CompiledModel, rows: Any) -> BoolArray:
-    """All rows but those within the exact engine's rounding, which are few: found by halving."""
-    m = len(rows)
-    stats = model.predict(rows, return_stats=True)[1]
-    if m <= 1 or not stats.undecidable:
-        return np.full(m, not stats.undecidable)
-    halves = rows[: m // 2], rows[m // 2 :]
-    return np.concatenate([_outside_rounding(model, half) for half in halves])
+    return lambda rows, policy: (model.decided(rows), None)
 
 
 _METHODS: dict[str, Callable[[CompiledModel], Method | None]] = {

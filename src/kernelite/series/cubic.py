@@ -26,7 +26,16 @@ from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import UNIT, round_up
 from kernelite.series.spectral import frobenius, skewness
 
-__all__ = ["CubicForm", "cubic_form", "cubic_tensor", "pack", "packed_size", "project", "unpack"]
+__all__ = [
+    "CubicForm",
+    "cubic_form",
+    "cubic_tensor",
+    "cubic_values",
+    "pack",
+    "packed_size",
+    "project",
+    "unpack",
+]
 
 BLOCK_ELEMENTS = 1 << 20
 
@@ -76,6 +85,31 @@ class CubicForm:
         """k."""
         return len(self.tail)
 
+    @property
+    def name(self) -> str:
+        """What plans call it."""
+        return "cubic" if self.basis is None else f"cubic on {self.rank} directions"
+
+    def term(
+        self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The third order of each row, and what the directions left out may add: (m, k) each.
+
+        Parameters
+        ----------
+        U : ndarray of shape (m, d)
+            u = z - p.
+        sq_norms, damping : ndarray of shape (m,)
+            |u|^2 and exp(-gamma |u|^2).
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            Y = U if self.basis is None else U @ self.basis
+            third = cubic_values(self.packed, Y)
+            third *= damping[:, None]
+            norms, kept = np.sqrt(sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
+        third[damping == 0.0] = 0.0
+        return third, self.tail_bound(norms, kept, damping)
+
     def tail_bound(self, norms: FloatArray, kept: FloatArray, damping: FloatArray) -> FloatArray:
         """What the directions left out may add, shape (m, k).
 
@@ -95,6 +129,34 @@ class CubicForm:
             bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)
         bound[damping == 0.0] = 0.0  # in the underflow term
         return bound
+
+
+def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
+    """sum_{a<=b<=c} t_abc u_a u_b u_c for each row and output: shape (m, k).
+
+    Parameters
+    ----------
+    packed : ndarray of shape (k, r (r + 1) (r + 2) / 6)
+    U : ndarray of shape (m, r)
+
+    Examples
+    --------
+    >>> cubic_values(np.array([[2.0]]), np.array([[3.0]]))
+    array([[54.]])
+    """
+    m, r = U.shape
+    out = np.zeros((m, len(packed)))
+    start = 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for a in range(r):
+            rest = r - a
+            stop = start + rest * (rest + 1) // 2
+            upper, part, corner = np.triu_indices(rest), U[:, a:], np.zeros((rest, rest))
+            for output, coefficients in enumerate(packed[:, start:stop]):
+                corner[upper] = coefficients
+                out[:, output] += U[:, a] * np.einsum("ij,ij->i", part @ corner, part)
+            start = stop
+    return out
 
 
 def packed_size(rank: int) -> int:

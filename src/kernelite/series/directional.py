@@ -67,6 +67,17 @@ class DirectionalBound:
         """k."""
         return len(self.tail)
 
+    @property
+    def name(self) -> str:
+        """What plans call it."""
+        return "directional bound"
+
+    def term(
+        self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """As `CubicForm.term`: the third order is not evaluated, all of it is in the bound."""
+        return 0.0, self.bound(U, sq_norms, damping)
+
     def bound(self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray) -> FloatArray:
         """exp(-gamma |u|^2) |u|^2 sqrt(u'Gu), not below the real value: shape (m, k)."""
         with np.errstate(over="ignore", invalid="ignore"):

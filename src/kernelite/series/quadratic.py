@@ -41,6 +41,15 @@ class QuadraticForm(SeriesForm):
         super().__post_init__()
         self._check_arrays(quadratic=(self.n_outputs, self.n_features, self.n_features))
 
+    @property
+    def name(self) -> str:
+        """What plans call it."""
+        return "quadratic form"
+
+    def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> None:
+        for output in range(self.n_outputs):
+            g[:, output] += np.einsum("ij,ij->i", U @ self.quadratic[output], U)
+
     def __pack__(self) -> dict[str, Any]:
         """Fields for a file, with one triangle of M: shape (k, d (d + 1) / 2), row by row."""
         M = self.quadratic

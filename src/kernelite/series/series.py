@@ -8,6 +8,7 @@ How the quadratic part q is held (a matrix, a truncated spectrum) is the subclas
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["SeriesForm"]
+__all__ = ["SeriesForm", "damp"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,6 +74,39 @@ class SeriesForm:
         """k."""
         return len(self.constant)
 
+    def evaluate(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """The definition: f^ of each row, |u|^2, and |y|^2 of a truncated form.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+
+        Returns
+        -------
+        scores : ndarray of shape (m, k)
+        sq_norms, kept : ndarray of shape (m,)
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            U = rows - self.point
+            sq_norms = np.einsum("ij,ij->i", U, U)
+            g = U @ self.linear
+            g += self.constant
+            kept = self._add_quadratic(U, sq_norms, g)
+        if self.kernel == "rbf":
+            damp(g, sq_norms, self.gamma)
+        g += self.intercept
+        return g, sq_norms, kept
+
+    def _add_quadratic(
+        self, U: FloatArray, sq_norms: FloatArray, g: FloatArray
+    ) -> FloatArray | None:
+        """g += q(u); returns |y|^2 where q lives on fewer directions."""
+        raise NotImplementedError
+
+    def truncation_bound(self, sq_norms: FloatArray, kept: FloatArray | None) -> FloatArray | float:
+        """What the directions left out may add, (m, k): nothing, unless a subclass says so."""
+        return 0.0
+
     @property
     def gamma_max(self) -> float:
         """The paper's bound on gamma after training: 1 / (4 |s_max|^2)."""
@@ -86,7 +120,19 @@ class SeriesForm:
         sq_norms : ndarray of shape (m,)
             |u|^2.
         """
-        if self.kernel == "poly2":
-            return np.ones(len(sq_norms), dtype=np.bool_)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return sq_norms * (self.max_sq_norm * self.gamma * self.gamma) < 1.0 / 16.0
+        return sq_norms < self._farthest
+
+    @cached_property
+    def _farthest(self) -> float:
+        """|u|^2 from which a row is outside the validity bound."""
+        with np.errstate(all="ignore"):
+            scale = np.float64(16.0) * self.max_sq_norm * self.gamma * self.gamma
+            return float(np.inf if self.kernel == "poly2" else np.float64(1.0) / scale)
+
+
+def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
+    """g *= exp(-gamma |u|^2), in place; zero where the exponential is, even if g overflowed."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        E = np.exp(-gamma * sq_norms)
+        g *= E[:, None]
+    g[E == 0.0] = 0.0

@@ -71,7 +71,19 @@ class SpectralForm(SeriesForm):
         """r."""
         return int(self.basis.shape[1])
 
-    def truncation_bound(self, sq_norms: FloatArray, kept: FloatArray) -> FloatArray:
+    @property
+    def name(self) -> str:
+        """What plans call it."""
+        return f"rank {self.rank} form"
+
+    def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> FloatArray:
+        Y = U @ self.basis
+        g += sq_norms[:, None] * self.mid
+        for output in range(self.n_outputs):
+            g[:, output] += np.einsum("ij,ij->i", Y @ self.cores[output], Y)
+        return np.asarray(np.einsum("ij,ij->i", Y, Y))
+
+    def truncation_bound(self, sq_norms: FloatArray, kept: FloatArray | None) -> FloatArray:
         """The error of the truncated quadratic parts, without rounding at run time: (m, k).
 
         Parameters
@@ -79,6 +91,7 @@ class SpectralForm(SeriesForm):
         sq_norms, kept : ndarray of shape (m,)
             |u|^2 and |y|^2.
         """
+        assert kept is not None
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             rest = np.maximum(sq_norms - kept, 0.0)
             size = (

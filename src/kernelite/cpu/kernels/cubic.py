@@ -5,7 +5,7 @@
 In: coefficients packed in the order of (a, b, c), multiplicities folded in. The products u_b u_c
 are made once a tile, in the order of (b, c): each q_aj is a weighted sum of those from (a, a) on.
 Four q at a time share what they load, their sums stay in registers. A term passes through at most
-64 + r^2 / 128 + r sums, less than rounding.py allows the third order. Twin: `blas.cubic_values`.
+64 + r^2 / 128 + r sums, less than rounding.py allows the third order. Twin: `cubic_values`.
 """
 
 from __future__ import annotations

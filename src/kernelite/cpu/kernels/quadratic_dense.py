@@ -5,7 +5,7 @@ In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k),
 
     g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
 
-Twin: `blas.quadratic_scores`.
+Twin: `QuadraticForm.evaluate`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from kernelite.cpu.kernels.tiles import (
 )
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap
+from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.quadratic import QuadraticForm
 
-__all__ = ["JitForm", "bounded_scores", "form_kernel", "mapped_scores", "prepare", "scores"]
+__all__ = ["JitForm", "form_kernel", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,17 +91,25 @@ def prepare(form: QuadraticForm) -> JitForm:
 
 
 def scores(
-    form: JitForm, rows: FloatArray, *, out: tuple[FloatArray, FloatArray] | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """f^ of each row, shape (m, k), and |u|^2, shape (m,).
+    form: JitForm,
+    rows: FloatArray,
+    certificate: JitCertificate = NO_CERTIFICATE,
+    input_map: AffineMap | None = None,
+    *,
+    out: FloatArray | None = None,
+) -> Bounded:
+    """f^ of each row with |u|^2, and bounds if there is a certificate.
 
     Parameters
     ----------
     form : JitForm
     rows : ndarray of shape (m, d)
         C-contiguous float64.
-    out : pair of ndarrays, optional
-        Where the answers go.
+    certificate : JitCertificate, optional
+    input_map : AffineMap, optional
+        Rows are mapped as they are read.
+    out : ndarray of shape (m, k), optional
+        Where the scores go.
 
     Examples
     --------
@@ -108,44 +117,21 @@ def scores(
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> form = prepare(quadratic_form(one, np.array([1.0])))
-    >>> scores(form, np.array([[1.0], [2.0]]))[0].round(4)
+    >>> scores(form, np.array([[1.0], [2.0]])).scores.round(4)
     array([[1.    ],
            [0.6065]])
     """
-    values, sq_norms = _room(form, rows) if out is None else out
-    _run(form, rows, NO_CERTIFICATE, values, sq_norms, _NO_BOUNDS)
-    return values, sq_norms
-
-
-def bounded_scores(
-    form: JitForm, certificate: JitCertificate, rows: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """f^, |u|^2 and the bound on |f - f^|: shapes (m, k), (m,), (m, k)."""
-    values, sq_norms = _room(form, rows)
-    bounds = np.empty_like(values)
-    _run(form, rows, certificate, values, sq_norms, bounds)
-    return values, sq_norms, bounds
-
-
-def mapped_scores(
-    form: JitForm, certificate: JitCertificate, rows: FloatArray, input_map: AffineMap
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """As `bounded_scores`, of rows that are mapped as they are read."""
-    values, sq_norms = _room(form, rows)
-    proven = len(certificate.numbers) > 0
+    m = len(rows)
+    values = np.empty((m, form.n_outputs)) if out is None else out
+    sq_norms, proven = np.empty(m), len(certificate.numbers) > 0
     bounds = np.empty_like(values) if proven else _NO_BOUNDS
-    way = input_map.way(form.point)
+    way = _NO_WAY if input_map is None else input_map.way(form.point)
     _run(form, rows, certificate, values, sq_norms, bounds, way)
-    return values, sq_norms, bounds if proven else None
+    return Bounded(values, bounds if proven else None, sq_norms)
 
 
 _NO_BOUNDS = np.empty((0, 0))
 _NO_WAY = np.empty((0, 0))
-
-
-def _room(form: JitForm, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    m = len(rows)
-    return np.empty((m, form.n_outputs)), np.empty(m)
 
 
 def _run(

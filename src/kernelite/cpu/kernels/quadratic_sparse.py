@@ -31,6 +31,7 @@ from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.quadratic_sparse_tile import sparse_kernel
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE
 from kernelite.cpu.threads import for_each_chunk
+from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import UNIT
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 __all__ = [
     "FOLD_LIMIT",
     "JitSparseForm",
-    "SparseScores",
     "cancelled",
     "prepare",
     "scores",
+    "scores_and_reach",
     "slack",
 ]
 
@@ -68,26 +69,6 @@ class JitSparseForm:
     dense: quadratic_dense.JitForm
     outputs: FloatArray
     point_sq: float
-
-
-@dataclass(frozen=True, eq=False)
-class SparseScores:
-    """What `scores` found.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (m, k)
-    sq_norms : ndarray of shape (m,)
-        |u|^2.
-    reach : ndarray of shape (m,)
-        What stands for |u|^2 in the rounding bound: N^2, or |u|^2 for rows evaluated densely.
-    bounds : ndarray of shape (m, k), or None without a certificate
-    """
-
-    scores: FloatArray
-    sq_norms: FloatArray
-    reach: FloatArray
-    bounds: FloatArray | None
 
 
 def prepare(form: QuadraticForm, dense: quadratic_dense.JitForm | None = None) -> JitSparseForm:
@@ -119,7 +100,7 @@ def prepare(form: QuadraticForm, dense: quadratic_dense.JitForm | None = None) -
 
 def scores(
     form: JitSparseForm, rows: csr_array, certificate: JitCertificate = NO_CERTIFICATE
-) -> SparseScores:
+) -> Bounded:
     """f^ of sparse rows, and the bound on |f - f^| when a certificate is given.
 
     Parameters
@@ -140,6 +121,16 @@ def scores(
     array([[1.    ],
            [0.6065]])
     """
+    return scores_and_reach(form, rows, certificate)[0]
+
+
+def scores_and_reach(
+    form: JitSparseForm, rows: csr_array, certificate: JitCertificate = NO_CERTIFICATE
+) -> tuple[Bounded, FloatArray]:
+    """As `scores`; and what stands for |u|^2 in the rounding bound, shape (m,).
+
+    That is N^2, or |u|^2 for rows evaluated densely.
+    """
     m, d = rows.shape
     k = form.dense.n_outputs
     values, sq_norms, reach = np.empty((m, k)), np.empty(m), np.empty(m)
@@ -156,9 +147,9 @@ def scores(
         check_canonical(bad, block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, k))
-    folded = SparseScores(values, sq_norms, reach, bounds if len(bounds) else None)
-    _replace_cancelled(form, rows, certificate, folded)
-    return folded
+    folded = Bounded(values, bounds if len(bounds) else None, sq_norms)
+    _replace_cancelled(form, rows, certificate, folded, reach)
+    return folded, reach
 
 
 def _chunk(rows: csr_array, k: int) -> int:
@@ -168,17 +159,20 @@ def _chunk(rows: csr_array, k: int) -> int:
 
 
 def _replace_cancelled(
-    form: JitSparseForm, rows: csr_array, certificate: JitCertificate, out: SparseScores
+    form: JitSparseForm,
+    rows: csr_array,
+    certificate: JitCertificate,
+    out: Bounded,
+    reach: FloatArray,
 ) -> None:
     """Evaluate densely where the folded shift would cost digits."""
-    for part in cancelled(form.dense.gamma, rows.shape[1], out.reach, out.sq_norms):
-        U = rows[part].toarray()
-        if out.bounds is None:
-            out.scores[part], out.sq_norms[part] = quadratic_dense.scores(form.dense, U)
-        else:
-            dense = quadratic_dense.bounded_scores(form.dense, certificate, U)
-            out.scores[part], out.sq_norms[part], out.bounds[part] = dense
-        out.reach[part] = out.sq_norms[part]
+    assert out.sq_norms is not None
+    for part in cancelled(form.dense.gamma, rows.shape[1], reach, out.sq_norms):
+        again = quadratic_dense.scores(form.dense, rows[part].toarray(), certificate)
+        out.scores[part], out.sq_norms[part] = again.scores, again.sq_norms
+        if out.bounds is not None:
+            out.bounds[part] = again.bounds  # type: ignore[index]
+        reach[part] = out.sq_norms[part]
 
 
 def cancelled(

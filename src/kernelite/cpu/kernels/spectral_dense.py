@@ -3,7 +3,7 @@
     g = c + v.u + y'Cy + mid |u|^2,     y = V'u
 
 In: a prepared form and dense rows of shape (m, d). Out: scores, |u|^2, |y|^2, and on request the
-bound of each score, truncation included. Twin: `blas.form_scores` with `forms.form_bounds`.
+bound of each score, truncation included. Twin: `SpectralForm.evaluate` with `forms.form_bounds`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.blas import Evaluated
 from kernelite.cpu.kernels.blocks import triangle_blocks
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.cpu.kernels.compiling import array_type, helper, kernel
@@ -24,6 +23,7 @@ from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap
+from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.spectral import SpectralForm
 
@@ -86,7 +86,7 @@ def scores(
     rows: FloatArray,
     certificate: JitCertificate = NO_CERTIFICATE,
     input_map: AffineMap | None = None,
-) -> tuple[Evaluated, FloatArray | None]:
+) -> Bounded:
     """Scores, |u|^2 and |y|^2; and bounds if there is a certificate.
 
     Parameters
@@ -115,7 +115,7 @@ def scores(
         part(slice(None))
     else:
         for_each_chunk(part, m, form.chunk)
-    return Evaluated(values, sq_norms, kept), bounds if len(certificate.numbers) else None
+    return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
 
 
 @helper

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.blas import Evaluated
 from kernelite.cpu.kernels import spectral_dense
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.cpu.kernels.compiling import array_type, helper, kernel
@@ -31,6 +30,7 @@ from kernelite.cpu.kernels.spectral_tile import finish_tile, tile_of
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk
+from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import UNIT
 from kernelite.series.spectral import SpectralForm
@@ -79,7 +79,7 @@ def prepare(
 
 def scores(
     form: JitSparseSpectralForm, rows: csr_array, certificate: JitCertificate = NO_CERTIFICATE
-) -> tuple[Evaluated, FloatArray | None]:
+) -> Bounded:
     """Scores, |u|^2 and |y|^2; and bounds if there is a certificate.
 
     Parameters
@@ -106,9 +106,9 @@ def scores(
         check_canonical(sparse_spectral_kernel(*arguments), block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, form))
-    found = Evaluated(values, sq_norms, kept)
-    _replace_cancelled(form, rows, certificate, found, bounds, reach)
-    return found, bounds if len(certificate.numbers) else None
+    found = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
+    _replace_cancelled(form, rows, certificate, found, reach)
+    return found
 
 
 def _chunk(rows: csr_array, form: JitSparseSpectralForm) -> int:
@@ -122,19 +122,18 @@ def _replace_cancelled(
     form: JitSparseSpectralForm,
     rows: csr_array,
     certificate: JitCertificate,
-    found: Evaluated,
-    bounds: FloatArray,
+    found: Bounded,
     reach: FloatArray,
 ) -> None:
     """Evaluate densely where the folded shift would cost digits."""
-    kept = found.kept
-    assert kept is not None
+    assert found.sq_norms is not None
+    assert found.kept is not None
     for part in cancelled(form.dense.gamma, rows.shape[1], reach, found.sq_norms):
-        again, tighter = spectral_dense.scores(form.dense, rows[part].toarray(), certificate)
-        assert again.kept is not None
-        found.scores[part], found.sq_norms[part], kept[part] = again
-        if tighter is not None:
-            bounds[part] = tighter
+        again = spectral_dense.scores(form.dense, rows[part].toarray(), certificate)
+        found.scores[part], found.sq_norms[part] = again.scores, again.sq_norms
+        found.kept[part] = again.kept
+        if found.bounds is not None:
+            found.bounds[part] = again.bounds  # type: ignore[index]
 
 
 @helper

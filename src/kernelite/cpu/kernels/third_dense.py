@@ -4,14 +4,14 @@
 
 In: rows and, where the cubic part lives on few directions, their y. Out: scores and bounds, both
 of shape (m, k). On the way lies the form of second order: where nearly all rows need the third,
-both tiers are one pass. Twin: the same from `blas` and `Certificate.bound` in tiers.py.
+both stages are one pass. Twin: `CellForms.second`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from kernelite.cpu.kernels.third_tile import (
 )
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile, square_tile
 from kernelite.cpu.threads import for_each_chunk
+from kernelite.program.bounded import OPEN, Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
@@ -40,7 +41,6 @@ from kernelite.series.rounding import UNIT
 
 __all__ = [
     "JitThird",
-    "TwoTiers",
     "prepare",
     "prepare_paired",
     "scores",
@@ -87,19 +87,6 @@ class JitThird:
         return min(self.form.chunk, self.cubic.chunk)
 
 
-class TwoTiers(NamedTuple):
-    """What rows got from two tiers at once; shapes (m, k), (m, k), (m,) and (m,).
-
-    `tier` is 0 where the second order settled a row, 1 where the third did, 2 where neither; there
-    scores and bounds are the second order's.
-    """
-
-    scores: FloatArray
-    bounds: FloatArray
-    sq_norms: FloatArray
-    tier: NDArray[np.int8]
-
-
 def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> JitThird:
     """Lay out a form and its third order for the kernel."""
     point = form.point if cubic.basis is None else None
@@ -139,7 +126,7 @@ def prepare_paired(form: QuadraticForm, paired: PairedCubic, certificate: Certif
     )
 
 
-def scores(third: JitThird, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+def scores(third: JitThird, rows: FloatArray) -> Bounded:
     """f3 of each row and output, and the bound on |f - f3|.
 
     Parameters
@@ -148,11 +135,14 @@ def scores(third: JitThird, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     rows : ndarray of shape (m, d)
         C-contiguous float64.
     """
-    return _run(third, rows, _NO_TOLERANCE)[:2]
+    return _run(third, rows, _NO_TOLERANCE)._replace(stage=None)
 
 
-def two_tiers(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
-    """Both tiers of all rows, the third order where the second is not within the tolerance.
+def two_tiers(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
+    """Both orders of all rows, the third where the second is not within the tolerance.
+
+    `stage` is 0 where the second order settled a row, 1 where the third did, and `OPEN` where
+    neither; there scores and bounds are the second order's.
 
     Parameters
     ----------
@@ -168,10 +158,10 @@ def two_tiers(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTi
 _NO_TOLERANCE = np.empty(0)
 
 
-def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
+def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     form, cubic, m = third.form, third.cubic, len(rows)
     room = np.empty((m, form.n_outputs)), np.empty((m, form.n_outputs))
-    found = TwoTiers(*room, np.empty(m), np.empty(m, dtype=np.int8))
+    sq_norms, stage = np.empty(m), np.empty(m, dtype=np.int8)
     Y = rows if not len(third.vectors) else np.empty((m, 0))
     if third.basis is not None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -181,14 +171,14 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> TwoTiers:
     bounding = third.certificates, third.tails, tolerance
 
     def part(block: slice) -> None:
-        to = found.scores[block], found.bounds[block], found.sq_norms[block]
-        third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, found.tier[block])
+        to = room[0][block], room[1][block], sq_norms[block]
+        third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, stage[block])
 
     if m <= third.chunk:
         part(slice(None))
     else:
         for_each_chunk(part, m, third.chunk)
-    return found
+    return Bounded(*room, sq_norms, stage=stage)
 
 
 @kernel(
@@ -227,7 +217,7 @@ def third_kernel(
     values: FloatArray,
     bounds: FloatArray,
     sq_norms: FloatArray,
-    tier: NDArray[np.int8],
+    stage: NDArray[np.int8],
 ) -> Any:
     m, d = rows.shape
     k, rank = outputs.shape[0], Y.shape[1]
@@ -264,7 +254,7 @@ def third_kernel(
             )
         for r in range(count):
             sq_norms[start + r] = shared[0, r]
-            tier[start + r] = 0 if shared[6, r] == 0.0 else 2
+            stage[start + r] = 0 if shared[6, r] == 0.0 else OPEN
         if shared[6, :count].sum() > 0.0:
             if len(vectors) > 0:
                 add_paired(tile, width, vectors, matrix, shared[4], shared[5], totals)
@@ -277,5 +267,5 @@ def third_kernel(
             third_order(totals, shared, outputs, gamma, certificate, tails, width, second)
             keep_better(
                 *(totals, second, first, shared, tolerance, count),
-                *(here, limits, tier[start:stop]),
+                *(here, limits, stage[start:stop]),
             )

@@ -1,0 +1,178 @@
+"""A model of several parts: all forms first, then exact part by part until a row is settled.
+
+scores[:, outputs_p] += f_p(z),   bounds likewise;   what settles a row is the head of them all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.cascade import Cascade
+from kernelite.program.criteria import Settles
+from kernelite.program.stats import EXACT, FIRST
+from kernelite.rows.inputs import FloatArray, Rows
+from kernelite.series.rounding import UNIT
+
+__all__ = ["PartExactly", "PartRows", "PartStages", "SumOfParts", "sum_stages"]
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """The rows of each part: the same ones, unless transformers stand before a part."""
+
+    rows: tuple[Rows, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, the features of all parts together): what a block of rows takes."""
+        return self.rows[0].shape[0], sum(rows.shape[1] for rows in self.rows)
+
+    def __getitem__(self, index: Any) -> PartRows:
+        return PartRows(tuple(rows[index] for rows in self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class PartStages:
+    """A part made ready to run.
+
+    Parameters
+    ----------
+    early : Cascade
+        What runs first: forms, or near centers and then all; the exact model where that is the
+        part's plan.
+    whole : Cascade
+        All stages of the part, for bounds.
+    outputs : ndarray of int
+        Where its scores are added.
+    settles : callable, optional
+        What the part alone would have to decide: its second form works on those rows. None where
+        the exact model is the plan.
+    has_more : bool
+        Whether the exact model has still to be asked for rows that stay open.
+    valid : callable, optional
+        Which rows are inside the validity bound of its forms.
+    """
+
+    early: Cascade
+    whole: Cascade
+    outputs: NDArray[np.int64]
+    settles: Settles | None
+    has_more: bool
+    valid: Callable[[Bounded], NDArray[np.bool_]] | None = None
+
+
+def sum_stages(
+    parts: tuple[PartStages, ...], n_outputs: int
+) -> tuple[SumOfParts | PartExactly, ...]:
+    """All parts once, then one part at a time exactly."""
+    first = SumOfParts(parts, n_outputs)
+    more = [PartExactly(first, number) for number, part in enumerate(parts) if part.has_more]
+    return (first, *more)
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfParts:
+    """Parts side by side; their scores are added up where they share an output."""
+
+    parts: tuple[PartStages, ...]
+    n_outputs: int
+    accepts_all = True
+
+    @property
+    def name(self) -> str:
+        """What statistics call it."""
+        early = [part.has_more or part.valid is not None for part in self.parts]
+        return FIRST if any(early) else EXACT
+
+    def run(
+        self,
+        rows: PartRows,
+        settles: Settles | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded:
+        """Scores and bounds of all parts, as far as their early stages go."""
+        prove = settles is not None
+        each = tuple(
+            part.early.run(own, part.settles if prove else None)
+            for part, own in zip(self.parts, rows.rows)
+        )
+        valid = [
+            part.valid(found) for part, found in zip(self.parts, each) if part.valid is not None
+        ]
+        scores, bounds = self.total(each)
+        return Bounded(
+            scores,
+            bounds,
+            valid=np.all(valid, axis=0) if valid else None,
+            parts=tuple(_spelled(found) for found in each),
+        )
+
+    def bound(self, rows: PartRows, settles: Settles | None) -> FloatArray:
+        """The bound of each row and output, exact parts included: those run in doubles."""
+        each = []
+        for part, own in zip(self.parts, rows.rows):
+            bounds = part.whole.bounds(own, None)
+            scores = part.early.run(own, None).scores
+            # Whatever serves the row in the end, its score is no larger than that.
+            each.append(Bounded(np.abs(scores) + bounds, bounds))
+        total = self.total(tuple(each))[1]
+        assert total is not None
+        return total
+
+    def total(self, each: tuple[Bounded, ...]) -> tuple[FloatArray, FloatArray | None]:
+        """Scores and bounds of all parts, added up; adding rounds, and the bounds hold that."""
+        shape = (len(each[0].scores), self.n_outputs)
+        scores, bounds, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        for part, found in zip(self.parts, each):
+            scores[:, part.outputs] += found.scores
+            size[:, part.outputs] += np.abs(found.scores)
+            if found.bounds is not None:
+                bounds[:, part.outputs] += spelled_out(found.bounds)
+        if any(found.bounds is None for found in each):
+            return scores, None
+        n = len(self.parts) + 4
+        return scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size
+
+
+@dataclass(frozen=True, eq=False)
+class PartExactly:
+    """One more part is evaluated exactly; the others keep what they found."""
+
+    whole: SumOfParts
+    number: int
+    name = EXACT
+    accepts_all = True
+
+    def run(
+        self,
+        rows: PartRows,
+        settles: Settles | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded:
+        """Scores and bounds of all parts, this one's from its last stage."""
+        assert previous is not None
+        last = self.whole.parts[self.number].whole.stages[-1]
+        exact = last.run(rows.rows[self.number], None, None)
+        assert exact is not None
+        each = list(previous.parts)
+        each[self.number] = _spelled(exact)
+        scores, bounds = self.whole.total(tuple(each))
+        return Bounded(scores, bounds, parts=tuple(each))
+
+    def bound(self, rows: PartRows, settles: Settles | None) -> None:
+        """The sum of the parts' bounds holds for it too."""
+        return None
+
+
+def _spelled(found: Bounded) -> Bounded:
+    if found.bounds is None:
+        return found
+    return found._replace(bounds=spelled_out(found.bounds))

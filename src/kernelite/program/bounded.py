@@ -1,0 +1,99 @@
+"""The one result type: scores of some rows, how far they may be off, and who settled each row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["OPEN", "Bounded", "Factored", "spelled_out"]
+
+OPEN = 127
+"""Stands for the number of a stage where none has answered yet."""
+
+
+class Factored(NamedTuple):
+    """Bounds row (m,) x weight (k,) + constant (k,): with many outputs, one number per row.
+
+    Examples
+    --------
+    >>> bounds = Factored(np.array([1.0, 3.0]), np.array([2.0, 0.0]), np.array([0.5, 0.5]))
+    >>> bounds.within(np.array([4.0, 1.0]))
+    array([ True, False])
+    >>> spelled_out(bounds)
+    array([[2.5, 0.5],
+           [6.5, 0.5]])
+    """
+
+    row: FloatArray
+    weight: FloatArray
+    constant: FloatArray
+
+    def within(self, tolerance: FloatArray) -> NDArray[np.bool_]:
+        """Rows whose bounds are all at most the outputs' tolerances: one number per row decides."""
+        room = tolerance - self.constant
+        with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            most = np.where(self.weight > 0.0, room / self.weight, np.inf).min(initial=np.inf)
+            # The quotient rounds; a billionth is more than that.
+            near = self.row <= most * (1.0 - 1e-9)
+        return near & bool((room >= 0.0).all())
+
+
+class Bounded(NamedTuple):
+    """What an evaluator found for m rows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m, k)
+    bounds : ndarray of shape (m, k) or Factored, optional
+        How far scores may be off; None where nothing is proven.
+    sq_norms : ndarray of shape (m,), optional
+        |u|^2 of the form's rows: not finite where a row is not.
+    kept : ndarray of shape (m,), optional
+        |V'u|^2 of a truncated form.
+    valid : ndarray of shape (m,), optional
+        Rows inside the paper's validity bound; None where all are.
+    stage : ndarray of shape (m,), optional
+        The number of the stage that answered; `OPEN` while none has.
+    settled : ndarray of shape (m,), optional
+        Whether the criterion holds for the answer; None where it was not asked.
+    tried : int
+        How many stages this result went through: a fused one may stand for two.
+    parts : tuple of Bounded
+        Of a sum: what each part found.
+    """
+
+    scores: FloatArray
+    bounds: FloatArray | Factored | None = None
+    sq_norms: FloatArray | None = None
+    kept: FloatArray | None = None
+    valid: NDArray[np.bool_] | None = None
+    stage: NDArray[np.int8] | None = None
+    settled: NDArray[np.bool_] | None = None
+    tried: int = 1
+    parts: tuple[Bounded, ...] = ()
+
+    def rows(self, index: NDArray[np.intp]) -> Bounded:
+        """The same for some rows, without the stages."""
+        return Bounded(
+            self.scores[index],
+            None if self.bounds is None else spelled_out(self.bounds)[index],
+            None if self.sq_norms is None else self.sq_norms[index],
+            None if self.kept is None else self.kept[index],
+            parts=tuple(part.rows(index) for part in self.parts),
+        )
+
+
+def spelled_out(bounds: FloatArray | Factored) -> FloatArray:
+    """Bounds of shape (m, k)."""
+    if not isinstance(bounds, Factored):
+        return bounds
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        out = np.multiply.outer(bounds.row, bounds.weight)
+        out += bounds.constant
+    if not np.isfinite(bounds.constant).all():
+        out[np.isnan(out)] = np.inf  # no distance makes coefficients known that overflow
+    return out
