@@ -19,7 +19,6 @@ from kernelite.cpu.tiers import Tiers, evaluate
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.heads.ranges import margin
 from kernelite.planner.costs import exact_cost, tiers_cost
 from kernelite.planner.option import form_name
 from kernelite.planner.plan import Candidate, Plan
@@ -179,7 +178,7 @@ def _form_answers(
     approximation: Approximation, head: Head, rows: FloatArray
 ) -> tuple[FloatArray, NDArray[np.generic]]:
     scores = evaluate(Tiers.prepare(approximation, fused=False), None, rows, None).scores
-    return margin(head, scores), head.predict(scores)
+    return head.margin(scores), head.predict(scores)
 
 
 def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.ranges import margin
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
 from kernelite.program.criteria import label_settles
@@ -150,7 +149,7 @@ def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:
     """How far each row is from another label, shape (m,); None where there are no labels."""
     if model.head.kind not in ("classifier", "outlier"):
         return None
-    return np.abs(margin(model.head, scores))
+    return np.abs(model.head.margin(scores))
 
 
 def _as_exact(model: CompiledModel) -> CompiledModel:
