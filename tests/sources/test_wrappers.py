@@ -12,7 +12,6 @@ import pytest
 
 import kernelite
 from kernelite.errors import InputError
-from kernelite.machine.heads.ranges import decision_range, probability_range, value_range
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from tests.answers import answers, deviation, is_label
@@ -131,12 +130,12 @@ def test_ranges_contain_every_answer_within_the_bounds(name: str) -> None:
         moved = scores + shift * bounds
         decided = head.decided(scores, bounds)
         np.testing.assert_array_equal(head.predict(scores[decided]), head.predict(moved[decided]))
-        if hasattr(head, "probability_range") and "predict_proba" in head.offers:
-            _contains(probability_range(head, scores, bounds), head.probabilities(moved))
-        if hasattr(head, "decision_range") and "decision_function" in head.offers:
-            _contains(decision_range(head, scores, bounds), head.decision(moved))
+        if "predict_proba" in head.offers:
+            _contains(head.probability_range(scores, bounds), head.probabilities(moved))
+        if "decision_function" in head.offers:
+            _contains(head.decision_range(scores, bounds), head.decision(moved))
         if head.kind == "regressor":
-            _contains(value_range(head, scores, bounds), head.predict(moved))
+            _contains(head.value_range(scores, bounds), head.predict(moved))
     if head.kind == "classifier":
         assert head.decided(scores, np.zeros_like(bounds)).mean() > 0.9
         assert not head.decided(scores, np.full_like(bounds, 50.0)).any()

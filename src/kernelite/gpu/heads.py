@@ -19,13 +19,13 @@ from kernelite.machine.heads import (
     ClassifierHead,
     DensityHead,
     LatentHead,
+    LinearHead,
     OutlierHead,
     RegressorHead,
     TransformHead,
 )
-from kernelite.machine.heads.density import SMALLEST
-from kernelite.machine.heads.linear import LinearHead
-from kernelite.machine.heads.ranges import SLACK
+from kernelite.machine.heads.intervals import SLACK
+from kernelite.machine.heads.values import SMALLEST
 from kernelite.machine.heads.votes import pairs
 from kernelite.rows.inputs import FloatArray
 

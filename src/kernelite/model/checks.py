@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import RegressorHead
 from kernelite.model.overflow import check_overflow
 from kernelite.planner.tolerances import n_values
 
@@ -54,9 +53,8 @@ def _check_shapes(model: ModelFields) -> None:
     tail = model.tail
     if tail is not None and (tail.n_features, tail.n_outputs) != expected:
         raise InputError("the polynomial has other features or outputs than the model.")
-    if tail is not None and (
-        not isinstance(model.head, RegressorHead) or model.origin.width_is_open
-    ):
+    plain = model.head.kind == "regressor" and model.head.judged_by("predict") == "bounds"
+    if tail is not None and (not plain or model.origin.width_is_open):
         # It is added once a row is settled, and to rows of the model's own width.
         raise InputError("a polynomial goes with the plain values of a regressor only.")
     if model.posterior is not None:

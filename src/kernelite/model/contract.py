@@ -65,7 +65,7 @@ class ScikitLearnContract(Transforming):
         if kind == "regressor":
             return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
         predicted = self.predict(X)
-        if isinstance(getattr(self.head, "classes", None), list):
+        if isinstance(self.head.classes, list):
             return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
         return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
 

@@ -98,7 +98,7 @@ class ModelFields:
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of a classifier."""
-        classes: NDArray[Any] | None = getattr(self.head, "classes", None)
+        classes: NDArray[Any] | None = self.head.classes
         if classes is None:
             raise AttributeError(f"a {self.head.kind} has no `classes_`")
         return classes
@@ -108,7 +108,7 @@ class ModelFields:
         """Names of the predicting methods this model has: those of its source."""
         names = self.head.offers
         if self.posterior is None and not any(part.model.posterior for part in self.parts):
-            names = names - getattr(self.head, "needs_posterior", frozenset())
+            names = names - self.head.needs_posterior
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
         if self.head.kind == "transform":

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads.latent_classes import LatentClassesHead
 from kernelite.machine.variance import Posterior
 from kernelite.model.serving import answer, part_rows, placed
 from kernelite.program.criteria import never
@@ -40,28 +39,25 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
 
 def latent_labels(model: ModelFields, X: Any) -> NDArray[Any]:
     """Labels that depend on variances, shape (m,): several classes, one machine each."""
-    return model.head.inner.predict(_moments(model, X))  # type: ignore[attr-defined]
+    return model.head.from_moments("predict", *_moments(model, X))
 
 
 def latent_probabilities(model: ModelFields, X: Any) -> FloatArray:
     """Class probabilities of shape (m, K)."""
-    moments = _moments(model, X)
-    if isinstance(model.head, LatentClassesHead):
-        return model.head.inner.probabilities(moments)  # type: ignore[union-attr]
-    return model.head.class_probabilities(moments[:, :1], moments[:, 1])  # type: ignore[attr-defined]
+    return model.head.from_moments("predict_proba", *_moments(model, X))
 
 
-def _moments(model: ModelFields, X: Any) -> FloatArray:
-    """Exact latent means of all machines, then their variances: shape (m, 2 machines)."""
+def _moments(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
+    """Exact latent means of all machines, and their variances: each of shape (m, machines)."""
     means = answer(model, X, lambda scores: scores, never, None, None)[0]
-    if not isinstance(model.head, LatentClassesHead):
-        return np.column_stack([means, _variances(*_posterior(model), *placed(model, X))])
+    if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
+        return means, _variances(*_posterior(model), *placed(model, X)).reshape(len(means), -1)
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(*_posterior(part.model), rows, part.model._runner)
         for part, rows in zip(model.parts, rows_of_parts)
     ]
-    return np.column_stack([means, *variances])
+    return means, np.column_stack(variances)
 
 
 def _variances(

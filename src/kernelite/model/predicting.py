@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.log_sums import log_sums
-from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
-from kernelite.machine.heads import DensityHead
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import latent_labels, latent_probabilities, spread
 from kernelite.model.offering import offered
@@ -104,7 +102,7 @@ class Predicting(ModelFields):
             raise InputError(
                 "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
             )
-        if "predict" in getattr(self.head, "needs_posterior", ()):
+        if "predict" in self.head.needs_posterior:
             answers = latent_labels(self, X)
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
@@ -135,13 +133,11 @@ class Predicting(ModelFields):
         With "certified", within 1e-3 of the exact model's for two classes on LIBSVM's rule; where
         classes are coupled by iteration, all rows are evaluated exactly.
         """
-        if "predict_proba" in getattr(self.head, "needs_posterior", ()):
+        if "predict_proba" in self.head.needs_posterior:
             return latent_probabilities(self, X)
         settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
-        finish: Finish = self.head.probabilities  # type: ignore[attr-defined]
-        answers = answer(self, X, finish, settles, on_invalid, beyond)[0]
-        # With several outputs, scikit-learn returns a list, an array an output.
-        return self.head.split(answers) if hasattr(self.head, "split") else answers
+        answers = answer(self, X, self.head.probabilities, settles, on_invalid, beyond)[0]
+        return self.head.split(answers)
 
     @offered
     def predict_log_proba(
@@ -160,16 +156,15 @@ class Predicting(ModelFields):
         Settled as `decision_function`, from which a one-class machine differs by its offset.
         """
         settles = decision_settles(self.head, self.tolerance)
-        finish: Finish = self.head.score_samples  # type: ignore[attr-defined]
-        answers = answer(self, X, finish, settles, on_invalid, beyond)[0]
+        answers = answer(self, X, self.head.score_samples, settles, on_invalid, beyond)[0]
         if is_tensor(answers):  # where sums underflow, that was seen to on the way
             return answers
-        if isinstance(self.head, DensityHead) and self.expansion is not None:
+        if self.expansion is not None:
             low = np.flatnonzero(self.head.underflows(answers))
             if len(low):
                 expansion, (rows, runner) = self.expansion, placed(self, X)
                 sums = runner.each(rows[low], lambda part: log_sums(expansion, part), len(low))
-                answers[low] = sums + self.head.log_scale
+                answers[low] = self.head.from_logarithms(sums)
         return answers
 
     def scores(

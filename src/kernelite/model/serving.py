@@ -14,7 +14,6 @@ from kernelite.cpu.outside import OutsideRows
 from kernelite.cpu.runner import Finish, Runner
 from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError
-from kernelite.machine.heads import DensityHead
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
 from kernelite.program.criteria import Settles, by_margin, never
 from kernelite.program.stats import Stats
@@ -75,7 +74,7 @@ def _answer_tensor(
 
     host = as_host_array(X)
     if host is not None:
-        if isinstance(model.head, DensityHead):  # which takes logarithms where sums underflow
+        if model.head.kind == "density":  # which takes logarithms where sums underflow
             score_samples: Any = getattr(model, "score_samples")  # noqa: B009
             found = score_samples(host, on_invalid=on_invalid, beyond=beyond)
             return like(X, found), Stats(rows=len(host))

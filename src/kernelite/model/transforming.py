@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
 from kernelite.model.offering import offered
 from kernelite.model.predicting import Predicting
@@ -32,8 +31,8 @@ class Transforming(Predicting):
     ) -> FloatArray:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
         settles = transform_settles(self.head, self.tolerance)
-        finish: Finish = self.head.transform  # type: ignore[attr-defined]
-        return self._contained(answer(self, X, finish, settles, on_invalid, beyond)[0], X)
+        found, _ = answer(self, X, self.head.transform, settles, on_invalid, beyond)
+        return self._contained(found, X)
 
     @offered
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -18,7 +18,6 @@ from kernelite.cpu.tiers import forms_alone
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.heads.ranges import margin
 from kernelite.planner.costs import exact_cost, tiers_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import truncated_form
@@ -177,7 +176,7 @@ def _form_answers(
     approximation: Approximation, head: Head, rows: FloatArray
 ) -> tuple[FloatArray, NDArray[np.generic]]:
     scores = forms_alone(approximation, fused=False).run(rows, None).scores
-    return margin(head, scores), head.predict(scores)
+    return head.margin(scores), head.predict(scores)
 
 
 def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:

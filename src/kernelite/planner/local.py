@@ -13,7 +13,7 @@ import numpy as np
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.local import LocalEngine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import DensityHead, Head, RegressorHead, TransformHead
+from kernelite.machine.heads import Head
 from kernelite.planner.costs import exact_cost, local_cost
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
@@ -80,12 +80,9 @@ def _budgets(
     expansion: KernelExpansion, head: Head, rows: FloatArray, tolerance: FloatArray | None
 ) -> list[LocalSums]:
     """Most of what the guarantee allows, the rest being for rounding; for labels, guesses."""
-    if isinstance(head, DensityHead):
-        assert tolerance is not None
-        absolute, relative = head.budget(float(tolerance[0]))
-        return [LocalSums(np.array([0.9 * min(absolute, 1e300)]), 0.9 * relative)]
-    if tolerance is not None and isinstance(head, RegressorHead | TransformHead):
-        return [LocalSums(0.9 * tolerance)]
+    budget = head.sum_budget(tolerance)
+    if budget is not None:
+        return [LocalSums(0.9 * budget[0], 0.9 * budget[1])]
     scores = ExactEngine.prepare(expansion).run(rows).scores
     spread = np.maximum(scores.std(axis=0), 1e-300)
     return [LocalSums(share * spread) for share in LABEL_SHARES]

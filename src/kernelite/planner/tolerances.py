@@ -24,10 +24,7 @@ def n_values(head: Head) -> int:
     >>> n_values(RegressorHead(3))
     3
     """
-    own = getattr(head, "n_values", None)
-    if own is not None:
-        return int(own)
-    return 1 if hasattr(head, "members") else head.n_scores
+    return head.n_values
 
 
 def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
@@ -81,8 +78,7 @@ def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
         return None
     if not len(scores):
         return np.full(n_values(head), DEFAULT_TOLERANCE)
-    values = np.asarray(head.predict(scores) if hasattr(head, "n_values") else scores)
-    values = values.reshape(len(scores), -1)
+    values = np.asarray(head.predict(scores)).reshape(len(scores), -1)
     values = values[np.isfinite(values).all(axis=1)]  # rows at which a polynomial overflows
     if not len(values):
         return np.full(n_values(head), DEFAULT_TOLERANCE)

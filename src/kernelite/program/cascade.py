@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
-from kernelite.program.criteria import Settles
+from kernelite.program.criteria import Settles, Within
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Cascade", "Stage", "holds"]
@@ -206,9 +206,8 @@ def holds(settles: Settles, found: Bounded) -> NDArray[np.bool_]:
     """Whether a criterion accepts each row; scores stand for bounds where there are none."""
     bounds = found.bounds
     if isinstance(bounds, Factored):
-        tolerance = getattr(settles, "tolerance", None)
-        if tolerance is not None:
-            return bounds.within(tolerance)
+        if isinstance(settles, Within):
+            return bounds.within(settles.tolerance)
         bounds = spelled_out(bounds)
     return settles(found.scores, found.scores if bounds is None else bounds)
 

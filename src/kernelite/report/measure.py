@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
-from kernelite.machine.heads.ranges import margin
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
@@ -160,7 +159,7 @@ def margins_of(model: CompiledModel, scores: FloatArray) -> FloatArray | None:
     """How far each row is from another label, shape (m,); None where there are no labels."""
     if model.head.kind not in ("classifier", "outlier"):
         return None
-    return np.abs(margin(model.head, scores))
+    return np.abs(model.head.margin(scores))
 
 
 def _as_exact(model: CompiledModel) -> CompiledModel:

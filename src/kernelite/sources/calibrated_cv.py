@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.heads.calibrated import Calibrated, CalibratedHead
-from kernelite.machine.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
+from kernelite.machine.heads import (
+    Calibrated,
+    CalibratedHead,
+    IsotonicCalibrator,
+    SigmoidCalibrator,
+)
 from kernelite.sources.members import assembled, members_of, places_of, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source

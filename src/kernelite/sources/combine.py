@@ -18,9 +18,7 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Selection, Step
-from kernelite.machine.heads import Head, RegressorHead
-from kernelite.machine.heads.members import Member
-from kernelite.machine.heads.multi_output import SeveralHead
+from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
 from kernelite.sources.pipeline import with_step
@@ -162,7 +160,7 @@ def _merged(group: list[Part]) -> Part:
     else:
         members = tuple(Member(head, columns) for head, columns in zip(heads, local))
         kind = "regressor" if heads[0].kind == "regressor" else "classifier"
-        head = SeveralHead(members, kind, ("predict",))  # type: ignore[arg-type]
+        head = MultiOutputHead(members, kind, ("predict",))  # type: ignore[arg-type]
     return Part(replace(group[0].source, expansion=expansion, head=head), reached)
 
 

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.machine.front import Selection
-from kernelite.machine.heads import RegressorHead
-from kernelite.machine.heads.target import MeanHead
-from kernelite.machine.heads.voting import VotingHead
+from kernelite.machine.heads import MeanHead, RegressorHead, VotingHead
 from kernelite.sources.combine import weighted
 from kernelite.sources.members import (
     assembled,

@@ -15,8 +15,7 @@ import numpy as np
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.heads import Head, RegressorHead
-from kernelite.machine.heads.linear import LinearHead
+from kernelite.machine.heads import Head, LinearHead, RegressorHead
 from kernelite.sources.folding import fold_linear
 from kernelite.sources.source import Source, describe
 

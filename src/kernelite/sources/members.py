@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.heads import Head
-from kernelite.machine.heads.members import Member
+from kernelite.machine.heads import Head, Member
 from kernelite.sources.combine import combined, side_by_side
 from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source
@@ -68,7 +67,7 @@ def member_of(
         response = "value"
     elif hasattr(model, "decision_function"):
         response = "decision"
-    if response == "probability" and not hasattr(source.head, "probabilities"):
+    if response == "probability" and "predict_proba" in source.head.needs_posterior:
         raise UnsupportedModelError(
             f"a {type(model).__name__} inside another model is asked for probabilities, which need "
             "its variance; compile it by itself."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelite.machine.heads import Head, RegressorHead
-from kernelite.machine.heads.multi_output import SeveralHead
+from kernelite.machine.heads import Head, MultiOutputHead, RegressorHead
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
@@ -39,7 +38,7 @@ def read_multi_output(model: Any, type_name: str, /) -> Source:
         return assembled(model, type_name, sources, RegressorHead(len(sources)))
     members = members_of(model.estimators_, sources)
     kind = sources[0].head.kind
-    head: Head = SeveralHead(members, kind, offered_methods(model))  # type: ignore[arg-type]
+    head: Head = MultiOutputHead(members, kind, offered_methods(model))  # type: ignore[arg-type]
     return assembled(model, type_name, sources, head)
 
 

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.heads.constant import ConstantHead
-from kernelite.machine.heads.members import Member
-from kernelite.machine.heads.one_vs_rest import OneVsRestHead
-from kernelite.machine.heads.output_code import OutputCodeHead
-from kernelite.machine.heads.pairwise import PairwiseHead
+from kernelite.machine.heads import (
+    ConstantHead,
+    Member,
+    OneVsOneHead,
+    OneVsRestHead,
+    OutputCodeHead,
+)
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 from kernelite.sources.source import Source
@@ -86,7 +88,7 @@ def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Sou
         raise UnsupportedModelError(
             f"this {type_name} holds regressors, whose values are no votes; use classifiers."
         )
-    return assembled(model, type_name, sources, PairwiseHead(np.asarray(model.classes_), members))
+    return assembled(model, type_name, sources, OneVsOneHead(np.asarray(model.classes_), members))
 
 
 def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Source:

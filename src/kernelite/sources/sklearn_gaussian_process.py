@@ -14,11 +14,15 @@ import numpy as np
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import exact_sum
-from kernelite.machine.heads import LatentClassesHead, LatentHead, RegressorHead
-from kernelite.machine.heads.latent_classes import MomentsHead
-from kernelite.machine.heads.members import Member
-from kernelite.machine.heads.one_vs_rest import OneVsRestHead
-from kernelite.machine.heads.pairwise import PairwiseHead
+from kernelite.machine.heads import (
+    LatentClassesHead,
+    LatentHead,
+    Member,
+    MomentsHead,
+    OneVsOneHead,
+    OneVsRestHead,
+    RegressorHead,
+)
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
@@ -116,9 +120,9 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
         for i, machine in enumerate(machines)
     )
     classes = np.array(model.classes_)
-    inner: OneVsRestHead | PairwiseHead
+    inner: OneVsRestHead | OneVsOneHead
     if model.multi_class == "one_vs_one":
-        inner = PairwiseHead(classes, members)
+        inner = OneVsOneHead(classes, members)
     else:
         methods = ("predict", "predict_proba")
         inner = OneVsRestHead(classes, members, methods, last_wins=not first_wins())

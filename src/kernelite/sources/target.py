@@ -15,8 +15,13 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import RegressorHead
-from kernelite.machine.heads.inverses import DECREASING, INCREASING, KeptInverse, NamedInverse
-from kernelite.machine.heads.target import TargetHead
+from kernelite.machine.heads.target import (
+    DECREASING,
+    INCREASING,
+    KeptInverse,
+    NamedInverse,
+    TargetHead,
+)
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.pipeline import scaler_map

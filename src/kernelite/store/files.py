@@ -222,7 +222,7 @@ def _try_out(model: CompiledModel) -> None:
     }
     with np.errstate(all="ignore"):
         for offer, (name, settles) in methods.items():
-            if offer in model.offers and offer not in getattr(head, "needs_posterior", ()):
+            if offer in model.offers and offer not in head.needs_posterior:
                 getattr(head, name)(scores)
                 if settles is not None:
                     settles(scores, np.ones_like(scores))

@@ -25,11 +25,11 @@ from kernelite.errors import InputError, KerneliteError
 from kernelite.rows.inputs import is_sparse
 from kernelite.store.packed_arrays import check_no_nan, csr_of, float_of, text_array, texts_of
 from kernelite.store.registry import (
-    CLASSES,
     check_names,
     check_types,
     field_values,
     named_class,
+    tag_of,
 )
 
 __all__ = ["pack", "unpack"]
@@ -145,13 +145,14 @@ class _Packer:
         cls, where = type(value), path or "model"
         if hasattr(value, "__unstorable__"):
             raise InputError(value.__unstorable__)
-        if cls.__name__ not in CLASSES or named_class(cls.__name__) is not cls:
+        tag = tag_of(cls)
+        if tag is None:
             raise InputError(f"`{where}` is a {cls.__name__}, which cannot be stored.")
         own = field_values(value)
         check_types(cls, own, where)
         stored = value.__pack__() if hasattr(cls, "__pack__") else own
         tree = {name: self.tree(item, _join(path, name)) for name, item in stored.items()}
-        return {"class": cls.__name__} | tree
+        return {"class": tag} | tree
 
 
 class _Unpacker:

@@ -18,40 +18,40 @@ from typing import Any
 from kernelite.errors import InputError
 from kernelite.store.hints import conforms, field_hints
 
-__all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class"]
+__all__ = ["CLASSES", "check_names", "check_types", "field_values", "named_class", "tag_of"]
 
 CLASSES = {
     "AffineMap": "kernelite.machine.affine",
     "Approximation": "kernelite.series.cells",
     "ArgmaxHead": "kernelite.machine.heads",
-    "Calibrated": "kernelite.machine.heads.calibrated",
-    "CalibratedHead": "kernelite.machine.heads.calibrated",
+    "Calibrated": "kernelite.machine.heads",
+    "CalibratedHead": "kernelite.machine.heads",
     "Candidate": "kernelite.planner.plan",
     "Cell": "kernelite.series.cells",
     "Certificate": "kernelite.series.certificate",
     "ClassifierHead": "kernelite.machine.heads",
     "CompiledModel": "kernelite.model",
-    "ConstantHead": "kernelite.machine.heads.constant",
+    "ConstantHead": "kernelite.machine.heads",
     "CubicForm": "kernelite.series.cubic",
     "DensityHead": "kernelite.machine.heads",
     "DirectionalBound": "kernelite.series.directional",
     "Front": "kernelite.machine.front",
-    "IsotonicCalibrator": "kernelite.machine.heads.calibrators",
+    "IsotonicCalibrator": "kernelite.machine.heads",
     "KernelExpansion": "kernelite.machine.expansion",
-    "LatentClassesHead": "kernelite.machine.heads.latent_classes",
+    "LatentClassesHead": "kernelite.machine.heads",
     "LatentHead": "kernelite.machine.heads",
     "LocalSums": "kernelite.series.local",
-    "LinearHead": "kernelite.machine.heads.linear",
-    "MeanHead": "kernelite.machine.heads.target",
-    "Member": "kernelite.machine.heads.members",
+    "LinearHead": "kernelite.machine.heads",
+    "MeanHead": "kernelite.machine.heads",
+    "Member": "kernelite.machine.heads",
     "ModelPart": "kernelite.model",
-    "MomentsHead": "kernelite.machine.heads.latent_classes",
-    "NamedInverse": "kernelite.machine.heads.inverses",
-    "OneVsRestHead": "kernelite.machine.heads.one_vs_rest",
+    "MomentsHead": "kernelite.machine.heads",
+    "NamedInverse": "kernelite.machine.heads",
+    "OneVsRestHead": "kernelite.machine.heads",
     "Origin": "kernelite.model",
     "OutlierHead": "kernelite.machine.heads",
-    "OutputCodeHead": "kernelite.machine.heads.output_code",
-    "PairwiseHead": "kernelite.machine.heads.pairwise",
+    "OutputCodeHead": "kernelite.machine.heads",
+    "PairwiseHead": "kernelite.machine.heads:OneVsOneHead",
     "Plan": "kernelite.planner.plan",
     "PolynomialTail": "kernelite.machine.polynomial_term",
     "Posterior": "kernelite.machine.variance",
@@ -59,15 +59,18 @@ CLASSES = {
     "RegressorHead": "kernelite.machine.heads",
     "RoundingTerms": "kernelite.series.rounding",
     "Selection": "kernelite.machine.front",
-    "SeveralHead": "kernelite.machine.heads.multi_output",
-    "SigmoidCalibrator": "kernelite.machine.heads.calibrators",
+    "SeveralHead": "kernelite.machine.heads:MultiOutputHead",
+    "SigmoidCalibrator": "kernelite.machine.heads",
     "SpectralForm": "kernelite.series.spectral",
-    "TargetHead": "kernelite.machine.heads.target",
+    "TargetHead": "kernelite.machine.heads",
     "TransformHead": "kernelite.machine.heads",
     "Uncertainty": "kernelite.machine.uncertainty",
-    "VotingHead": "kernelite.machine.heads.voting",
+    "VotingHead": "kernelite.machine.heads",
 }
-"""Name and module; imported when a file or a model first needs it."""
+"""Tag in files, and the module of the class of that name, or `module:class` where that is called
+otherwise by now. Imported when a file or a model first needs it."""
+
+_TAGS = {where.partition(":")[2] or tag: tag for tag, where in CLASSES.items()}
 
 
 def named_class(name: object, where: str = "model") -> type[Any]:
@@ -100,8 +103,22 @@ def named_class(name: object, where: str = "model") -> type[Any]:
     if not isinstance(name, str) or name not in CLASSES:
         known = ", ".join(CLASSES)
         raise InputError(f"`{where}` is of the unknown class {_short(name)}, known are {known}.")
-    cls: type[Any] = getattr(importlib.import_module(CLASSES[name]), name)
+    module, _, renamed = CLASSES[name].partition(":")
+    cls: type[Any] = getattr(importlib.import_module(module), renamed or name)
     return cls
+
+
+def tag_of(cls: type[Any]) -> str | None:
+    """What files call a class; None of one that they cannot hold.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import MultiOutputHead
+    >>> tag_of(MultiOutputHead)
+    'SeveralHead'
+    """
+    tag = _TAGS.get(cls.__name__)
+    return tag if tag is not None and named_class(tag) is cls else None
 
 
 def field_values(instance: Any) -> dict[str, Any]:
@@ -122,7 +139,7 @@ def check_names(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
 
 def check_types(cls: type[Any], values: Mapping[str, Any], where: str) -> None:
     """Refuse values that are not of the types that the fields of `cls` are annotated with."""
-    hints = _hints(cls.__name__, "scipy.sparse" in sys.modules)
+    hints = _hints(_TAGS[cls.__name__], "scipy.sparse" in sys.modules)
     for name, value in values.items():
         if not conforms(value, hints[name]):
             got = f"an array of {value.dtype}" if hasattr(value, "dtype") else _short(value)
@@ -143,7 +160,7 @@ def _hints(name: str, sparse: bool) -> dict[str, Any]:
     cls = named_class(name)
     own = (value for base in cls.__mro__ for value in inspect.get_annotations(base).values())
     said = re.findall(r"\w+", " ".join(map(str, own)))
-    names = {other: named_class(other) for other in said if other in CLASSES}
+    names = {other: named_class(_TAGS[other]) for other in said if other in _TAGS}
     names["csr_array"] = (
         sys.modules["scipy.sparse"].csr_array if sparse else type("csr_array", (), {})
     )

@@ -1,30 +1,50 @@
 """Heads turn the scores of an expansion into what its library would answer.
 
 In: scores of shape (m, k), and bounds on their errors. Out: labels, values, decision values,
-probabilities, and which rows' labels are decided whatever the errors within the bounds. One file
-a kind of answer stands in `kernelite.machine.heads`; here they have one address.
+probabilities, between which ends these lie, and which rows' labels are decided whatever the errors
+within the bounds. `base` states the contract; here all heads have one address.
 """
 
 from __future__ import annotations
 
-from kernelite.machine.heads.argmax import ArgmaxHead
 from kernelite.machine.heads.base import Head
-from kernelite.machine.heads.density import DensityHead
-from kernelite.machine.heads.latent import LatentHead
-from kernelite.machine.heads.latent_classes import LatentClassesHead
-from kernelite.machine.heads.one_vs_one import ClassifierHead
-from kernelite.machine.heads.outlier import OutlierHead
-from kernelite.machine.heads.regressor import RegressorHead
-from kernelite.machine.heads.transform import TransformHead
+from kernelite.machine.heads.calibrated import Calibrated, CalibratedHead
+from kernelite.machine.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
+from kernelite.machine.heads.largest import ArgmaxHead, LinearHead
+from kernelite.machine.heads.latent import LatentClassesHead, LatentHead, MomentsHead
+from kernelite.machine.heads.members import ConstantHead, Member
+from kernelite.machine.heads.multi_output import MultiOutputHead
+from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead, OutputCodeHead
+from kernelite.machine.heads.svm import ClassifierHead, OutlierHead
+from kernelite.machine.heads.target import KeptInverse, MeanHead, NamedInverse, TargetHead
+from kernelite.machine.heads.values import DensityHead, RegressorHead, TransformHead
+from kernelite.machine.heads.voting import VotingHead
 
 __all__ = [
     "ArgmaxHead",
+    "Calibrated",
+    "CalibratedHead",
     "ClassifierHead",
+    "ConstantHead",
     "DensityHead",
     "Head",
+    "IsotonicCalibrator",
+    "KeptInverse",
     "LatentClassesHead",
     "LatentHead",
+    "LinearHead",
+    "MeanHead",
+    "Member",
+    "MomentsHead",
+    "MultiOutputHead",
+    "NamedInverse",
+    "OneVsOneHead",
+    "OneVsRestHead",
     "OutlierHead",
+    "OutputCodeHead",
     "RegressorHead",
+    "SigmoidCalibrator",
+    "TargetHead",
     "TransformHead",
+    "VotingHead",
 ]

@@ -5,7 +5,6 @@ p(c | z) = mean over machines of  normalised g_c(t_c(z))          label: the lar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray
+from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
 from kernelite.machine.heads.calibrators import (
     IsotonicCalibrator,
     SigmoidCalibrator,
     softmax,
     softmax_range,
 )
-from kernelite.machine.heads.members import Member, n_columns
-from kernelite.machine.heads.ranges import Range, best_decided, decision_range, lead
+from kernelite.machine.heads.intervals import best_decided, columns, lead, share_range
+from kernelite.machine.heads.members import RESPONSES, Member, n_columns
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Calibrated", "CalibratedHead"]
@@ -38,7 +38,7 @@ class Calibrated:
     member : Member
         Its `response` is what is calibrated; `places` are those of its classes.
     calibrators : tuple of SigmoidCalibrator or IsotonicCalibrator
-        One a class, or one alone for two classes; none with a temperature.
+        One per class, or one alone for two classes; none with a temperature.
     inverse_temperature : float, optional
         beta of softmax(beta t).
     """
@@ -53,64 +53,65 @@ class Calibrated:
 
     def probabilities(self, scores: FloatArray, n_classes: int) -> FloatArray:
         """Shape (m, K)."""
-        own, head = self.member.of(scores), self.member.head
-        if self.member.response == "decision":
-            responses = _columns(head.decision(own))
-        else:
-            responses = self._asked(self.member.probabilities(scores))
+        method = RESPONSES[self.member.response]
+        responses = self._asked(self.member.head.answer(method, self.member.of(scores)))
         if self.inverse_temperature is not None:
             return softmax(self.inverse_temperature * self._logits(responses))
-        raw = np.zeros((len(scores), n_classes))
-        for place, values, calibrator in self._by_class(responses, n_classes):
-            raw[:, place] = calibrator(values)
-        return _normalised(raw)
+        by_class = [calibrator(responses[:, i]) for i, calibrator in enumerate(self.calibrators)]
+        return _normalised(self._placed(by_class, n_classes), n_classes)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray, n_classes: int) -> Range:
         """Ends of `probabilities`."""
-        own, its_bounds = self.member.of(scores), self.member.of(bounds)
-        if self.member.response == "decision":
-            ends = decision_range(self.member.head, own, its_bounds)
-            low, high = _columns(ends[0]), _columns(ends[1])
-        else:
-            ends = self.member.probability_range(scores, bounds)
-            low, high = self._asked(ends[0]), self._asked(ends[1])
+        method, member = RESPONSES[self.member.response], self.member
+        ends = member.head.answer_range(method, member.of(scores), member.of(bounds))
+        low, high = (self._asked(end) for end in ends)
         if self.inverse_temperature is not None:
             return self._softmax_range(low, high)
-        least, most = np.zeros((len(low), n_classes)), np.zeros((len(low), n_classes))
-        pairs = zip(self._by_class(low, n_classes), self._by_class(high, n_classes))
-        for (place, under, calibrator), (_, over, _) in pairs:
-            least[:, place], most[:, place] = calibrator.range(under, over)
-        return _normalised_range(least, most)
+        by_class = [c.range(low[:, i], high[:, i]) for i, c in enumerate(self.calibrators)]
+        least, most = (self._placed([end[i] for end in by_class], n_classes) for i in (0, 1))
+        return _normalised_range(least, most, n_classes)
 
-    def _asked(self, probabilities: FloatArray) -> FloatArray:
-        """Of two classes, scikit-learn calibrates the second alone."""
-        return probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities
+    def _asked(self, responses: FloatArray) -> FloatArray:
+        """On two axes; of two classes' probabilities, scikit-learn calibrates the second alone."""
+        two = self.member.response == "probability" and len(self.member.head.classes) == 2
+        return responses[:, 1:] if two else columns(responses)
 
-    def _by_class(self, responses: FloatArray, n_classes: int) -> Iterator[Any]:
-        """(class, its values, its calibrator); the one value of two classes is the second's."""
-        count = responses.shape[1]
-        places = np.arange(count) if self.member.places is None else self.member.places
-        for place, values, calibrator in zip(places, responses.T, self.calibrators):
-            yield int(place) + (n_classes == 2), values, calibrator
+    def _placed(self, by_class: list[FloatArray], n_classes: int) -> FloatArray:
+        """Each class's column, zero where there is none; one value of two classes is the second's."""
+        places = range(len(by_class)) if self.member.places is None else self.member.places
+        own = {int(c) + (n_classes == 2): values for c, values in zip(places, by_class)}
+        xp = ops(by_class[0])
+        none = xp.full_like(by_class[0], 0.0)
+        return xp.stack([own.get(c, none) for c in range(n_classes)], axis=1)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether there is one response, that of the second of two classes."""
+        return len(self.member.head.classes) == 2
 
     def _logits(self, responses: FloatArray) -> FloatArray:
+        xp = ops(responses)
         if self.member.response == "decision":
-            return np.hstack([-responses, responses]) if responses.shape[1] == 1 else responses
-        if responses.shape[1] == 1:
-            responses = np.hstack([1.0 - responses, responses])
-        return np.log(responses + SMALLEST)
+            return xp.concat([-responses, responses], axis=1) if self._alone else responses
+        if self._alone:
+            responses = xp.concat([1.0 - responses, responses], axis=1)
+        return xp.log(responses + SMALLEST)
 
     def _softmax_range(self, low: FloatArray, high: FloatArray) -> Range:
         assert self.inverse_temperature is not None
         at_low, at_high = self._logits(low), self._logits(high)
-        if low.shape[1] == 1:
+        if self._alone:
             # The first class's logit falls with the response.
-            at_low[:, 0], at_high[:, 0] = at_high[:, 0].copy(), at_low[:, 0].copy()
+            xp = ops(low)
+            at_low, at_high = (
+                xp.concat([at_high[:, :1], at_low[:, 1:]], axis=1),
+                xp.concat([at_low[:, :1], at_high[:, 1:]], axis=1),
+            )
         return softmax_range(self.inverse_temperature * at_low, self.inverse_temperature * at_high)
 
 
 @dataclass(frozen=True, eq=False)
-class CalibratedHead:
+class CalibratedHead(LabelHead):
     """The mean of calibrated probabilities, as CalibratedClassifierCV takes it.
 
     Parameters
@@ -120,7 +121,7 @@ class CalibratedHead:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.one_vs_one import ClassifierHead
+    >>> from kernelite.machine.heads.svm import ClassifierHead
     >>> svm = ClassifierHead(np.array([0, 1]), first_positive=False)
     >>> machine = Calibrated(Member(svm, [0]), (SigmoidCalibrator(-2.0, 0.0),))
     >>> head = CalibratedHead(np.array(["no", "yes"]), (machine,))
@@ -136,11 +137,10 @@ class CalibratedHead:
     def __post_init__(self) -> None:
         if not self.machines or len(self.classes) < 2:
             raise InputError("a calibrated head needs a machine, and two classes or more.")
-        for machine in self.machines:
-            places = machine.member.places
-            if places is not None and not (
-                (places >= 0).all() and (places < len(self.classes)).all()
-            ):
+        for member in self.members:
+            own = len(member.head.classes)
+            places = np.arange(own) if member.places is None else member.places
+            if not ((places >= 0).all() and (places < len(self.classes)).all()):
                 raise InputError("a machine's classes are not all among the head's.")
         n_columns(self.members)
 
@@ -159,13 +159,14 @@ class CalibratedHead:
         """As CalibratedClassifierCV: no decision values."""
         return frozenset({"predict", "predict_proba"})
 
-    def predict(self, scores: FloatArray) -> NDArray[Any]:
-        """The most probable class, shape (m,)."""
-        return self.classes[self.winners(scores)]
+    @property
+    def n_values(self) -> int:
+        """One tolerance for all machines."""
+        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
-        """Index into `classes` of each row's label."""
-        return np.argmax(self.probabilities(scores), axis=1)
+        """Index into `classes` of the most probable."""
+        return ops(scores).argmax(self.probabilities(scores), axis=1)
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """The probabilities: nothing else decides."""
@@ -173,57 +174,51 @@ class CalibratedHead:
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose most probable class cannot change within the bounds."""
-        return best_decided(*self.probability_range(scores, bounds))
+        return best_decided(*self.probability_range(scores, bounds), len(self.classes))
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Shape (m, K)."""
-        mean = np.zeros((len(scores), len(self.classes)))
-        for machine in self.machines:
-            mean += machine.probabilities(scores, len(self.classes))
-        return mean / len(self.machines)
+        each = [machine.probabilities(scores, len(self.classes)) for machine in self.machines]
+        return sum(each[1:], start=each[0]) / len(each)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `probabilities`."""
-        low, high = np.zeros((2, len(scores), len(self.classes)))
-        for machine in self.machines:
-            least, most = machine.probability_range(scores, bounds, len(self.classes))
-            low += least
-            high += most
-        return low / len(self.machines), high / len(self.machines)
+        K, count = len(self.classes), len(self.machines)
+        ends = [machine.probability_range(scores, bounds, K) for machine in self.machines]
+        low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
+        return low / count, high / count
+
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of the probabilities; the source has no decision values."""
+        return "range" if method == "predict_proba" else "bounds"
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far the most probable class leads, shape (m,)."""
-        return lead(self.probabilities(scores))
+        return lead(self.probabilities(scores), len(self.classes))
 
 
-def _columns(values: FloatArray) -> FloatArray:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _normalised(raw: FloatArray) -> FloatArray:
+def _normalised(raw: FloatArray, n_classes: int) -> FloatArray:
     """Two classes: the second's decides; more: divided by their sum, uniform where that is 0."""
-    K = raw.shape[1]
-    if K == 2:
-        raw[:, 0] = 1.0 - raw[:, 1]
-        p = raw
+    xp = ops(raw)
+    if n_classes == 2:
+        p = xp.concat([1.0 - raw[:, 1:], raw[:, 1:]], axis=1)
     else:
-        total = raw.sum(axis=1, keepdims=True)
-        p = np.divide(raw, total, out=np.full_like(raw, 1.0 / K), where=total != 0)
-    p[(p > 1.0) & (p <= 1.0 + 1e-5)] = 1.0
-    return p
+        total = xp.sum(raw, axis=1, keepdims=True)
+        p = xp.where(total != 0, raw / xp.where(total != 0, total, 1.0), 1.0 / n_classes)
+    return xp.where((p > 1.0) & (p <= 1.0 + 1e-5), 1.0, p)
 
 
-def _normalised_range(low: FloatArray, high: FloatArray) -> Range:
-    if low.shape[1] == 2:
-        low[:, 0], high[:, 0] = 1.0 - high[:, 1], 1.0 - low[:, 1]
-        return low, high
-    known = (low == high).all(axis=1)
-    others_high = high.sum(axis=1, keepdims=True) - high
-    others_low = np.maximum(low.sum(axis=1, keepdims=True) - low, 0.0)
-    least = np.divide(low, low + others_high, out=np.zeros_like(low), where=low > 0)
-    most = np.divide(high, high + others_low, out=np.zeros_like(low), where=high > 0)
+def _normalised_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
+    xp = ops(low)
+    if n_classes == 2:
+        return (
+            xp.concat([1.0 - high[:, 1:], low[:, 1:]], axis=1),
+            xp.concat([1.0 - low[:, 1:], high[:, 1:]], axis=1),
+        )
+    least, most = share_range(low, high)
+    known = xp.all(low == high, axis=1)[:, None]
     # All may vanish together, which makes them uniform.
-    vanish = (low == 0).all(axis=1) & ~known
-    most[vanish] = np.maximum(most[vanish], 1.0 / low.shape[1])
-    least[known] = most[known] = _normalised(low[known])
-    return least, most
+    vanish = xp.all(low == 0, axis=1)[:, None]
+    most = xp.where(vanish, xp.maximum(most, 1.0 / n_classes), most)
+    exact = _normalised(low, n_classes)
+    return xp.where(known, exact, least), xp.where(known, exact, most)

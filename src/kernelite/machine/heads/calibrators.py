@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.ranges import Range
+from kernelite.machine.heads.intervals import Range, finite
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["IsotonicCalibrator", "SigmoidCalibrator", "softmax", "softmax_range"]
@@ -39,10 +40,8 @@ class SigmoidCalibrator:
 
     def __call__(self, t: FloatArray) -> FloatArray:
         """Probabilities, in the shape of `t`."""
-        from scipy.special import expit
-
         with np.errstate(over="ignore"):
-            return expit(-(self.a * _finite(t) + self.b))
+            return ops(t).expit(-(self.a * finite(t) + self.b))
 
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
@@ -82,7 +81,7 @@ class IsotonicCalibrator:
 
     def __call__(self, t: FloatArray) -> FloatArray:
         """Probabilities, in the shape of `t`."""
-        return np.interp(t, self.x, self.y)
+        return ops(t).interp(t, self.x, self.y)
 
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
@@ -98,23 +97,19 @@ def softmax(logits: FloatArray) -> FloatArray:
     >>> softmax(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
     """
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    xp = ops(logits)
+    powers = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
 def softmax_range(low: FloatArray, high: FloatArray) -> Range:
     """Ends of `softmax`: its own logit low and all others high, and the other way round."""
-    top = high.max(axis=1, keepdims=True)
+    xp = ops(low)
+    top = xp.max(high, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        under, over = np.exp(low - top), np.exp(high - top)
-        rest_over = over.sum(axis=1, keepdims=True) - over
-        rest_under = np.maximum(under.sum(axis=1, keepdims=True) - under, 0.0)
+        under, over = xp.exp(low - top), xp.exp(high - top)
+        rest_over = xp.sum(over, axis=1, keepdims=True) - over
+        rest_under = xp.maximum(xp.sum(under, axis=1, keepdims=True) - under, 0.0)
         least, most = under / (under + rest_over), over / (over + rest_under)
     # Infinite logits say nothing.
-    return np.nan_to_num(least, nan=0.0), np.nan_to_num(most, nan=1.0)
-
-
-def _finite(t: FloatArray) -> FloatArray:
-    """Infinite ends, brought back to where 0 * t is still 0."""
-    largest = np.finfo(np.float64).max
-    return np.clip(t, -largest, largest)
+    return xp.where(xp.isnan(least), 0.0, least), xp.where(xp.isnan(most), 1.0, most)

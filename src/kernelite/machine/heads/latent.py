@@ -1,8 +1,12 @@
-"""Binary Gaussian process classifiers: the sign of a latent mean, and the probability behind it.
+"""Gaussian process classifiers: the sign of a latent mean, and the probability behind it.
 
 scikit-learn approximates the logistic sigmoid by five error functions (Williams and Barber), whose
 mean under a normal distribution is known: pi(f, v) = sum_i c_i erf(l_i f / sqrt(1 + 2 v l_i^2)) / 2
 + sum_i c_i / 2.
+
+With three classes or more there is a latent machine per class, or per pair of classes. scikit-learn
+compares the machines' probabilities, which depend on their variances too; so a label needs both
+moments of every machine, exactly.
 """
 
 from __future__ import annotations
@@ -14,17 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray
+from kernelite.machine.heads.base import BoolArray, LabelHead
+from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["LatentHead"]
+__all__ = ["LatentClassesHead", "LatentHead", "MomentsHead"]
 
 SLOPES = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
 WEIGHTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654])
 
 
 @dataclass(frozen=True, eq=False)
-class LatentHead:
+class LatentHead(LabelHead):
     """Two classes, told apart by the sign of the latent mean; zero means the first.
 
     Parameters
@@ -58,9 +64,9 @@ class LatentHead:
         """As GaussianProcessClassifier: no decision values."""
         return frozenset({"predict", "predict_proba"})
 
-    def predict(self, scores: FloatArray) -> NDArray[Any]:
-        """Labels of shape (m,)."""
-        return self.classes[(scores[:, 0] > 0).astype(np.intp)]
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Index into `classes` of each row's label."""
+        return ops(scores).where(scores[:, 0] > 0, 1, 0)
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """The latent mean, shape (m,)."""
@@ -68,7 +74,11 @@ class LatentHead:
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose sign cannot change within the bounds."""
-        return np.asarray(np.abs(scores[:, 0]) > bounds[:, 0])
+        return ops(scores).abs(scores[:, 0]) > bounds[:, 0]
+
+    def from_moments(self, method: str, means: FloatArray, variances: FloatArray) -> NDArray[Any]:
+        """Probabilities; labels need no variance."""
+        return self.class_probabilities(means, variances[:, 0])
 
     def class_probabilities(self, scores: FloatArray, variance: FloatArray) -> FloatArray:
         """Probabilities of shape (m, 2), from latent means (m, 1) and variances (m,)."""
@@ -78,3 +88,90 @@ class LatentHead:
         spread = np.sqrt(1.0 + 2.0 * np.maximum(variance, 0.0)[:, None] * SLOPES**2)
         second = erf(scores * SLOPES / spread) @ (0.5 * WEIGHTS) + 0.5 * WEIGHTS.sum()
         return np.stack([1.0 - second, second], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsHead(LabelHead):
+    """One binary machine, on its latent mean and variance.
+
+    Parameters
+    ----------
+    latent : LatentHead
+
+    Examples
+    --------
+    >>> head = MomentsHead(LatentHead(np.array([0, 1])))
+    >>> head.probabilities(np.array([[0.5, 1.0]])).round(3)
+    array([[0.398, 0.602]])
+    """
+
+    latent: LatentHead
+
+    kind: Literal["classifier"] = "classifier"
+    n_scores: Literal[2] = 2
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The two labels."""
+        return self.latent.classes
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """As the machine by itself."""
+        return self.latent.offers
+
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """By the sign of the mean, shape (m,)."""
+        return self.latent.winners(scores)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """The mean, shape (m,)."""
+        return self.latent.decision(scores)
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose sign cannot change within the bounds."""
+        return self.latent.decided(scores, bounds)
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Shape (m, 2)."""
+        return self.latent.class_probabilities(scores[:, :1], scores[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class LatentClassesHead(LabelHead):
+    """Several binary machines; `inner` answers from all means, then all variances.
+
+    Parameters
+    ----------
+    inner : OneVsRestHead or OneVsOneHead
+        Whose members are `MomentsHead`s, the i-th of K on columns i and K + i.
+    """
+
+    inner: OneVsRestHead | OneVsOneHead
+
+    kind: Literal["classifier"] = "classifier"
+    needs_posterior: ClassVar[frozenset[str]] = frozenset({"predict", "predict_proba"})
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels."""
+        return self.inner.classes
+
+    @property
+    def n_scores(self) -> int:
+        """A latent mean per machine."""
+        return self.inner.n_scores // 2
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Pairs of classes have no probabilities."""
+        likely = "predict_proba" in self.inner.offers
+        return frozenset({"predict", "predict_proba"} if likely else {"predict"})
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Refused: means alone do not tell."""
+        raise InputError("labels of this Gaussian process need the variance of every machine.")
+
+    def from_moments(self, method: str, means: FloatArray, variances: FloatArray) -> NDArray[Any]:
+        """Labels of shape (m,), or probabilities of shape (m, K)."""
+        return self.inner.answer(method, np.hstack([means, variances]))

@@ -1,4 +1,8 @@
-"""The members of an ensemble: a head each, on its own columns of the scores."""
+"""The members of an ensemble: a head each, on its own columns of the scores.
+
+`ConstantHead` is a member that always answers the same: one-vs-rest puts it where a class is always
+or never.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Head
-from kernelite.machine.heads.ranges import (
-    Range,
-    decision_range,
-    label_sets,
-    probability_range,
-    value_range,
-    winners,
-)
+from kernelite.machine.heads.base import BoolArray, Head, Judged, LabelHead, Range
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Member", "checked_weights", "n_columns"]
+__all__ = ["ConstantHead", "Member", "checked_weights", "n_columns"]
+
+
+RESPONSES = {"decision": "decision_function", "probability": "predict_proba", "value": "predict"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Member:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> from kernelite.machine.heads.values import RegressorHead
     >>> Member(RegressorHead(), [1], "value").binary(np.array([[5.0, 7.0]]))
     array([7.])
     """
@@ -61,7 +61,7 @@ class Member:
             raise InputError(f"`response` cannot be {self.response!r}.")
         if self.places is not None:
             places = np.asarray(self.places, dtype=np.int64).reshape(-1)
-            if len(places) != len(self.head.classes):  # type: ignore[attr-defined]
+            if len(places) != len(self.head.classes):
                 raise InputError("`places` must name a place for each of the member's classes.")
             object.__setattr__(self, "places", places)
 
@@ -71,22 +71,16 @@ class Member:
 
     def binary(self, scores: FloatArray) -> FloatArray:
         """Its response, shape (m,)."""
-        own, head = self.of(scores), self.head
-        if self.response == "value":
-            return np.ravel(head.predict(own))
-        if self.response == "decision":
-            return np.ravel(head.decision(own))
-        return self.probabilities(scores)[:, 1]
+        answer = self.head.answer(RESPONSES[self.response], self.of(scores))
+        return answer[:, 1] if self.response == "probability" else answer.reshape(-1)
 
     def binary_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of its response, each of shape (m,)."""
-        own, its_bounds = self.of(scores), self.of(bounds)
+        method = RESPONSES[self.response]
+        low, high = self.head.answer_range(method, self.of(scores), self.of(bounds))
         if self.response == "probability":
-            low, high = probability_range(self.head, own, its_bounds)
             return low[:, 1], high[:, 1]
-        ends = value_range if self.response == "value" else decision_range
-        low, high = ends(self.head, own, its_bounds)
-        return np.ravel(low), np.ravel(high)
+        return low.reshape(-1), high.reshape(-1)
 
     @property
     def threshold(self) -> float:
@@ -103,29 +97,30 @@ class Member:
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Its own probabilities, shape (m, its classes)."""
-        return self.head.probabilities(self.of(scores))  # type: ignore[attr-defined]
+        return self.head.probabilities(self.of(scores))
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of its own probabilities."""
-        return probability_range(self.head, self.of(scores), self.of(bounds))
+        return self.head.probability_range(self.of(scores), self.of(bounds))
 
     def votes(self, scores: FloatArray, n_classes: int) -> BoolArray:
         """Which of the ensemble's classes it votes for, shape (m, K)."""
-        index = winners(self.head, self.of(scores))
-        place = index if self.places is None else self.places[index]
-        return place[:, None] == np.arange(n_classes)
+        index = self.head.winners(self.of(scores))
+        place = index if self.places is None else ops(index).take(self.places, index)
+        return place[:, None] == np.arange(n_classes)[None, :]
 
     def vote_sets(self, scores: FloatArray, bounds: FloatArray, n_classes: int) -> BoolArray:
         """Which of the ensemble's classes it may vote for, shape (m, K)."""
-        return self.spread(label_sets(self.head, self.of(scores), self.of(bounds)), n_classes)
+        return self.spread(self.head.label_sets(self.of(scores), self.of(bounds)), n_classes)
 
     def spread(self, own: NDArray[Any], n_classes: int) -> NDArray[Any]:
         """Values of its own classes, put where these stand among all; zero elsewhere."""
         if self.places is None:
             return own
-        placed = np.zeros((len(own), n_classes), dtype=own.dtype)
-        placed[:, self.places] = own
-        return placed
+        xp = ops(own)
+        none = xp.full_like(own[:, :1], 0)
+        own, at = xp.concat([own, none], axis=1), {int(c): i for i, c in enumerate(self.places)}
+        return own[:, [at.get(c, len(self.places)) for c in range(n_classes)]]
 
 
 def checked_weights(weights: FloatArray, members: tuple[Member, ...]) -> FloatArray:
@@ -143,7 +138,7 @@ def n_columns(members: tuple[Member, ...]) -> int:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> from kernelite.machine.heads.values import RegressorHead
     >>> n_columns((Member(RegressorHead(), [0]), Member(RegressorHead(), [0])))
     1
     """
@@ -152,3 +147,59 @@ def n_columns(members: tuple[Member, ...]) -> int:
     if not np.array_equal(used, np.arange(len(used))):
         raise InputError("the members of an ensemble must cover its scores without a gap.")
     return len(used)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantHead(LabelHead):
+    """Answers `value`, 0 or 1, without looking at any score.
+
+    Examples
+    --------
+    >>> ConstantHead(1).probabilities(np.zeros((2, 0)))
+    array([[0., 1.],
+           [0., 1.]])
+    """
+
+    value: int
+
+    kind: Literal["classifier"] = "classifier"
+    n_scores: Literal[0] = 0
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The two labels of a binary machine."""
+        return np.array([0, 1])
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """All that a binary machine can be asked."""
+        return frozenset({"predict", "decision_function", "predict_proba"})
+
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """The constant, shape (m,)."""
+        return ops(scores).full((scores.shape[0],), self.value)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """The constant, shape (m,)."""
+        return ops(scores).full((scores.shape[0],), float(self.value))
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Every row."""
+        return ops(scores).full((scores.shape[0],), True)
+
+    def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Both ends are the constant."""
+        return self.decision(scores), self.decision(scores)
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Shape (m, 2)."""
+        second = self.decision(scores)[:, None]
+        return ops(scores).concat([1.0 - second, second], axis=1)
+
+    def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Both ends are the constant's."""
+        return self.probabilities(scores), self.probabilities(scores)
+
+    def judged_by(self, method: str) -> Judged:
+        """By its ends."""
+        return "range"

@@ -1,4 +1,4 @@
-"""MultiOutputClassifier and MultiOutputRegressor: a machine an output, answers side by side."""
+"""MultiOutputClassifier and MultiOutputRegressor: one machine per output, answers side by side."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray
+from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
 from kernelite.machine.heads.members import Member, n_columns
-from kernelite.machine.heads.ranges import Range, margin, value_range
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["SeveralHead"]
+__all__ = ["MultiOutputHead"]
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralHead:
+class MultiOutputHead(Head):
     """Several heads, none of which knows of the others.
 
     Parameters
@@ -30,9 +30,9 @@ class SeveralHead:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> from kernelite.machine.heads.values import RegressorHead
     >>> members = (Member(RegressorHead(), [1], "value"), Member(RegressorHead(), [0], "value"))
-    >>> SeveralHead(members, "regressor", ("predict",)).predict(np.array([[1.0, 2.0]]))
+    >>> MultiOutputHead(members, "regressor", ("predict",)).predict(np.array([[1.0, 2.0]]))
     array([[2., 1.]])
     """
 
@@ -62,43 +62,47 @@ class SeveralHead:
 
     @property
     def classes(self) -> list[NDArray[Any]] | None:
-        """A list of labels an output."""
+        """One array of labels per output."""
         if self.kind == "regressor":
             return None
-        return [member.head.classes for member in self.members]  # type: ignore[attr-defined]
+        return [member.head.classes for member in self.members]
 
     def predict(self, scores: FloatArray) -> NDArray[Any]:
         """Labels or values of shape (m, outputs)."""
-        return np.asarray([member.predict(scores) for member in self.members]).T
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The raw scores; the source has no decision values."""
-        return scores
+        return ops(scores).stack([m.predict(scores).reshape(-1) for m in self.members], axis=1)
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows of which every output is decided."""
-        return np.all([member.decided(scores, bounds) for member in self.members], axis=0)
+        each = [member.decided(scores, bounds) for member in self.members]
+        return ops(scores).all(ops(scores).stack(each, axis=1), axis=1)
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of a regressor's `predict`."""
-        ends = [value_range(m.head, m.of(scores), m.of(bounds)) for m in self.members]
-        return np.stack([low for low, _ in ends], axis=1), np.stack([h for _, h in ends], axis=1)
+        ends = [m.head.value_range(m.of(scores), m.of(bounds)) for m in self.members]
+        low, high = (ops(scores).stack([e[i].reshape(-1) for e in ends], axis=1) for i in (0, 1))
+        return low, high
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Those of each output, side by side; see `split`."""
-        return np.hstack([member.probabilities(scores) for member in self.members])
+        return ops(scores).concat([m.probabilities(scores) for m in self.members], axis=1)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `probabilities`."""
         ends = [member.probability_range(scores, bounds) for member in self.members]
-        return np.hstack([low for low, _ in ends]), np.hstack([high for _, high in ends])
+        low, high = (ops(scores).concat([end[i] for end in ends], axis=1) for i in (0, 1))
+        return low, high
+
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of values and probabilities; the source has no decision values."""
+        return "bounds" if method == "decision_function" else "range"
 
     def split(self, probabilities: FloatArray) -> list[FloatArray]:
-        """An array an output, as scikit-learn returns them."""
+        """One array per output, as scikit-learn returns them."""
         assert self.classes is not None
         ends = np.cumsum([len(labels) for labels in self.classes])[:-1]
         return [np.ascontiguousarray(part) for part in np.split(probabilities, ends, axis=1)]
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """The smallest margin of an output, shape (m,)."""
-        return np.min([margin(m.head, m.of(scores)) for m in self.members], axis=0)
+        each = [m.head.margin(m.of(scores)) for m in self.members]
+        return ops(scores).min(ops(scores).stack(each, axis=1), axis=1)

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads.votes import pairs
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray, row_blocks
 
 __all__ = ["class_probabilities", "couple", "density_probabilities"]
@@ -53,13 +55,15 @@ def class_probabilities(
     array([[0.5  , 0.5  ],
            [0.881, 0.119]])
     """
+    if n_classes == 2 and not couple_two_classes:
+        first = _sigmoid(scores_for_first, a, b)
+        return ops(first).concat([first, 1.0 - first], axis=1)
+    if not isinstance(scores_for_first, np.ndarray):
+        raise UnsupportedModelError("they are coupled by an iteration over the classes")
     m, K = len(scores_for_first), n_classes
     out = np.empty((m, K))
     for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
-        first = np.clip(_sigmoid(scores_for_first[block], a, b), SMALLEST, 1.0 - SMALLEST)
-        if K == 2 and not couple_two_classes:
-            out[block, 0], out[block, 1] = first[:, 0], 1.0 - first[:, 0]
-            continue
+        first = _sigmoid(scores_for_first[block], a, b)
         r = np.zeros((len(first), K, K))
         for column, (i, j) in enumerate(pairs(K)):
             r[:, i, j] = first[:, column]
@@ -143,17 +147,19 @@ def density_probabilities(scores: FloatArray, marks: FloatArray) -> FloatArray:
            [0.3  , 0.7  ],
            [0.999, 0.001]])
     """
-    under = scores[:, None] < marks[None, 1:]
-    step = np.where(under.any(axis=1), np.argmax(under, axis=1) + 1, 0)
-    inlier = step / len(marks)
-    inlier[scores < marks[0]] = 0.001
-    inlier[scores > marks[-1]] = 0.999
-    return np.stack([inlier, 1.0 - inlier], axis=1)
+    xp = ops(scores)
+    under = xp.astype(scores[:, None] < marks[None, 1:], np.float64)
+    step = xp.where(xp.max(under, axis=1) > 0, xp.argmax(under, axis=1) + 1, 0)
+    inlier = xp.where(scores < marks[0], 0.001, step / len(marks))
+    inlier = xp.where(scores > marks[-1], 0.999, inlier)
+    return xp.stack([inlier, 1.0 - inlier], axis=1)
 
 
 def _sigmoid(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """1 / (1 + exp(a f + b)), by the form that does not overflow; LIBSVM rounds these two."""
+    """1 / (1 + exp(a f + b)), by the form that does not overflow, and kept from 0 and 1."""
     with np.errstate(over="ignore"):  # an infinite exponent is as good as a large one
         t = scores * a + b
-    small = np.exp(-np.abs(t))
-    return np.where(t >= 0, small / (1.0 + small), 1.0 / (1.0 + small))
+    xp = ops(t)
+    small = xp.exp(-xp.abs(t))
+    first = xp.where(t >= 0, small / (1.0 + small), 1.0 / (1.0 + small))
+    return xp.clip(first, SMALLEST, 1.0 - SMALLEST)

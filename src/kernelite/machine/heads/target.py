@@ -3,28 +3,120 @@
     TransformedTargetRegressor   inverse(f(z))
     Bagging-, VotingRegressor    sum_i w_i f_i(z) / sum_i w_i     where a member is not linear
 
-Linear ones need no head of their own: they are folded into the coefficients.
+Linear ones need no head of their own: they are folded into the coefficients. Increasing or
+decreasing functions take the ends of a range to the ends of a range. Of an unknown function nothing
+can be said, so that every row has to be exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Head
-from kernelite.machine.heads.inverses import KeptInverse, NamedInverse
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.heads.base import Head, Judged, Range, ValueHead
+from kernelite.machine.heads.intervals import columns
 from kernelite.machine.heads.members import Member, checked_weights, n_columns
-from kernelite.machine.heads.ranges import Range, value_range
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["MeanHead", "TargetHead"]
+__all__ = ["DECREASING", "INCREASING", "KeptInverse", "MeanHead", "NamedInverse", "TargetHead"]
+
+INCREASING = frozenset(
+    [
+        "arcsinh",
+        "arctan",
+        "cbrt",
+        "deg2rad",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "rad2deg",
+        "sinh",
+        "sqrt",
+        "tanh",
+    ]
+)
+DECREASING = frozenset({"negative"})
+
+
+@dataclass(frozen=True)
+class NamedInverse:
+    """A NumPy function that is monotone wherever it is defined.
+
+    Examples
+    --------
+    >>> NamedInverse("expm1")(np.array([[0.0]]))
+    array([[0.]])
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in INCREASING | DECREASING:
+            known = ", ".join(sorted(INCREASING | DECREASING))
+            raise InputError(f"{self.name!r} is not among the known functions: {known}.")
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Of each value, in the same shape."""
+        return ops(values).function(self.name, values)
+
+    def range(self, low: FloatArray, high: FloatArray) -> Range:
+        """Ends over [low, high]; not a number outside the function's domain, hence exact."""
+        with np.errstate(all="ignore"):
+            ends = self(low), self(high)
+        return ends if self.name in INCREASING else (ends[1], ends[0])
 
 
 @dataclass(frozen=True, eq=False)
-class TargetHead:
+class KeptInverse:
+    """A fitted transformer, kept as it is; no file can hold it.
+
+    Parameters
+    ----------
+    transformer : object
+        With `inverse_transform`.
+    increasing : bool
+        Whether that is known to be increasing, feature by feature.
+    """
+
+    transformer: Any
+    increasing: bool = False
+
+    @property
+    def __unstorable__(self) -> str:
+        return (
+            f"this model keeps a {type(self.transformer).__name__} behind it as it is, and a "
+            ".kernelite file holds no Python objects; joblib.dump(model, path) stores it, for "
+            "readers who trust the file."
+        )
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Of each value, in the same shape."""
+        if not isinstance(values, np.ndarray):
+            raise UnsupportedModelError(
+                f"its values pass through a {type(self.transformer).__name__}, kept as it is"
+            )
+        if not len(values):  # transformers refuse none
+            return values
+        return np.asarray(self.transformer.inverse_transform(values))
+
+    def range(self, low: FloatArray, high: FloatArray) -> Range:
+        """Ends over [low, high]; everything, of an unknown function."""
+        if not self.increasing:
+            xp = ops(low)
+            return xp.full_like(low, -np.inf), xp.full_like(low, np.inf)
+        return self(low), self(high)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetHead(ValueHead):
     """A regressor whose values pass through a function.
 
     Parameters
@@ -37,7 +129,7 @@ class TargetHead:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> from kernelite.machine.heads.values import RegressorHead
     >>> TargetHead(RegressorHead(), NamedInverse("exp")).predict(np.array([[0.0]]))
     array([1.])
     """
@@ -56,7 +148,7 @@ class TargetHead:
     @property
     def n_values(self) -> int:
         """Outputs."""
-        return int(getattr(self.inner, "n_values", self.inner.n_scores))
+        return self.inner.n_values
 
     @property
     def offers(self) -> frozenset[str]:
@@ -65,28 +157,30 @@ class TargetHead:
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values of shape (m,) or (m, outputs)."""
-        return self._shaped(self.inverse(_columns(self.inner.predict(scores))))
+        return self._shaped(self.inverse(columns(self.inner.predict(scores))))
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """The values themselves."""
         return self.predict(scores)
 
-    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """No row: a value is within a tolerance or it is not."""
-        return np.zeros(len(scores), dtype=np.bool_)
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of `predict`."""
+        return "range"
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
-        low, high = value_range(self.inner, scores, bounds)
-        low, high = self.inverse.range(_columns(low), _columns(high))
+        low, high = self.inner.value_range(scores, bounds)
+        low, high = self.inverse.range(columns(low), columns(high))
         return self._shaped(low), self._shaped(high)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self.flat and values.shape[1] == 1 else values
+        # What a kept transformer makes of its columns is seen in arrays alone.
+        width = values.shape[1] if isinstance(values, np.ndarray) else self.n_values
+        return values[:, 0] if self.flat and width == 1 else values
 
 
 @dataclass(frozen=True, eq=False)
-class MeanHead:
+class MeanHead(ValueHead):
     """The weighted mean of regressors.
 
     Parameters
@@ -96,7 +190,7 @@ class MeanHead:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.regressor import RegressorHead
+    >>> from kernelite.machine.heads.values import RegressorHead
     >>> members = tuple(Member(RegressorHead(), [i], "value") for i in range(2))
     >>> MeanHead(members).predict(np.array([[1.0, 2.0]]))
     array([1.5])
@@ -122,8 +216,7 @@ class MeanHead:
     @property
     def n_values(self) -> int:
         """Outputs."""
-        head = self.members[0].head
-        return int(getattr(head, "n_values", head.n_scores))
+        return self.members[0].head.n_values
 
     @property
     def offers(self) -> frozenset[str]:
@@ -139,20 +232,16 @@ class MeanHead:
         """The values themselves."""
         return self.predict(scores)
 
-    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """No row: a value is within a tolerance or it is not."""
-        return np.zeros(len(scores), dtype=np.bool_)
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of `predict`."""
+        return "range"
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
-        ends = [value_range(m.head, m.of(scores), m.of(bounds)) for m in self.members]
+        ends = [m.head.value_range(m.of(scores), m.of(bounds)) for m in self.members]
         return self._mean([low for low, _ in ends]), self._mean([high for _, high in ends])
 
     def _mean(self, each: list[FloatArray]) -> FloatArray:
         weights = np.ones(len(each)) if self.weights is None else self.weights
         total: FloatArray = sum(w * values for w, values in zip(weights, each))
         return total / weights.sum()
-
-
-def _columns(values: FloatArray) -> FloatArray:
-    return values[:, None] if values.ndim == 1 else values

@@ -12,11 +12,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.machine.heads.intervals import take_winner
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "count_votes",
     "ovr_scores",
+    "pair_sums",
     "pairs",
     "summed_scores",
     "vote_range",
@@ -33,18 +36,18 @@ def pairs(n_classes: int) -> Iterator[tuple[int, int]]:
             yield i, j
 
 
-def count_votes(for_first: NDArray[np.bool_], n_classes: int) -> NDArray[np.int64]:
+def count_votes(for_first: NDArray[np.bool_], n_classes: int) -> NDArray[np.float32]:
     """Votes of shape (m, K): `for_first` says which pairs the first class wins.
 
     Examples
     --------
-    >>> count_votes(np.array([[True, True, False]]), 3)
-    array([[2, 0, 1]])
+    >>> count_votes(np.array([[True, True, False]]), 3).tolist()
+    [[2.0, 0.0, 1.0]]
     """
     first, second = _members(n_classes)
     # Whole numbers up to 2^24 are exact in single precision, and so is their product.
-    votes = for_first.astype(np.float32) @ (first - second) + second.sum(axis=0)
-    return np.asarray(votes, dtype=np.int64)
+    won = ops(for_first).astype(for_first, np.float32)
+    return won @ (first - second) + second.sum(axis=0)
 
 
 @cache
@@ -61,6 +64,9 @@ def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     """S_c: the sum of the scores in favour of each class, shape (m, K)."""
+    if not isinstance(scores, np.ndarray):  # on other targets one product, in any order
+        first, second = _members(n_classes)
+        return scores @ (first - second)
     # In scikit-learn's order, because the last bit may break a tie; a pair's rows side by side.
     by_pair, sums = np.ascontiguousarray(scores.T), np.zeros((n_classes, len(scores)))
     for pair, (i, j) in enumerate(pairs(n_classes)):
@@ -69,13 +75,25 @@ def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     return np.ascontiguousarray(sums.T)
 
 
+def pair_sums(bounds: FloatArray, n_classes: int) -> FloatArray:
+    """The sum of a bound over the pairs that each class takes part in, shape (m, K)."""
+    if not isinstance(bounds, np.ndarray):
+        first, second = _members(n_classes)
+        return bounds @ (first + second)
+    sums = np.zeros((len(bounds), n_classes))
+    for column, (i, j) in enumerate(pairs(n_classes)):
+        sums[:, i] += bounds[:, column]
+        sums[:, j] += bounds[:, column]
+    return sums
+
+
 def ovr_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     """scikit-learn's "ovr" shape: votes plus a squashed sum of scores in (-1/3, 1/3).
 
     Here a score of zero votes for the first class, unlike in `predict`: so does scikit-learn.
     """
     sums = summed_scores(scores, n_classes)
-    return count_votes(scores >= 0, n_classes) + sums / (3.0 * (np.abs(sums) + 1.0))
+    return count_votes(scores >= 0, n_classes) + sums / (3.0 * (ops(sums).abs(sums) + 1.0))
 
 
 def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> NDArray[np.bool_]:
@@ -85,36 +103,32 @@ def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> ND
     its open pairs. The winner w is proven when every other c has L_w > U_c, or L_w = U_c with w
     before c (ties go to the earlier class).
     """
+    xp = ops(scores)
     low, high = vote_range(scores, bounds, n_classes)
-    winner = np.argmax(low, axis=1)[:, None]
-    mine = np.take_along_axis(low, winner, axis=1)
+    winner, mine = take_winner(low)
     others = np.arange(n_classes)[None, :]
-    settled = (mine > high) | ((mine == high) & (others > winner)) | (others == winner)
-    return np.asarray(settled.all(axis=1))
+    settled = (mine > high) | ((mine == high) & (winner < others)) | (winner == others)
+    return xp.all(settled, axis=1)
 
 
 def winner_decided_by_sums(
     scores: FloatArray, bounds: FloatArray, n_classes: int
 ) -> NDArray[np.bool_]:
     """As `winner_decided`, with ties broken by the larger sum of scores (`break_ties`)."""
+    xp = ops(scores)
     low, high = vote_range(scores, bounds, n_classes)
-    sums = summed_scores(scores, n_classes)
-    slack = np.zeros_like(sums)
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        slack[:, i] += bounds[:, column]
-        slack[:, j] += bounds[:, column]
+    sums, slack = summed_scores(scores, n_classes), pair_sums(bounds, n_classes)
     # Rounding of the sums, and of the squashing s -> s / (3 (|s| + 1)) that scikit-learn compares:
     # two sums that it rounds to the same value tie, so they must differ by more than an ulp there.
-    magnitude = np.abs(scores).sum(axis=1, keepdims=True)
-    slack += (
-        2.0**-52 * (n_classes + 8) * (magnitude + slack + n_classes * (1.0 + np.abs(sums)) ** 2)
-    )
-    winner = np.argmax(low + sums / (3.0 * (np.abs(sums) + 1.0)), axis=1)[:, None]
-    beats = np.take_along_axis(sums - slack, winner, axis=1) > sums + slack
-    mine = np.take_along_axis(low, winner, axis=1)
+    magnitude = xp.sum(xp.abs(scores), axis=1, keepdims=True)
+    grown = 1.0 + xp.abs(sums)
+    slack = slack + 2.0**-52 * (n_classes + 8) * (magnitude + slack + n_classes * (grown * grown))
+    winner, _ = take_winner(low + sums / (3.0 * grown))
+    beats = xp.take_along_axis(sums - slack, winner, axis=1) > sums + slack
+    mine = xp.take_along_axis(low, winner, axis=1)
     others = np.arange(n_classes)[None, :]
-    settled = (mine > high) | ((mine == high) & beats) | (others == winner)
-    return np.asarray(settled.all(axis=1))
+    settled = (mine > high) | ((mine == high) & beats) | (winner == others)
+    return xp.all(settled, axis=1)
 
 
 def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
@@ -127,23 +141,21 @@ def winner_margin(scores: FloatArray, n_classes: int) -> FloatArray:
     >>> winner_margin(np.array([[0.5, 2.0, -1.0]]), 3)
     array([0.5])
     """
-    winner = np.argmax(count_votes(scores > 0, n_classes), axis=1)
-    margin = np.full(len(scores), np.inf)
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        lead = np.where(winner == i, scores[:, column], np.inf)
-        lead = np.where(winner == j, -scores[:, column], lead)
-        margin = np.minimum(margin, lead)
-    return margin
+    xp = ops(scores)
+    winner, _ = take_winner(count_votes(scores > 0, n_classes))
+    first, second = np.array(list(pairs(n_classes))).T
+    lead = xp.where(winner == first[None, :], scores, np.inf)
+    return xp.min(xp.where(winner == second[None, :], -scores, lead), axis=1)
 
 
 def vote_range(
     scores: FloatArray, bounds: FloatArray, n_classes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """L_c and U_c of `winner_decided`: the fewest and most votes a class can have, shape (m, K)."""
-    sure = np.abs(scores) > bounds
-    won = (sure & (scores > 0)).astype(np.float32)
-    lost = (sure & (scores <= 0)).astype(np.float32)
+    xp = ops(scores)
+    sure = xp.abs(scores) > bounds
+    won = xp.astype(sure & (scores > 0), np.float32)
+    lost = xp.astype(sure & (scores <= 0), np.float32)
     first, second = _members(n_classes)
     low = won @ first + lost @ second
-    high = (n_classes - 1) - (won @ second + lost @ first)
-    return low.astype(np.int64), high.astype(np.int64)
+    return low, (n_classes - 1) - (won @ second + lost @ first)

@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray
+from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.intervals import best_decided, lead
 from kernelite.machine.heads.members import Member, checked_weights, n_columns
-from kernelite.machine.heads.ranges import Range, best_decided, decision_range, lead, margin
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["VotingHead"]
 
 
 @dataclass(frozen=True, eq=False)
-class VotingHead:
+class VotingHead(LabelHead):
     """Classifiers that vote.
 
     Parameters
@@ -37,7 +38,7 @@ class VotingHead:
 
     Examples
     --------
-    >>> from kernelite.machine.heads.one_vs_one import ClassifierHead
+    >>> from kernelite.machine.heads.svm import ClassifierHead
     >>> svm = ClassifierHead(np.array([0, 1]), first_positive=False)
     >>> members = tuple(Member(svm, [i]) for i in range(3))
     >>> head = VotingHead(np.array(["no", "yes"]), members, False, ("predict",))
@@ -59,7 +60,7 @@ class VotingHead:
         K = len(self.classes)
         for member in self.members:
             places = np.arange(K) if member.places is None else member.places
-            own = len(member.head.classes)  # type: ignore[attr-defined]
+            own = len(member.head.classes)
             if len(places) != own or (places < 0).any() or (places >= K).any():
                 raise InputError("a member's classes are not all among the ensemble's.")
         if self.weights is not None:
@@ -76,13 +77,14 @@ class VotingHead:
         """What the source offers."""
         return frozenset(self.methods)
 
-    def predict(self, scores: FloatArray) -> NDArray[Any]:
-        """Labels of shape (m,)."""
-        return self.classes[self.winners(scores)]
+    @property
+    def n_values(self) -> int:
+        """One tolerance for all machines."""
+        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""
-        return np.argmax(self._totals(scores), axis=1)
+        return ops(scores).argmax(self._totals(scores), axis=1)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Averaged probabilities, or shares of the votes; shape (m, K)."""
@@ -95,8 +97,8 @@ class VotingHead:
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose winner cannot change within the bounds."""
-        low, high = self._total_range(scores, bounds)
-        return best_decided(low, high, counts=not self.soft and self.weights is None)
+        counts = not self.soft and self.weights is None
+        return best_decided(*self._total_range(scores, bounds), len(self.classes), counts=counts)
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """The mean of the members' decision values, in their shape."""
@@ -105,41 +107,50 @@ class VotingHead:
 
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`."""
-        ends = [decision_range(m.head, m.of(scores), m.of(bounds)) for m in self.members]
-        count = len(ends)
-        return (
-            np.sum([low for low, _ in ends], axis=0) / count,
-            np.sum([high for _, high in ends], axis=0) / count,
-        )
+        ends = [m.head.decision_range(m.of(scores), m.of(bounds)) for m in self.members]
+        low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
+        return low / len(ends), high / len(ends)
 
     def transform(self, scores: FloatArray) -> NDArray[Any]:
         """What each member says, side by side: probabilities (soft), or indices of labels."""
+        xp, K = ops(scores), len(self.classes)
         if self.soft:
-            return np.hstack([member.probabilities(scores) for member in self.members])
-        K = len(self.classes)
-        return np.stack([m.votes(scores, K).argmax(axis=1) for m in self.members], axis=1)
+            return xp.concat([member.probabilities(scores) for member in self.members], axis=1)
+        votes = [xp.astype(m.votes(scores, K), np.float64) for m in self.members]
+        return xp.stack([xp.argmax(own, axis=1) for own in votes], axis=1)
 
-    def transform_settled(
-        self, scores: FloatArray, bounds: FloatArray, tolerance: float
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of means and votes."""
+        return "range"
+
+    def within(
+        self, method: str, scores: FloatArray, bounds: FloatArray, tolerance: FloatArray | float
     ) -> BoolArray:
-        """Rows of which every member's label is proven, or its probabilities are close."""
+        """For `transform`: rows of which every member's label is proven, or its probabilities
+        are close.
+        """
+        if method != "transform":
+            return super().within(method, scores, bounds, tolerance)
+        xp = ops(scores)
         if not self.soft:
-            return np.all([member.decided(scores, bounds) for member in self.members], axis=0)
-        widths = [np.subtract(*m.probability_range(scores, bounds)[::-1]) for m in self.members]
-        return np.asarray((np.hstack(widths) <= tolerance).all(axis=1))
+            each = [member.decided(scores, bounds) for member in self.members]
+            return xp.all(xp.stack(each, axis=1), axis=1)
+        ends = [member.probability_range(scores, bounds) for member in self.members]
+        widths = xp.concat([high - low for low, high in ends], axis=1)
+        return xp.all(widths <= tolerance, axis=1)
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far a row is from another label, shape (m,)."""
+        xp, K = ops(scores), len(self.classes)
         if self.soft:
-            return lead(self.probabilities(scores))
+            return lead(self.probabilities(scores), K)
         # Before the label changes, a member that votes for it has to change its mind.
-        winner = self.winners(scores)[:, None]
-        least = np.full(len(scores), np.inf)
+        chosen = self.winners(scores)[:, None] == np.arange(K)[None, :]
+        least = xp.full((scores.shape[0],), np.inf)
         for member in self.members:
-            votes = member.votes(scores, len(self.classes))
-            mine = np.take_along_axis(votes, winner, axis=1)[:, 0]
-            own = margin(member.head, member.of(scores))
-            least = np.minimum(least, np.where(mine, own, np.inf))
+            mine = xp.any(member.votes(scores, K) & chosen, axis=1)
+            own = member.head.margin(member.of(scores))
+            least = xp.minimum(least, xp.where(mine, own, np.inf))
         return least
 
     @property
@@ -147,29 +158,31 @@ class VotingHead:
         return float(len(self.members) if self.weights is None else self.weights.sum())
 
     def _weighted(self, index: int, values: NDArray[Any]) -> NDArray[Any]:
-        return values if self.weights is None else self.weights[index] * values
+        return 1.0 * values if self.weights is None else self.weights[index] * values
 
     def _totals(self, scores: FloatArray) -> FloatArray:
         K = len(self.classes)
-        totals = np.zeros((len(scores), K))
-        for index, member in enumerate(self.members):
-            if self.soft:
-                own: NDArray[Any] = member.spread(member.probabilities(scores), K)
-            else:
-                own = member.votes(scores, K)
-            totals += self._weighted(index, own)
-        return totals
+        each = [
+            m.spread(m.probabilities(scores), K) if self.soft else m.votes(scores, K)
+            for m in self.members
+        ]
+        return self._summed(each)
 
     def _total_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
-        K = len(self.classes)
-        low, high = np.zeros((2, len(scores), K))
-        for index, member in enumerate(self.members):
+        xp, K = ops(scores), len(self.classes)
+        lows, highs = [], []
+        for member in self.members:
             if self.soft:
                 ends = member.probability_range(scores, bounds)
                 least, most = member.spread(ends[0], K), member.spread(ends[1], K)
             else:
                 most = member.vote_sets(scores, bounds, K)
-                least = most & (most.sum(axis=1, keepdims=True) == 1)
-            low += self._weighted(index, least)
-            high += self._weighted(index, most)
-        return low, high
+                count = xp.sum(xp.astype(most, np.float64), axis=1, keepdims=True)
+                least = most & (count == 1)
+            lows.append(least)
+            highs.append(most)
+        return self._summed(lows), self._summed(highs)
+
+    def _summed(self, each: list[NDArray[Any]]) -> FloatArray:
+        weighted = [self._weighted(i, values) for i, values in enumerate(each)]
+        return sum(weighted[1:], start=weighted[0])

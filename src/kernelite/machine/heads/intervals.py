@@ -1,0 +1,125 @@
+"""Values that lie between two ends: what follows for answers that compare them.
+
+In: ends (low, high), each of shape (m, K), and none of them rounded inwards. Out: which rows have
+the same largest value wherever each lies, and by how much it leads.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.machine.ops import ops
+from kernelite.rows.inputs import FloatArray
+
+__all__ = [
+    "LARGEST",
+    "SLACK",
+    "BoolArray",
+    "Range",
+    "best_decided",
+    "columns",
+    "finite",
+    "lead",
+    "score_range",
+    "share_range",
+    "squash",
+    "take_winner",
+]
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+Range: TypeAlias = "tuple[FloatArray, FloatArray]"
+
+SLACK = 1e-12
+"""Relative; ends are computed by a few roundings of 1e-16 each, and so are a library's answers."""
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def score_range(scores: FloatArray, bounds: FloatArray) -> Range:
+    """(s - b, s + b), rounded outwards."""
+    xp = ops(scores)
+    return xp.nextafter(scores - bounds, -np.inf), xp.nextafter(scores + bounds, np.inf)
+
+
+def finite(ends: FloatArray) -> FloatArray:
+    """Infinite ends, brought back to where 0 times them is still 0."""
+    return ops(ends).clip(ends, -LARGEST, LARGEST)
+
+
+def columns(values: FloatArray) -> FloatArray:
+    """Values on two axes: those of one output as a column."""
+    return values[:, None] if values.ndim == 1 else values
+
+
+def take_winner(values: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """The place of each row's (first) largest value, and that value: columns of shape (m, 1)."""
+    xp = ops(values)
+    winner = xp.argmax(values, axis=1)[:, None]
+    return winner, xp.take_along_axis(values, winner, axis=1)
+
+
+def best_decided(
+    low: FloatArray, high: FloatArray, n_classes: int, *, counts: bool = False
+) -> BoolArray:
+    """Rows in which the largest of K values is the same wherever each lies between its ends.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (m, K)
+    n_classes : int
+        K.
+    counts : bool
+        Whether the values are whole numbers, so that equal ones are equal and the first wins.
+        Otherwise values that differ by rounding alone count as undecided, unless both ends agree.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> best_decided(np.array([[0.2, 0.5], [0.2, 0.5]]), np.array([[0.4, 0.6], [0.5, 0.6]]), 2)
+    array([ True, False])
+    """
+    xp = ops(low)
+    winner, mine = take_winner(low)
+    others = np.arange(n_classes)[None, :]
+    if counts:
+        settled = (mine > high) | ((mine == high) & (winner < others))
+    else:
+        with np.errstate(invalid="ignore"):  # infinite ends
+            gap = SLACK * xp.maximum(xp.abs(mine), xp.abs(high))
+            settled = mine - high > gap
+        known = (low == high) & (mine == xp.take_along_axis(high, winner, axis=1))
+        settled = settled | (known & (mine == high) & (winner < others))
+    return xp.all(settled | (winner == others), axis=1)
+
+
+def lead(values: FloatArray, n_classes: int) -> FloatArray:
+    """By how much the largest of K values leads, shape (m,)."""
+    xp = ops(values)
+    if n_classes < 2:
+        return xp.full((values.shape[0],), np.inf)
+    winner, mine = take_winner(values)
+    others = xp.where(winner == np.arange(n_classes)[None, :], -np.inf, values)
+    return mine[:, 0] - xp.max(others, axis=1)
+
+
+def share_range(low: FloatArray, high: FloatArray) -> Range:
+    """Ends of each value's share of the sum: its own low and the others high, and the reverse."""
+    xp = ops(low)
+    others_high = xp.sum(high, axis=1, keepdims=True) - high
+    others_low = xp.maximum(xp.sum(low, axis=1, keepdims=True) - low, 0.0)
+    least = xp.where(low > 0, low / xp.where(low > 0, low + others_high, 1.0), 0.0)
+    most = xp.where(high > 0, high / xp.where(high > 0, high + others_low, 1.0), 0.0)
+    return least, most
+
+
+def squash(sums: FloatArray) -> FloatArray:
+    """scikit-learn's s / (3 (|s| + 1)), increasing, into (-1/3, 1/3)."""
+    xp = ops(sums)
+    with np.errstate(invalid="ignore"):
+        squashed = sums / (3.0 * (xp.abs(sums) + 1.0))
+    return xp.where(xp.isinf(sums), xp.sign(sums) / 3.0, squashed)

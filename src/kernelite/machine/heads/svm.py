@@ -1,0 +1,348 @@
+"""Support vector machines: a score per pair of classes, votes, Platt's probabilities; one class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.heads.base import BoolArray, Head, Judged, LabelHead, Range
+from kernelite.machine.heads.intervals import SLACK, finite, score_range, squash
+from kernelite.machine.heads.probability import class_probabilities, density_probabilities
+from kernelite.machine.heads.votes import (
+    count_votes,
+    ovr_scores,
+    pair_sums,
+    summed_scores,
+    vote_range,
+    winner_decided,
+    winner_decided_by_sums,
+    winner_margin,
+)
+from kernelite.machine.ops import ops
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["ClassifierHead", "OutlierHead"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierHead(LabelHead):
+    """One-vs-one classification: K classes, a score per pair (0,1), (0,2), ..., (K-2,K-1).
+
+    Parameters
+    ----------
+    classes : array of shape (K,)
+        Labels, in the order in which ties are broken: LIBSVM's `label` line, or sorted.
+    first_positive : bool
+        Whether a positive score votes for the first class of its pair (LIBSVM, and scikit-learn
+        with three classes or more) or for the second (scikit-learn with two).
+    shape : {"ovo", "ovr"}
+        What `decision` returns for three classes or more.
+    break_ties : bool
+        Ties by the summed scores, as scikit-learn's `break_ties` with shape "ovr".
+    platt_a, platt_b : array of shape (k,), optional
+        Platt's sigmoid per pair, for scores of which a positive one votes for the first class.
+    labels_by_probability : bool
+        Predict the most probable class instead of the one with most votes (svm-predict `-b 1`).
+    couple_two_classes : bool
+        With two classes, couple the probabilities iteratively too, as scikit-learn does; LIBSVM
+        takes the sigmoid itself. The two differ in the third digit.
+    threshold : float
+        With two classes, the score at which the label changes (approxsvm); decision values stay
+        unshifted.
+    zero_is_first : bool
+        With two classes, whether a score of exactly `threshold` means the first (approxsvm) or the
+        second (LIBSVM, scikit-learn).
+
+    Examples
+    --------
+    >>> head = ClassifierHead(np.array(["no", "yes"]), first_positive=False)
+    >>> head.predict(np.array([[-0.5], [0.0], [2.0]]))
+    array(['no', 'yes', 'yes'], dtype='<U3')
+    """
+
+    classes: NDArray[Any]
+    first_positive: bool = True
+    shape: Literal["ovo", "ovr"] = "ovo"
+    break_ties: bool = False
+    platt_a: FloatArray | None = None
+    platt_b: FloatArray | None = None
+    labels_by_probability: bool = False
+    couple_two_classes: bool = False
+    threshold: float = 0.0
+    zero_is_first: bool = False
+
+    kind: Literal["classifier"] = "classifier"
+
+    def __post_init__(self) -> None:
+        classes = np.asarray(self.classes)
+        if classes.ndim != 1 or classes.size == 0:
+            raise InputError(f"`classes` must be a list of labels, got shape {classes.shape}.")
+        if len(np.unique(classes)) != len(classes):
+            raise InputError("`classes` contains a label twice.")
+        if self.shape not in ("ovo", "ovr"):
+            raise InputError(f"`shape` must be 'ovo' or 'ovr', got {self.shape!r}.")
+        object.__setattr__(self, "classes", classes)
+        if (self.platt_a is None) != (self.platt_b is None):
+            raise InputError("`platt_a` and `platt_b` go together; one of them is missing.")
+        for name in ("platt_a", "platt_b"):
+            value = getattr(self, name)
+            if value is not None:
+                array = np.asarray(value, dtype=np.float64)
+                if array.shape != (self.n_scores,) or not np.isfinite(array).all():
+                    raise InputError(
+                        f"`{name}` must hold {self.n_scores} finite numbers, one per pair."
+                    )
+                object.__setattr__(self, name, array)
+        if self.labels_by_probability and self.platt_a is None:
+            raise InputError("labels by probability need `platt_a` and `platt_b`.")
+        if not np.isfinite(self.threshold):
+            raise InputError(f"`threshold` must be finite, got {self.threshold!r}.")
+        if self.n_classes != 2 and (self.threshold != 0 or self.zero_is_first):
+            raise InputError("`threshold` and `zero_is_first` are for two classes only.")
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """K (K - 1) / 2 pairs."""
+        return self.n_classes * (self.n_classes - 1) // 2
+
+    @property
+    def by_votes(self) -> bool:
+        """Whether the first class of a pair with a positive score gets a vote, and most votes win.
+
+        A class that wins all of its pairs is then the label, however ties are broken.
+        """
+        return self.n_classes > 2 and self.first_positive and not self.labels_by_probability
+
+    @property
+    def voting_classes(self) -> NDArray[Any] | None:
+        """Labels, where votes decide."""
+        return self.classes if self.by_votes else None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Decision values always, probabilities where there are sigmoids."""
+        names = {"predict", "decision_function"}
+        if self.platt_a is not None:
+            names |= {"predict_proba", "predict_log_proba"}
+        return frozenset(names)
+
+    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Index into `classes` of each row's label."""
+        xp = ops(scores)
+        if self.labels_by_probability:
+            return xp.argmax(self.probabilities(scores), axis=1)
+        if self.n_classes == 2:
+            # LIBSVM gives a score of zero to the second class.
+            score, limit = scores[:, 0], self.threshold
+            if self.zero_is_first:
+                first = score >= limit if self.first_positive else score <= limit
+            else:
+                first = score > limit if self.first_positive else score < limit
+            return xp.where(first, 0, 1)
+        if self.break_ties:
+            return xp.argmax(ovr_scores(self.towards_first(scores), self.n_classes), axis=1)
+        return xp.argmax(count_votes(self.towards_first(scores) > 0, self.n_classes), axis=1)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Shape (m,) for two classes, (m, k) for "ovo", (m, K) for "ovr"."""
+        if self.n_classes == 2:
+            return scores[:, 0]
+        if self.shape == "ovr":
+            return ovr_scores(self.towards_first(scores), self.n_classes)
+        return scores
+
+    def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of `decision`."""
+        K = self.n_classes
+        if K == 2 or self.shape == "ovo":
+            low, high = score_range(scores, bounds)
+            return (low[:, 0], high[:, 0]) if K == 2 else (low, high)
+        towards_first = self.towards_first(scores)
+        votes_low, votes_high = vote_range(towards_first, bounds, K)
+        sums = summed_scores(towards_first, K)
+        # Every class takes part in K - 1 pairs; their bounds add up, and so does rounding.
+        slack = pair_sums(bounds + SLACK * ops(scores).abs(scores), K)
+        return votes_low + squash(sums - slack), votes_high + squash(sums + slack)
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose winner cannot change within the bounds (votes, not every pair)."""
+        if self.labels_by_probability:
+            return self._decided_by_probability(scores, bounds)
+        if self.n_classes == 2:
+            # Subtracting rounds, but never past the bound: rounding is monotone.
+            return ops(scores).abs(scores[:, 0] - self.threshold) > bounds[:, 0]
+        towards_first = self.towards_first(scores)
+        if self.break_ties:
+            return winner_decided_by_sums(towards_first, bounds, self.n_classes)
+        return winner_decided(towards_first, bounds, self.n_classes)
+
+    def same_answer(self, method: str, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """As `decided`; the votes that "ovr" decision values show are of every pair."""
+        if method == "decision_function" and self.shape == "ovr" and self.n_classes > 2:
+            return self.pairs_decided(scores, bounds)
+        return self.decided(scores, bounds)
+
+    def pairs_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows in which every pair's sign is decided."""
+        xp = ops(scores)
+        return xp.all(xp.abs(scores) > bounds, axis=1)
+
+    def label_sets(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Which labels a row can have, shape (m, K): those that can reach the surest one's votes.
+
+        Examples
+        --------
+        >>> head = ClassifierHead(np.array([0, 1]), first_positive=False)
+        >>> head.label_sets(np.array([[1.0], [0.1]]), np.full((2, 1), 0.25))
+        array([[False,  True],
+               [ True,  True]])
+        """
+        sets = super().label_sets(scores, bounds)
+        if self.n_classes < 3 or self.labels_by_probability:
+            return sets
+        xp = ops(scores)
+        low, high = vote_range(self.towards_first(scores), bounds, self.n_classes)
+        return sets & (xp.max(low, axis=1, keepdims=True) <= high)
+
+    def margin(self, scores: FloatArray) -> FloatArray:
+        """|f - threshold|, or the winner's smallest lead: shape (m,)."""
+        if self.n_classes > 2:
+            return winner_margin(self.towards_first(scores), self.n_classes)
+        return ops(scores).abs(scores[:, 0] - self.threshold)
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Class probabilities of shape (m, K), as the source couples them."""
+        if self.platt_a is None or self.platt_b is None:
+            raise InputError("this model was trained without probabilities.")
+        return class_probabilities(
+            self.towards_first(scores),
+            self.platt_a,
+            self.platt_b,
+            self.n_classes,
+            couple_two_classes=self.couple_two_classes,
+        )
+
+    def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of `probabilities`: one sigmoid is monotone, coupled ones are an iteration."""
+        if self.coupled:
+            return super().probability_range(scores, bounds)
+        low, high = (self.probabilities(finite(end)) for end in score_range(scores, bounds))
+        xp = ops(scores)
+        return xp.minimum(low, high), xp.maximum(low, high)
+
+    def judged_by(self, method: str) -> Judged:
+        """Scores' bounds tell of a sigmoid; where classes are coupled, nothing does."""
+        return "exact" if method == "predict_proba" and self.coupled else "bounds"
+
+    def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
+        """Platt's sigmoid has slope |a| / 4 at most."""
+        if method != "predict_proba":
+            return tolerance
+        assert self.platt_a is not None
+        return 4.0 * tolerance / np.maximum(np.abs(self.platt_a), 1e-300)
+
+    @property
+    def coupled(self) -> bool:
+        """Whether probabilities come from an iteration with a stopping rule."""
+        return self.n_classes != 2 or self.couple_two_classes
+
+    def towards_first(self, scores: FloatArray) -> FloatArray:
+        """Scores signed so that a positive one favours the first class of its pair."""
+        return scores if self.first_positive else -scores
+
+    def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        # Two classes: the probability is monotone in the score, so its two ends tell (rounded
+        # outwards). Where there is coupling, it is an iteration with a stopping rule; such rows
+        # are exact.
+        xp = ops(scores)
+        if self.coupled:
+            return xp.full((scores.shape[0],), False)
+        ends = (finite(end) for end in score_range(scores, bounds))
+        low, high = (xp.argmax(self.probabilities(end), axis=1) for end in ends)
+        return (low == high) & ~xp.any(xp.isnan(scores + bounds), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class OutlierHead(Head):
+    """One-class SVM: +1 for a positive score, -1 for zero or less, as in LIBSVM.
+
+    Parameters
+    ----------
+    offset : float
+        What scikit-learn calls `offset_`: `score_samples` is the score plus this.
+    zero_is_inlier : bool
+        How a score of exactly zero is labelled.
+    density_marks : array of shape (10,), optional
+        LIBSVM's marks of the one-class probability.
+
+    Examples
+    --------
+    >>> OutlierHead().predict(np.array([[0.25], [-0.25]]))
+    array([ 1, -1])
+    """
+
+    offset: float = 0.0
+    zero_is_inlier: bool = False
+    density_marks: FloatArray | None = None
+
+    kind: Literal["outlier"] = "outlier"
+    n_scores: Literal[1] = 1
+
+    classes: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        if self.density_marks is not None:
+            marks = np.asarray(self.density_marks, dtype=np.float64)
+            if marks.shape != (10,) or not np.isfinite(marks).all():
+                raise InputError("`density_marks` must hold ten finite numbers.")
+            object.__setattr__(self, "density_marks", marks)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """As scikit-learn's OneClassSVM, and probabilities where LIBSVM stored marks."""
+        names = {"predict", "decision_function", "score_samples"}
+        return frozenset(names if self.density_marks is None else names | {"predict_proba"})
+
+    def predict(self, scores: FloatArray) -> NDArray[np.intp]:
+        """+1 or -1, shape (m,)."""
+        column = scores[:, 0]
+        return ops(scores).where(column >= 0 if self.zero_is_inlier else column > 0, 1, -1)
+
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """Shape (m,)."""
+        return scores[:, 0]
+
+    def score_samples(self, scores: FloatArray) -> FloatArray:
+        """The score without its offset, shape (m,)."""
+        return scores[:, 0] + self.offset
+
+    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose sign cannot change within the bounds."""
+        return ops(scores).abs(scores[:, 0]) > bounds[:, 0]
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """(inlier, outlier) of shape (m, 2), in LIBSVM's ten steps."""
+        if self.density_marks is None:
+            raise InputError("this one-class model was trained without probabilities.")
+        return density_probabilities(scores[:, 0], self.density_marks)
+
+    def judged_by(self, method: str) -> Judged:
+        """Probabilities are a step function of the score."""
+        return "same" if method == "predict_proba" else "bounds"
+
+    def same_answer(self, method: str, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Rows whose sign, or whose step, cannot change within the bounds."""
+        if method != "predict_proba":
+            return self.decided(scores, bounds)
+        xp = ops(scores)
+        low, high = self.probabilities(scores - bounds), self.probabilities(scores + bounds)
+        return xp.all(low == high, axis=1) & ~xp.any(xp.isnan(scores + bounds), axis=1)

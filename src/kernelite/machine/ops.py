@@ -1,0 +1,85 @@
+"""The handful of operations that formulas for several targets are written in.
+
+In: an array, or whatever stands for one on another target. Out: the functions that work on it,
+under the names of the Array API standard. NumPy's are here; a target brings its own (the ONNX graph
+builder does), so that a formula is written once:
+
+    xp = ops(scores)
+    return xp.where(scores > 0, scores, 0.0)
+
+Formulas keep to these functions, to Python's operators, and to columns (`x[:, i]`, `x[:, None]`):
+nothing is changed in place, and no branch asks for a number in an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NumpyOps", "ops"]
+
+
+class NumpyOps:
+    """What a formula may use, as NumPy has it (from 1.26 on, hence some older names)."""
+
+    abs = staticmethod(np.abs)
+    all = staticmethod(np.all)
+    any = staticmethod(np.any)
+    argmax = staticmethod(np.argmax)
+    clip = staticmethod(np.clip)
+    concat = staticmethod(np.concatenate)
+    exp = staticmethod(np.exp)
+    full = staticmethod(np.full)
+    full_like = staticmethod(np.full_like)
+    isinf = staticmethod(np.isinf)
+    isnan = staticmethod(np.isnan)
+    log = staticmethod(np.log)
+    max = staticmethod(np.max)
+    maximum = staticmethod(np.maximum)
+    min = staticmethod(np.min)
+    minimum = staticmethod(np.minimum)
+    nextafter = staticmethod(np.nextafter)
+    sign = staticmethod(np.sign)
+    stack = staticmethod(np.stack)
+    sum = staticmethod(np.sum)
+    take_along_axis = staticmethod(np.take_along_axis)
+    where = staticmethod(np.where)
+
+    @staticmethod
+    def astype(x: Any, dtype: Any) -> Any:
+        """Converted; a copy."""
+        return x.astype(dtype)
+
+    @staticmethod
+    def take(constants: Any, index: Any) -> Any:
+        """Entries of a constant array, labels among them."""
+        return constants[index]
+
+    @staticmethod
+    def function(name: str, x: Any) -> Any:
+        """An elementary function by NumPy's name."""
+        return getattr(np, name)(x)
+
+    @staticmethod
+    def expit(x: Any) -> Any:
+        """1 / (1 + exp(-x))."""
+        from scipy.special import expit
+
+        return expit(x)
+
+    @staticmethod
+    def interp(x: Any, places: Any, values: Any) -> Any:
+        """Linear between the places, constant outside."""
+        return np.interp(x, places, values)
+
+
+def ops(array: Any) -> Any:
+    """The operations of an array's own kind.
+
+    Examples
+    --------
+    >>> ops(np.zeros(3)).sum(np.ones(3))
+    np.float64(3.0)
+    """
+    return NumpyOps if isinstance(array, np.ndarray) else array.__array_namespace__()
