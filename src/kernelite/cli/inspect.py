@@ -106,11 +106,24 @@ def description(model: CompiledModel) -> dict[str, Any]:
     }
     if model.tolerance is not None:
         facts["tolerance"] = model.tolerance
+    if model.guarantee == "certified" and "decision_function" in model.offers:
+        facts["decision_values"] = _decision_values(model)
     if model.threshold is not None:
         facts["threshold"] = model.threshold
     if model.approximation is not None and kernel == "rbf":
         facts |= _bounds(model)
     return facts | {"plan": _plan(model)}
+
+
+def _decision_values(model: CompiledModel) -> str:
+    """What certified decision values promise."""
+    if model.tolerance is not None:
+        return "within `tolerance`, with proven labels"
+    if model.score_tolerance is None:
+        return "as good as their proven labels (compile again for values within a tolerance)"
+    least, most = model.score_tolerance.min(), model.score_tolerance.max()
+    limits = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+    return f"within {limits} of the exact ones, with proven labels"
 
 
 def plan_text(plan: Plan, most: int | None = None) -> str:

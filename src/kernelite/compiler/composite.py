@@ -18,7 +18,7 @@ from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import placed
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.planner.tolerances import default_tolerance, given_tolerance
+from kernelite.planner.tolerances import default_tolerance, given_tolerance, score_tolerance
 from kernelite.program.criteria import label_settles
 from kernelite.rows.inputs import FloatArray, some_rows
 from kernelite.sources.parts import CompositeExpansion
@@ -72,12 +72,16 @@ def compile_composite(
     )
     if limits is None and isinstance(source.head, RegressorHead):
         limits = _added_up(parts, source.head.n_scores)
+    spread = None
+    if limits is None and fields["guarantee"] == "certified" and X is not None:
+        spread = score_tolerance(source.head, source.expansion.scores(some_rows(X, SAMPLE_ROWS)))
     model = CompiledModel(
         head=source.head,
         approximation=None,
         expansion=None,
         plan=parts[0].model.plan,
         tolerance=limits,
+        score_tolerance=spread,
         front=source.front,
         parts=parts,
         **fields,

@@ -17,7 +17,12 @@ from kernelite.planner.local import local_candidate
 from kernelite.planner.measure import Finals
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
-from kernelite.planner.tolerances import default_tolerance, density_tolerance, given_tolerance
+from kernelite.planner.tolerances import (
+    default_tolerance,
+    density_tolerance,
+    given_tolerance,
+    score_tolerance,
+)
 from kernelite.program.criteria import label_settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
@@ -29,6 +34,7 @@ from kernelite.support.sizes import array_bytes
 
 __all__ = ["calibrated_fields", "certified_fields", "exact_fields", "none_fields"]
 
+SPREAD_ROWS = 256  # of the sample, that show how much decision values vary
 Fields: TypeAlias = dict[str, Any]
 
 
@@ -104,6 +110,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         "expansion": task.expansion,
         "plan": explained.noting(task.sample_note(sample)),
         "tolerance": tolerances,
+        "score_tolerance": _score_tolerance(task, sample) if tolerances is None else None,
         "local": local,
     }
 
@@ -157,6 +164,13 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
     scores = ExactEngine.prepare(task.expansion).run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
+
+
+def _score_tolerance(task: Task, sample: FloatArray) -> FloatArray | None:
+    """Of decision values, from some rows of the sample."""
+    some = sample[:: -(-len(sample) // SPREAD_ROWS) or 1]
+    scores = ExactEngine.prepare(task.expansion).run(some).scores
+    return score_tolerance(task.source.head, scores)
 
 
 def _is_for_labels(task: Task) -> bool:

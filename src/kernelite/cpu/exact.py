@@ -21,7 +21,7 @@ from kernelite.cpu.mapped import MappedRows
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
-from kernelite.program.criteria import Proven, Settles, Within
+from kernelite.program.criteria import And, Proven, Settles, Within
 from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
@@ -141,8 +141,8 @@ class SinglePrecision:
     ----------
     engine : ExactEngine
     values : bool
-        Whether values are served too: where no form came before, and the model is large enough to
-        give them fewer digits.
+        Whether values are served too: where no form came before. The model must be large enough to
+        give them fewer digits; so for the decision values of labels.
     """
 
     engine: ExactEngine
@@ -172,22 +172,22 @@ class SinglePrecision:
 
         Whether it serves a value may depend on the rows around, so it counts for all.
         """
-        serves = isinstance(settles, Within) and self._serves(settles)
-        if not serves:
+        tolerance = _tolerance(settles)
+        if tolerance is None or not self._serves(settles):
             return None
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
             return None
         if self.engine.single is None or not self.engine.single.ready:
             return None
-        tolerance: FloatArray = settles.tolerance  # type: ignore[union-attr]
         return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
 
     def _serves(self, settles: Settles | None) -> bool:
         if isinstance(settles, Proven):
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
-        return self.values and large and isinstance(settles, Within)
+        wanted = self.values or isinstance(settles, And)
+        return wanted and large and _tolerance(settles) is not None
 
     def _pays(self, single: FusedSums, rows: FloatArray, settles: Settles | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
@@ -237,6 +237,13 @@ class DoublePrecision:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
         return isinstance(fused, FusedSums) and fused.ready
+
+
+def _tolerance(settles: Settles | None) -> FloatArray | None:
+    """Of the scores, where values are asked for: alone, or with a proven label."""
+    if isinstance(settles, And):
+        settles = settles.second
+    return settles.tolerance if isinstance(settles, Within) else None
 
 
 def as_dense(rows: Rows) -> FloatArray:

@@ -188,6 +188,13 @@ class Runner:
                 found = found._replace(bounds=spelled_out(found.bounds) + rounding)
         return found
 
+    def map_blocks(
+        self, rows: Any, settles: Settles | None, function: Callable[[Bounded], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """What a function makes of all that is known of each block, in one array."""
+        blocks = self._blocks(rows)
+        return np.concatenate([function(self.evaluate(rows, block, settles)) for block in blocks])
+
     def decided(self, rows: Any, settles: Settles) -> NDArray[np.bool_]:
         """Rows whose answer the criterion accepts, whichever stage gave it: shape (m,)."""
         out = np.empty(rows.shape[0], dtype=np.bool_)
@@ -269,7 +276,10 @@ class Runner:
         if not isinstance(first, FirstForms):
             return None
         found = first.run(row, None)
-        return (finish(found.scores), self._one_stats[0]) if first.valid(found)[0] else None
+        assert found is not None
+        inside = first.valid(found)
+        assert inside is not None
+        return (finish(found.scores), self._one_stats[0]) if inside[0] else None
 
     @cached_property
     def _takes_one(self) -> bool:

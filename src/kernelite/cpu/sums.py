@@ -64,7 +64,7 @@ class PartStages:
     outputs: NDArray[np.int64]
     settles: Settles | None
     has_more: bool
-    valid: Callable[[Bounded], NDArray[np.bool_]] | None = None
+    valid: Callable[[Bounded], NDArray[np.bool_] | None] | None = None
 
 
 def sum_stages(
@@ -103,9 +103,8 @@ class SumOfParts:
             part.early.run(own, part.settles if prove else None)
             for part, own in zip(self.parts, rows.rows)
         )
-        valid = [
-            part.valid(found) for part, found in zip(self.parts, each) if part.valid is not None
-        ]
+        inside = [part.valid and part.valid(found) for part, found in zip(self.parts, each)]
+        valid = [one for one in inside if one is not None]
         scores, bounds = self.total(each)
         return Bounded(
             scores,

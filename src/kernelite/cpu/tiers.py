@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import as_dense
 from kernelite.program.bounded import OPEN, Bounded
-from kernelite.program.cascade import Block, Cascade
-from kernelite.program.criteria import Settles, Within
+from kernelite.program.cascade import Block, Cascade, holds
+from kernelite.program.criteria import And, Settles, Within
 from kernelite.program.stats import FIRST, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["MOSTLY", "FirstForms", "SecondForms", "form_stages", "forms_alone"]
 
 PROBED = 128  # rows that show whether the first form leaves nearly all rows open
+SETTLED = 0.2  # the share of settled rows from which a form is run for values at all
 MOSTLY = 0.6  # the share of open rows from which both forms in one pass are cheaper
 
 
@@ -62,28 +63,42 @@ class FirstForms:
         settles: Settles | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
-    ) -> Bounded:
+    ) -> Bounded | None:
         """Scores and bounds; both forms at once where that pays."""
         if is_sparse(rows) and not self.takes_sparse(rows):
             rows = as_dense(rows)
         if len(self.cells) > 1:
             return _by_cell(self, rows, _first_and_valid)
+        if isinstance(settles, And) and not self._helps(rows, settles):
+            return None
         if isinstance(settles, Within):
             found = _fused_stages(self.cells[0], rows, settles)
             if found is not None:
                 return found
         return self.cells[0].first.run(rows)
 
-    def valid(self, found: Bounded) -> NDArray[np.bool_]:
-        """Rows inside the paper's validity bound, shape (m,)."""
-        if found.valid is not None:
+    def _helps(self, rows: Block, settles: And) -> bool:
+        """Whether values of a classifier, which need more digits than labels, are settled at all.
+
+        As some of the rows show; where few are, the exact model is asked at once.
+        """
+        if rows.shape[0] < 4 * PROBED:
+            return True
+        few = rows[np.arange(0, rows.shape[0], rows.shape[0] // PROBED)]
+        if is_sparse(few) and not self.takes_sparse(few):
+            few = as_dense(few)
+        return float(holds(settles, self.cells[0].first.run(few)).mean()) >= SETTLED
+
+    def valid(self, found: Bounded) -> NDArray[np.bool_] | None:
+        """Rows inside the paper's validity bound, shape (m,); None where no form was run."""
+        if found.valid is not None or found.sq_norms is None:
             return found.valid
-        assert found.sq_norms is not None
         return self.approximation.form.valid(found.sq_norms)
 
     def bound(self, rows: Block, settles: Settles | None) -> FloatArray | None:
         """The certificate's; nothing is known where a polynomial overflowed."""
-        bounds = self.run(rows, None).bounds
+        found = self.run(rows, None)
+        bounds = None if found is None else found.bounds
         if bounds is not None:
             bounds[np.isnan(bounds)] = np.inf  # type: ignore[index]
         return bounds  # type: ignore[return-value]
@@ -112,8 +127,10 @@ class SecondForms:
         settles: Settles | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
-    ) -> Bounded:
-        """Scores and bounds of rows that the first form left open."""
+    ) -> Bounded | None:
+        """Scores and bounds of rows that the first form left open; None where it was skipped."""
+        if previous is None and settles is not None:
+            return None
         if is_sparse(rows):
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
             rows, previous = dense_block(rows, slice(None)), None

@@ -63,9 +63,19 @@ def _check_shapes(model: ModelFields) -> None:
 
 
 def _check_tolerance(model: ModelFields) -> None:
+    _check_score_tolerance(model)
     count, tolerance = n_values(model.head), model.tolerance
     if tolerance is not None and not (tolerance.shape == (count,) and (tolerance > 0).all()):
         raise InputError(f"`tolerance` must hold {count} positive numbers, one an output.")
+
+
+def _check_score_tolerance(model: ModelFields) -> None:
+    spread = model.score_tolerance
+    if spread is None:
+        return
+    columns = np.asarray(model.head.decision(np.zeros((1, model.head.n_scores)))).size
+    if spread.shape != (columns,) or not (spread > 0).all():
+        raise InputError(f"`score_tolerance` must hold {columns} positive numbers, one per column.")
 
 
 def _check_inputs(model: ModelFields) -> None:

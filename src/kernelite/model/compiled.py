@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.serving import placed, rule_of
-from kernelite.program.criteria import label_settles, predict_settles
+from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.criteria import decision_settles, label_settles, predict_settles
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledModel"]
@@ -28,20 +29,52 @@ class CompiledModel(ScikitLearnContract):
     """
 
     def error_bound(self, X: Any, /) -> FloatArray:
-        """A proven bound on the error of the scores of each row, shape (m, k).
+        """A proven bound on the error of `decision_function`, in its shape; else of `scores`.
+
+        Where decision values are served within a tolerance, it is at least the tolerance. Models
+        without `decision_function` have bounds of shape (m, k), of their values.
+        """
+        if "decision_function" not in self.offers:
+            return self.score_bound(X)
+        self._require_certificate()
+        rows, runner = placed(self, X)
+        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
+        bounds = runner.map_blocks(rows, rule_of(self, settles), self._decision_bound)
+        return np.asarray(bounds)
+
+    def _decision_bound(self, found: Bounded) -> FloatArray:
+        """How far decision values of a block may be off."""
+        assert found.bounds is not None
+        decision = self.head.decision(found.scores)
+        low, high = self.head.decision_range(found.scores, spelled_out(found.bounds))
+        with np.errstate(invalid="ignore"):
+            bound = np.maximum(high - decision, decision - low)
+        bound[np.isnan(bound)] = np.inf
+        if self.score_tolerance is not None and found.settled is not None:
+            # Which stage answers may depend on the rows around: each is within the tolerance.
+            spread = self.score_tolerance if bound.ndim > 1 else self.score_tolerance[0]
+            settled = found.settled[:, None] if bound.ndim > 1 else found.settled
+            bound = np.where(settled, np.maximum(bound, spread), bound)
+        return bound
+
+    def score_bound(self, X: Any, /) -> FloatArray:
+        """A proven bound on the error of `scores`, shape (m, k).
 
         Where values are served within a tolerance by the exact engine, it is the tolerance. It
         needs no support vectors, only the certificate's constants.
         """
+        self._require_certificate()
+        rows, runner = placed(self, X)
+        rule = rule_of(self, label_settles(self.head, self.tolerance))
+        return runner.bounds(rows, rule)
+
+    def _require_certificate(self) -> None:
         forms = [self.approximation, *(part.model.approximation for part in self.parts)]
         if any(form is not None and not form.certified for form in forms):
             raise InputError(
                 "this model carries no certificate; compile it with `certificate=True` or with "
                 "guarantee='certified'."
             )
-        rows, runner = placed(self, X)
-        rule = rule_of(self, label_settles(self.head, self.tolerance))
-        return runner.bounds(rows, rule)
 
     def decided(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows whose answer is proven, shape (m,): all but those within the rounding of doubles.
@@ -53,7 +86,7 @@ class CompiledModel(ScikitLearnContract):
         settles = predict_settles(self.head, self.tolerance)
         if self.guarantee == "none":
             scores = runner.run(rows, lambda scores: scores, None)[0]
-            return settles(scores, self.error_bound(X))
+            return settles(scores, self.score_bound(X))
         if self.guarantee == "calibrated":
             raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
         return runner.decided(rows, settles)

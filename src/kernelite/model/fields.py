@@ -64,6 +64,9 @@ class ModelFields:
         Of a Gaussian process: what its variance is computed from.
     front : Front, optional
         What comes before that: transformers kept as they are, features selected.
+    score_tolerance : ndarray of shape (columns,), optional
+        How far certified decision values may be from the exact ones, per column; None in files
+        of earlier versions, whose decision values are as good as their labels.
     parts : tuple of ModelPart
         Machines whose kernels or inputs differ, each with its own approximation; their scores are
         added up for `head`. A model with parts has no approximation or expansion of its own.
@@ -84,6 +87,7 @@ class ModelFields:
     parts: tuple[ModelPart, ...] = ()
     local: LocalSums | None = None
     tail: PolynomialTail | None = None
+    score_tolerance: FloatArray | None = None
 
     def __post_init__(self) -> None:
         check_model(self)

@@ -118,10 +118,12 @@ class Predicting(ModelFields):
     ) -> FloatArray:
         """Decision values in the source's own shape and sign.
 
-        With "certified", their labels are proven and their error is at most `error_bound`; with a
-        `tolerance`, it is at most that.
+        With "certified", within `tolerance`, by default 1e-3 of the standard deviation of each
+        column on the sample, and their labels are proven, so that sign or argmax agree with
+        `predict`. With "exact", to rounding. With "calibrated" and "none", the form's; so are those
+        of files written before version 3, with their labels proven. `error_bound` bounds them.
         """
-        settles = decision_settles(self.head, self.tolerance)
+        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
         return answer(self, X, self.head.decision, settles, on_invalid, beyond)[0]
 
     @offered
@@ -155,7 +157,7 @@ class Predicting(ModelFields):
 
         Settled as `decision_function`, from which a one-class machine differs by its offset.
         """
-        settles = decision_settles(self.head, self.tolerance)
+        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
         answers = answer(self, X, self.head.score_samples, settles, on_invalid, beyond)[0]
         if is_tensor(answers):  # where sums underflow, that was seen to on the way
             return answers

@@ -10,7 +10,13 @@ from kernelite.errors import InputError
 from kernelite.machine.heads import DensityHead, Head
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["default_tolerance", "density_tolerance", "given_tolerance", "n_values"]
+__all__ = [
+    "default_tolerance",
+    "density_tolerance",
+    "given_tolerance",
+    "n_values",
+    "score_tolerance",
+]
 
 DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact values
 
@@ -76,12 +82,39 @@ def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
     """
     if head.kind in ("classifier", "outlier"):
         return None
+    return _share_of_spread(head.predict(scores), len(scores), n_values(head))
+
+
+def score_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
+    """1e-3 of the standard deviation of `decision_function`'s own columns; None if there is none.
+
+    Parameters
+    ----------
+    head : Head
+    scores : ndarray of shape (m, k)
+        Exact, of a sample.
+
+    Examples
+    --------
+    >>> from kernelite.machine.heads import OutlierHead
+    >>> score_tolerance(OutlierHead(), np.array([[1.0], [3.0]]))
+    array([0.001])
+    """
+    if not head.proves_labels or "decision_function" not in head.offers:
+        return None
     if not len(scores):
-        return np.full(n_values(head), DEFAULT_TOLERANCE)
-    values = np.asarray(head.predict(scores)).reshape(len(scores), -1)
+        return None
+    return _share_of_spread(head.decision(scores), len(scores), 1)
+
+
+def _share_of_spread(values: Any, count: int, columns: int) -> FloatArray:
+    """The default tolerance of each column, from its values on a sample."""
+    if not count:
+        return np.full(columns, DEFAULT_TOLERANCE)
+    values = np.asarray(values).reshape(count, -1)
     values = values[np.isfinite(values).all(axis=1)]  # rows at which a polynomial overflows
     if not len(values):
-        return np.full(n_values(head), DEFAULT_TOLERANCE)
+        return np.full(columns, DEFAULT_TOLERANCE)
     # A constant output has no scale of its own; take the size of its value.
     size = np.maximum(np.abs(values).max(axis=0), 1e-300)
     spread = (values / size).std(axis=0)  # squares of the values themselves might overflow

@@ -152,11 +152,26 @@ def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
     return never if tolerance is None else _close(head, "predict", tolerance)
 
 
-def decision_settles(head: Head, tolerance: FloatArray | None) -> Settles:
-    """For `decision_function`: the label is proven, votes are, and values within a tolerance."""
+def decision_settles(
+    head: Head, tolerance: FloatArray | None, score_tolerance: FloatArray | None = None
+) -> Settles:
+    """For `decision_function`: the label is proven, votes are, and values within a tolerance.
+
+    Parameters
+    ----------
+    head : Head
+    tolerance : ndarray of shape (values,), optional
+        As the user gave it.
+    score_tolerance : ndarray of shape (columns,), optional
+        Of the columns of `decision_function`, where the user gave none.
+    """
     if not head.proves_labels:
         return label_settles(head, tolerance)
     proven = SameAnswer(head, "decision_function")
+    if tolerance is None and score_tolerance is not None:
+        if head.decides_by_scores:
+            return And(proven, Within(score_tolerance))
+        return And(proven, Close(head, "decision_function", score_tolerance))
     if tolerance is None:
         if head.judged_by("decision_function") != "range":
             return proven

@@ -16,7 +16,7 @@ from kernelite.store.packing import Tensors
 __all__ = ["KEY", "VERSION", "check_digest", "read_document", "written_document"]
 
 KEY = "kernelite"
-VERSION = 2
+VERSION = 3
 
 
 def written_document(tree: Any, tensors: Tensors, /) -> str:

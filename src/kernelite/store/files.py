@@ -1,7 +1,7 @@
 """The `.kernelite` store: a compiled model as one safetensors file, never pickle.
 
 The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
-value is JSON: {"format": "kernelite", "version": 2, "digest": "...", "model": {...}}. What stands
+value is JSON: {"format": "kernelite", "version": 3, "digest": "...", "model": {...}}. What stands
 under "model", and the names of the tensors: `kernelite.store.packing`; the digest is of both:
 `kernelite.store.digest`. Files of version 1 have none. The same model always gives the same
 bytes.
@@ -32,8 +32,20 @@ from kernelite.support.files import atomic_write, open_binary
 
 __all__ = ["VERSION", "dumps", "load", "loads", "save", "stored_digest"]
 
+
+def _with_score_tolerance(tree: Tree) -> Tree:
+    """Version 3 has tolerances of decision values; without them they are as good as labels."""
+    if isinstance(tree, list):
+        return [_with_score_tolerance(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    tree = {name: _with_score_tolerance(item) for name, item in tree.items()}
+    return tree | {"score_tolerance": None} if tree.get("class") == "CompiledModel" else tree
+
+
 UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {
     1: lambda tree, tensors: (tree, tensors),  # the digest came, the content is the same
+    2: lambda tree, tensors: (_with_score_tolerance(tree), tensors),
 }
 
 DTYPES = {

@@ -71,6 +71,11 @@ class Head:
         return None
 
     @property
+    def decides_by_scores(self) -> bool:
+        """Whether `decision` answers the scores themselves, column by column."""
+        return False
+
+    @property
     def n_values(self) -> int:
         """How many tolerances there are: one per value."""
         return self.n_scores

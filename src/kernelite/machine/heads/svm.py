@@ -128,6 +128,11 @@ class ClassifierHead(LabelHead):
         return self.classes if self.by_votes else None
 
     @property
+    def decides_by_scores(self) -> bool:
+        """Not "ovr" decision values: votes and squashed sums."""
+        return self.n_classes == 2 or self.shape == "ovo"
+
+    @property
     def offers(self) -> frozenset[str]:
         """Decision values always, probabilities where there are sigmoids."""
         names = {"predict", "decision_function"}
@@ -298,6 +303,7 @@ class OutlierHead(Head):
     n_scores: Literal[1] = 1
 
     classes: ClassVar[None] = None
+    decides_by_scores: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.density_marks is not None:
@@ -324,6 +330,11 @@ class OutlierHead(Head):
     def score_samples(self, scores: FloatArray) -> FloatArray:
         """The score without its offset, shape (m,)."""
         return scores[:, 0] + self.offset
+
+    def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of `decision`."""
+        low, high = score_range(scores, bounds)
+        return low[:, 0], high[:, 0]
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose sign cannot change within the bounds."""
