@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from kernelite.compiler.task import Task
+from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
@@ -26,7 +27,6 @@ from kernelite.planner.tolerances import (
 from kernelite.program.criteria import label_settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.certificate import certify
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.progress import progress_bar
@@ -150,7 +150,7 @@ def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | Sp
     sample = task.sample()
     if rank == "full" or not len(sample):
         return form
-    return truncated_form(form, sample, float(form.evaluate(sample)[0].std()))
+    return truncated_form(form, sample)
 
 
 def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | None:

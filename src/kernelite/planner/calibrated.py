@@ -120,7 +120,7 @@ def _forms(
     if count == 1:
         form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
         yield Approximation((Cell(form),))
-        cut = truncated_form(form, choosing, float(form.evaluate(choosing)[0].std()))
+        cut = truncated_form(form, choosing)
         if cut is not form:
             yield Approximation((Cell(cut),))
         return

@@ -27,6 +27,7 @@ from kernelite.series.spectral import SpectralForm, spectrum, truncate
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 
 PREFERRED = 0.95  # of the exact engine's cost, that a form must stay below: it proves less
+SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
 Measure: TypeAlias = Callable[
     [list[Option], KernelExpansion, float, FloatArray, bool], tuple[list[Option], float, str | None]
@@ -116,25 +117,22 @@ def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
     return found[:1]
 
 
-def truncated_form(
-    form: QuadraticForm, sample: FloatArray, score_scale: float
-) -> QuadraticForm | SpectralForm:
+def truncated_form(form: QuadraticForm, sample: FloatArray) -> QuadraticForm | SpectralForm:
     """For "none": the smallest rank that stays far below the scores, if it is cheaper.
 
-    The median bound on the sample must stay under 0.1% of the standard deviation of the scores.
+    On the sample, the median of what is left out must stay under 0.1% of the standard deviation of
+    the scores. That is measured: the bound of a truncation is many times larger.
     """
-    d, k = form.n_features, form.n_outputs
-    if form.kernel == "poly2" or not len(sample):
+    tried = ranks(form.n_features, form.n_outputs)
+    if form.kernel == "poly2" or not len(sample) or not tried:
         return form
-    eigenpairs = None
-    for rank in ranks(d, k):
-        eigenpairs = eigenpairs or spectrum(form)
+    whole, _, _ = form.evaluate(sample)
+    most = SHARE_LEFT_OUT * float(whole.std())
+    eigenpairs = spectrum(form)
+    for rank in tried:
         cut = truncate(eigenpairs, rank)
-        U = sample - cut.point
-        Y = U @ cut.basis
-        squares, kept = np.einsum("ij,ij->i", U, U), np.einsum("ij,ij->i", Y, Y)
-        bound = np.median(cut.truncation_bound(squares, kept), axis=0).max(initial=0.0)
-        if bound <= 1e-3 * score_scale:
+        left_out = np.abs(cut.evaluate(sample)[0] - whole)
+        if np.median(left_out, axis=0).max(initial=0.0) <= most:
             return cut
     return form
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelite.cpu.cell import CellEngine
+from kernelite.cpu.certifying import certify
 from kernelite.cpu.tiers import FirstForms, forms_alone
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
@@ -41,7 +42,7 @@ from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Settles, Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points
-from kernelite.series.certificate import Certificate, certify
+from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.paired import may_pair
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
@@ -53,7 +54,7 @@ WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated fo
 CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
-CELLS_BUDGET = 1e10  # multiply-adds that certifying all cells may cost
+CELLS_BUDGET = 8e9  # multiply-adds that certifying all cells may cost: about a second
 WORTHWHILE = 1000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 Tell: TypeAlias = Callable[[float], None]
@@ -153,7 +154,8 @@ class Search:
     @property
     def _cells_affordable(self) -> bool:
         n, d = self.expansion.n_centers, self.expansion.n_features
-        return n**2 * d / 2 * sum(CELL_COUNTS) < CELLS_BUDGET
+        # A pair of centers costs as much as 16 features besides its product.
+        return n**2 * (d + 16) / 2 * sum(CELL_COUNTS) < CELLS_BUDGET
 
     @property
     def _least(self) -> float:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +28,12 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up
 
-__all__ = ["lower_gamma", "remainder_norms"]
+__all__ = ["Remainders", "lower_gamma", "remainder_norms", "remainders"]
+
+Remainders: TypeAlias = Callable[
+    [FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
+]
+"""R_3 and R_4 of a block from t, which may be overwritten, and gamma |s|^2 of both sides."""
 
 BLOCK = 384  # centers a side: the temporaries of a block pair stay in the cache
 SERIES_BELOW = 2.0  # |t| from which the closed form loses no more than a few digits
@@ -67,6 +73,7 @@ def remainder_norms(
     point: FloatArray,
     *,
     progress: Callable[[float], None] | None = None,
+    kernel: Remainders | None = None,
 ) -> FloatArray:
     """rho_3 and rho_4 of every output, rounded up: shape (2, k).
 
@@ -78,6 +85,8 @@ def remainder_norms(
         p.
     progress : callable, optional
         Told the share that is done, from time to time.
+    kernel : callable, optional
+        What computes a block instead of `remainders`, as accurately.
 
     Notes
     -----
@@ -94,7 +103,7 @@ def remainder_norms(
     >>> bool(np.isclose(missing, rho[0] * np.sqrt(lower_gamma(3, np.array([1.0])))))
     True
     """
-    A = expansion.coefficients
+    A, kernel = expansion.coefficients, kernel or remainders
     with np.errstate(over="ignore"):
         # A power of two changes no digit, and keeps squares of coefficients in range.
         scale = np.exp2(np.ceil(np.log2(np.maximum(np.abs(A).max(axis=0, initial=0.0), 1e-290))))
@@ -104,9 +113,9 @@ def remainder_norms(
     if not near.all():
         # The triangle inequality: far centers enter by their own norms, and nothing overflows.
         far = _majorants(A[~near], exponents[~near], expansion.n_features)
-        rho = far + _norms(S[near], A[near], exponents[near], progress)
+        rho = far + _norms(S[near], A[near], exponents[near], progress, kernel)
     else:
-        rho = _norms(S, A, exponents, progress)
+        rho = _norms(S, A, exponents, progress, kernel)
     with np.errstate(over="ignore"):
         return round_up(np.minimum(round_up(rho), majorants) * scale)
 
@@ -138,12 +147,13 @@ def _norms(
     A: FloatArray,
     exponents: FloatArray,
     progress: Callable[[float], None] | None,
+    kernel: Remainders,
 ) -> FloatArray:
     """rho of centers that are not far, from the double sum with its rounding: shape (2, k)."""
     if not len(A):
         return np.zeros((2, A.shape[1]))
     d, largest = S.shape[1], float(exponents.max(initial=0.0))
-    sums = _double_sums(S, A, exponents, progress)
+    sums = _double_sums(S, A, exponents, progress, kernel)
     majorants = _majorants(A, exponents, d)
     for index, m in enumerate((3, 4)):
         relative = 2 * BLOCK + (d + 6) * (m + 4.0 * largest) + 28.0 * largest + 320.0
@@ -157,6 +167,7 @@ def _double_sums(
     A: FloatArray,
     exponents: FloatArray,
     progress: Callable[[float], None] | None,
+    kernel: Remainders,
 ) -> FloatArray:
     """sum_ij A_i A_j R_m(i, j) for m = 3, 4: shape (2, k). Block pairs, one triangle."""
     n, k = A.shape
@@ -166,7 +177,7 @@ def _double_sums(
             t = S[left] @ S[right].T
             twice = 1.0 if left == right else 2.0
             part = np.empty((2, k))
-            for index, values in enumerate(_remainders(t, exponents[left], exponents[right])):
+            for index, values in enumerate(kernel(t, exponents[left], exponents[right])):
                 part[index] = twice * np.einsum("ij,ij->j", A[left], values @ A[right])
             parts.append(part)
         if progress is not None:
@@ -176,9 +187,7 @@ def _double_sums(
     return np.array([[math.fsum(table[:, m, j]) for j in range(k)] for m in range(2)])
 
 
-def _remainders(
-    t: FloatArray, left: FloatArray, right: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def remainders(t: FloatArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """R_3 and R_4 of a block; how accurate is said above."""
     damping = np.exp(-left)[:, None] * np.exp(-right)[None, :]
     cubes = t * t * t
