@@ -13,6 +13,7 @@ from benchmarks.roofline import Roofline, work_a_row
 from benchmarks.settings import Settings
 from benchmarks.timing import Timing, race, rows_within
 from benchmarks.workloads import Workload
+from kernelite.program.stats import FULL, THIRD
 
 __all__ = ["batch", "contestants"]
 
@@ -139,7 +140,8 @@ def _add_roofline(
     _, stats = one.model.predict(one.convert(workload.rows), return_stats=True, on_invalid="ignore")
     flops, moved = work_a_row(one.model, stats)
     result["fallback_share"] = stats.open_share
-    result["second_tier_share"] = stats.cubic / max(stats.rows, 1)
+    second = sum(stats.stages.get(name, 0) for name in (FULL, THIRD))
+    result["second_tier_share"] = second / max(stats.rows, 1)
     result["outside_validity"] = stats.outside_validity
     result["flops_a_row"] = flops
     result["roofline_share"] = 1e6 * roofline.floor(flops, moved) / result["microseconds"]

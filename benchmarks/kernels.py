@@ -17,7 +17,6 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.sparse import csr_array
 
-from kernelite.cpu import blas
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.kernels import quadratic_dense, quadratic_sparse
 from kernelite.cpu.kernels.densify import dense_rows
@@ -28,6 +27,7 @@ from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import damp
 from kernelite.tables import fast_libsvm, libsvm_data
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -50,7 +50,7 @@ def random_form(rng: np.random.Generator, d: int, k: int) -> QuadraticForm:
 
 def numpy_blocked(form: QuadraticForm, rows: np.ndarray, out: np.ndarray, block: int) -> np.ndarray:
     for part in row_blocks(len(rows), block):
-        out[part] = blas.quadratic_scores(form, rows[part])[0]
+        out[part] = form.evaluate(rows[part])[0]
     return out
 
 
@@ -65,7 +65,7 @@ def triangle_blocked(
         for output, triangle in enumerate(triangles):
             # Column-major: (T U')' = U T', and U' is U's own memory.
             g[:, output] += np.einsum("ij,ij->i", dtrmm(1.0, triangle, U.T).T, U)
-        blas.damp(g, sq_norms, form.gamma)
+        damp(g, sq_norms, form.gamma)
         out[part] = g + form.intercept
     return out
 
@@ -75,12 +75,11 @@ def contenders(form: QuadraticForm, rows: np.ndarray) -> dict[str, Scores]:
     triangles = [np.asfortranarray(np.triu(M) + np.triu(M, 1)) for M in form.quadratic]
     prepared = quadratic_dense.prepare(form)
     outs = [np.empty((m, k)) for _ in range(3)]
-    sq_norms = np.empty(m)
     block = max(256, (1 << 17) // form.n_features)
     return {
         "numpy": lambda: numpy_blocked(form, rows, outs[0], block),
         "trmm": lambda: triangle_blocked(form, triangles, rows, outs[1], block),
-        "jit": lambda: quadratic_dense.scores(prepared, rows, out=(outs[2], sq_norms))[0],
+        "jit": lambda: quadratic_dense.scores(prepared, rows, out=outs[2]).scores,
     }
 
 
@@ -143,7 +142,7 @@ def cubic(options: argparse.Namespace) -> None:
         rows = rng.normal(size=(int(max(512, options.work / d**3)), d))
         ready = {name: CellEngine.prepare(cell, fused=name == "jit") for name in ("numpy", "jit")}
         runs: dict[str, Scores] = {
-            name: lambda engine=engine, rows=rows: engine.second(rows)[0]
+            name: lambda engine=engine, rows=rows: engine.second(rows).scores
             for name, engine in ready.items()
         }
         two_columns(f"{d:5d} {len(rows):8d}", runs, len(rows) / 1e6, options.repeat)
@@ -162,9 +161,9 @@ def sparse(options: argparse.Namespace) -> None:
         rows = csr_array((*entries, indptr), shape=(m, d))
         prepared = quadratic_sparse.prepare(form)
         runs: dict[str, Scores] = {
-            "dense": lambda f=prepared, rows=rows: quadratic_dense.scores(
-                f.dense, dense_rows(rows)
-            )[0],
+            "dense": lambda f=prepared, rows=rows: (
+                quadratic_dense.scores(f.dense, dense_rows(rows)).scores
+            ),
             "jit": lambda f=prepared, rows=rows: quadratic_sparse.scores(f, rows).scores,
         }
         two_columns(f"{d:5d} {filled:8d}", runs, m / 1e6, options.repeat)

@@ -24,6 +24,7 @@ import kernelite as kl
 from benchmarks.workloads import SHARED, Workload, available, load
 from kernelite.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Bounded
 from kernelite.series.remainder import remainder_norms
 
 __all__ = ["main"]
@@ -60,8 +61,8 @@ def certified() -> None:
         took = time.perf_counter() - started, time.process_time() - busy
         labels, stats = fast.predict(work.rows, return_stats=True)
         differ = np.count_nonzero(labels != work.labels)
-        bound = fast.error_bound(work.rows)
-        room = ExactEngine.prepare(work.expansion).run(work.rows)[1]
+        bound = fast.error_bound(work.rows)[:, None]
+        room = ExactEngine.prepare(work.expansion).bound(work.rows)
         broken = np.abs(fast.decision_function(work.rows)[:, None] - work.scores) > bound + room
         print(
             f"{work.name}: {fast.plan.chosen.name}\n"
@@ -93,16 +94,16 @@ class _Remembered:
     def prepare(self, expansion: KernelExpansion) -> _Remembered:
         return self
 
-    def run(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def run(self, rows: np.ndarray) -> Bounded:
         scores = np.array([self.table[row.tobytes()] for row in rows])
-        return scores, np.zeros_like(scores)
+        return Bounded(scores, np.zeros_like(scores))
 
 
 def splits() -> None:
     """How often the promised rate is broken on held-out rows, over random splits of all rows."""
     work = load("a9a 0.1", sample_rows=10**9)
     rows = np.concatenate([work.sample, work.rows])
-    scores = ExactEngine.prepare(work.expansion).run(rows)[0]
+    scores = ExactEngine.prepare(work.expansion).run(rows).scores
     labels = work.source.head.predict(scores)
     known = _Remembered({row.tobytes(): score for row, score in zip(rows, scores)})
     for cells in (1, 16):

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelite.cpu.threads import thread_count
 from kernelite.model import CompiledModel
-from kernelite.program.stats import Stats
+from kernelite.program.stats import FIRST, Stats
 from kernelite.series.cubic import CubicForm
 from kernelite.series.spectral import SpectralForm
 
@@ -58,7 +58,7 @@ def work_a_row(model: CompiledModel, stats: Stats) -> tuple[float, float]:
     ----------
     model : CompiledModel
     stats : Stats
-        Of the rows in question: which tier decided how many.
+        Of the rows in question: which stage decided how many.
     """
     d = model.n_features_in_
     k = model.head.n_scores
@@ -79,7 +79,8 @@ def work_a_row(model: CompiledModel, stats: Stats) -> tuple[float, float]:
     elif cell.cubic is not None:
         rank = cell.cubic.basis.shape[1]
         second += 2.0 * (d * rank + k * rank * rank)
-    flops += second * (stats.cubic + stats.exact) / rows + exact * stats.exact / rows
+    after_first = stats.rows - stats.stages.get(FIRST, 0)
+    flops += second * after_first / rows + exact * stats.exact / rows
     return flops, moved
 
 

@@ -14,11 +14,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from kernelite.cpu.blas import cubic_values, quadratic_scores
 from kernelite.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
-from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.cubic import cubic_form, cubic_tensor, cubic_values
 from kernelite.series.quadratic import quadratic_form
 from kernelite.sources import read
 
@@ -31,8 +30,8 @@ def measured(expansion: KernelExpansion, rows: np.ndarray) -> dict[str, np.ndarr
     """Distances, scores, errors and bounds of the rows: each of shape (m,)."""
     point = expansion.dense_centers().mean(axis=0)
     form, certificate = quadratic_form(expansion, point), certify(expansion, point)
-    exact = ExactEngine.prepare(expansion).run(rows)[0]
-    second, squares = quadratic_scores(form, rows)
+    exact = ExactEngine.prepare(expansion).run(rows).scores
+    second, squares, _ = form.evaluate(rows)
     tensor = cubic_form([cubic_tensor(expansion, point, 0)], expansion.n_features)
     third = np.exp(-expansion.gamma * squares)[:, None] * cubic_values(tensor.packed, rows - point)
     found = {

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Bounded, spelled_out
+
+
+def scores_and_bounds(found: Bounded) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and bounds of shape (m, k) each."""
+    assert found.bounds is not None
+    return found.scores, spelled_out(found.bounds)
+
+
+def widened(
+    expansion: KernelExpansion, rows: np.ndarray, beyond: np.ndarray
+) -> tuple[KernelExpansion, np.ndarray, np.ndarray]:
+    """One more feature, in which all centers are zero: the model, its rows, and beta.
+
+    `beyond` of shape (m,) is rounded to few bits, so that beta, its square, is a double.
+    """
+    mantissa, exponent = np.frexp(beyond)
+    short = np.ldexp(np.round(mantissa * 2.0**20) / 2.0**20, exponent)
+    centers = np.column_stack([expansion.dense_centers(), np.zeros(expansion.n_centers)])
+    return replace(expansion, centers=centers), np.column_stack([rows, short]), short * short
 
 
 def shared_path(*parts: str) -> Path:

@@ -112,7 +112,7 @@ def assert_holds(model: Any, sample: np.ndarray, rows: np.ndarray, *, labels: bo
     """Errors within bounds, of every guarantee; proven labels right."""
     truth = true_outputs(model, rows)
     for way in ways_of(model, sample):
-        bounds, said = way.error_bound(rows), f"{way.guarantee}: {way.plan.chosen.name}"
+        bounds, said = way.score_bound(rows), f"{way.guarantee}: {way.plan.chosen.name}"
         assert error_ratios(truth, served(way, rows), bounds).max(initial=0.0) <= 1.0, said
         if way.guarantee == "certified":  # now by whichever tier settles a row
             settles = label_settles(way.head, way.tolerance)

@@ -5,7 +5,6 @@ In: a case and settings. Out: a dictionary of plain figures, in microseconds per
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +23,6 @@ __all__ = ["measure"]
 
 DISTINCT = 256  # rows that single calls cycle through
 LONGEST = 1.5  # seconds of single calls
-NOT_STAGES = ("rows", "outside_validity")
 TRIES, SLOWER = 3, 1.15  # a choice that looks bad is raced again: noise only ever adds
 CHECKED = 2_000  # rows whose decision values and probabilities are compared
 PROBABILITY = 1.1e-3  # certified promises 1e-3; the rest is scikit-learn's own rounding
@@ -192,12 +190,8 @@ def _explained(certified: Player, rows: np.ndarray) -> dict[str, Any]:
     stages: dict[str, float] = {}
     if hasattr(model, "predict"):
         _, stats = model.predict(rows[:5_000], return_stats=True)
-        counts = {field.name: getattr(stats, field.name) for field in dataclasses.fields(stats)}
-        stages = {
-            name: count / max(stats.rows, 1)
-            for name, count in counts.items()
-            if isinstance(count, int) and name not in NOT_STAGES
-        }
+        counts = {**stats.stages, "undecidable": stats.undecidable}
+        stages = {name: count / max(stats.rows, 1) for name, count in counts.items()}
     return {
         "plan": plan.chosen.name,
         "plan_text": str(plan),

@@ -74,7 +74,7 @@ def _looseness(subject: Subject) -> dict[str, float]:
     guarantee, options = MODES["default"]
     model, _ = compiled(workload, guarantee, **options)
     scores = model.scores(workload.rows, on_invalid="ignore")
-    bounds = model.error_bound(workload.rows)
+    bounds = model.score_bound(workload.rows)
     errors = np.abs(scores - workload.scores)
     ratio = bounds / np.maximum(errors, 1e-300)
     return {

@@ -50,7 +50,7 @@ def bound_against_error(subject: Subject, points: int = POINTS) -> dict[str, Any
     drawn = np.random.default_rng(1).permutation(len(workload.rows))[:points]
     rows = workload.rows[drawn]
     errors = np.abs(model.scores(rows, on_invalid="ignore") - workload.scores[drawn])
-    bounds = model.error_bound(rows)
+    bounds = model.score_bound(rows)
     return {
         "name": subject.row.name,
         "error": errors[:, 0].tolist(),
@@ -106,7 +106,7 @@ def _shares(source: Any, sample: np.ndarray, test: np.ndarray) -> dict[str, floa
         form = kl.compile(source, sample, guarantee="none", rank="full", certificate=True)
         plan = kl.compile(source, sample, guarantee="certified", cells=1)
     approximate = form.scores(test, on_invalid="ignore")
-    bound = form.error_bound(test)
+    bound = form.score_bound(test)
     decided, stats = plan.predict(test, return_stats=True)
     return {
         "differ": float((source.head.predict(approximate) != labels).mean()),

@@ -24,7 +24,7 @@ print(fast.plan.summary)
 across, up = np.meshgrid(np.linspace(-1.8, 2.8, 150), np.linspace(-1.3, 1.7, 100))
 grid = np.column_stack([across.ravel(), up.ravel()])
 seen = [fast.predict(point[None], return_stats=True)[1] for point in grid]
-tier = np.array([1 if found.form else 2 if found.cubic else 3 for found in seen])
+tier = np.array([3 if found.exact else 1 if found.stages["form"] else 2 for found in seen])
 label = fast.predict(grid)
 
 # %%
@@ -56,7 +56,5 @@ plt.show()
 # The labels are those of the support vector machine, everywhere.
 
 labels, stats = fast.predict(X, return_stats=True)
-print(
-    f"rows of X: {stats.form} by the form, {stats.cubic} by the third order, {stats.exact} exactly"
-)
+print(f"rows of X: {stats.early} proven before the exact model was asked, {stats.exact} exactly")
 print("labels that differ on the grid:", np.count_nonzero(label != svc.predict(grid)))

@@ -20,7 +20,7 @@ svc = SVC(gamma=0.005, C=10).fit(X, y)
 
 form = kl.compile(svc, X, guarantee="none", certificate=True, on_invalid="ignore")
 error = np.abs(form.decision_function(X) - svc.decision_function(X))
-bound = form.error_bound(X)[:, 0]
+bound = form.error_bound(X)
 print(f"largest error / bound: {(error / bound).max():.2f}")
 
 # %%

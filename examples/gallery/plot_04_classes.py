@@ -26,7 +26,7 @@ print(fast.plan.summary)
 across, up = np.meshgrid(np.linspace(-8, 8, 260), np.linspace(-8, 8, 260))
 grid = np.column_stack([across.ravel(), up.ravel()])
 form = kl.compile(svc, X, guarantee="none", certificate=True, rank="full", on_invalid="ignore")
-bounds = form.error_bound(grid)
+bounds = form.score_bound(grid)
 labels = fast.predict(grid)
 print(f"{bounds.shape[1]} pairs of {len(svc.classes_)} classes")
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.cpu import tiers
+from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.cpu.local import LocalEngine
+from kernelite.cpu.outside import OutsideRows, damped
+from kernelite.cpu.runner import Runner
+from kernelite.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import Certificate, certify
@@ -21,8 +24,8 @@ from kernelite.series.directional import cubic_gram, directional_bound, gram_sla
 from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from kernelite.series.widen import widen, widen_expansion
 from tests.attack.judge import Judge
+from tests.helpers import scores_and_bounds, widened
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
 
 __all__ = ["Answer", "answers", "made"]
@@ -63,14 +66,13 @@ def answers(case: Case, rng: np.random.Generator) -> Iterator[Answer]:
 def _exact(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     kernel = case.expansion.kernel
     engine = ExactEngine.prepare(case.expansion)
-    scores, bounds = engine.run(case.rows)
-    yield f"exact, {kernel}", judge, scores, bounds
+    yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
     if engine.single is not None and engine.single.ready:
         scores, bounds = engine.single.run(case.rows)
         yield "exact, single precision", judge, scores, _known(bounds)
     if rng.random() < 0.2:
         sparse = replace(case.expansion, centers=csr_array(case.expansion.dense_centers()))
-        scores, bounds = ExactEngine.prepare(sparse).run(csr_array(case.rows))
+        scores, bounds = scores_and_bounds(ExactEngine.prepare(sparse).run(csr_array(case.rows)))
         yield f"exact, sparse, {kernel}", judge, scores, bounds
 
 
@@ -81,16 +83,14 @@ def _first(cell: Cell, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.nd
 def _of_cells(
     cells: tuple[Cell, ...], rows: np.ndarray, fused: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    ready = tiers.Tiers.prepare(Approximation(cells), fused=fused)
-    outcome = tiers.evaluate(ready, None, rows, None)
-    assert outcome.bounds is not None
-    return outcome.scores, _known(outcome.bounds)
+    found = forms_alone(Approximation(cells), fused=fused).run(rows, None)
+    scores, bounds = scores_and_bounds(found)
+    return scores, _known(bounds)
 
 
 def _second(cell: Cell, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
-    engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
-    evaluated, _ = engine.first.run(rows, bounded=True)
-    scores, bounds = engine.second(rows, evaluated)
+    engine = CellEngine.prepare(cell, fused=fused)
+    scores, bounds = scores_and_bounds(engine.second(rows, engine.first.run(rows)))
     return scores, _known(bounds)
 
 
@@ -142,14 +142,14 @@ def _product(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Ans
     form, certificate = _both(case)
     tensors = [cubic_tensor(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     cell = Cell(form, certificate, cubic=cubic_form(tensors, d))
-    engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
+    engine = CellEngine.prepare(cell, fused=fused)
     if engine.paired is None:
         return
     if engine.paired.fused is not None:
-        scores, bounds = third_dense.scores(engine.paired.fused, case.rows)
+        found = third_dense.scores(engine.paired.fused, case.rows)
     else:
-        first = engine.first.run(case.rows, bounded=False)[0]
-        scores, bounds = engine.paired.run(case.rows, first)
+        found = engine.paired.run(case.rows, engine.first.run(case.rows, bounded=False))
+    scores, bounds = scores_and_bounds(found)
     yield f"product, {how}", judge, scores, _known(bounds)
 
 
@@ -176,13 +176,18 @@ def _cells(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answe
 def _widened(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
     beyond = rng.uniform(size=len(case.rows)) * 10.0 ** rng.uniform(-3, 3)
-    beyond[:2] = 0.0, 1e200
-    rows = np.column_stack([case.rows, beyond])
-    wider = widen_expansion(case.expansion)
-    cell = Cell(*_both(case))
+    beyond[:2] = 0.0, 2.0**100
+    wider, rows, sq_norms = widened(case.expansion, case.rows, beyond)
     own = Judge(wider, rows)
-    yield f"widened, {how}", own, *_of_cells(widen(Approximation((cell,))).cells, rows, fused)
-    yield "widened, exact", own, *ExactEngine.prepare(wider).run(rows)
+    outside = OutsideRows(case.rows, sq_norms, 0.0)
+    forms = form_stages(Approximation((Cell(*_both(case)),)), fused=fused)
+    whole = Runner.with_engine(ExactEngine.prepare(case.expansion), forms).cascade
+    stages = damped(whole, case.expansion.gamma, case.expansion.intercept, None).stages
+    for number, name in ((0, f"widened, {how}"), (-1, "widened, exact")):
+        found = stages[number].run(outside, None)
+        assert found is not None
+        scores, bounds = scores_and_bounds(found)
+        yield name, own, scores, _known(bounds)
 
 
 def _sparse(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
@@ -202,7 +207,7 @@ def _local(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answe
     engine = LocalEngine.prepare(
         case.expansion, LocalSums(left_out, start=float(rng.uniform(0, 30)))
     )
-    yield "near centers", judge, *engine.run(case.rows)
+    yield "near centers", judge, *scores_and_bounds(engine.run(case.rows))
 
 
 SUBJECTS = {

@@ -13,6 +13,7 @@ from tests.attack import judge as judge_module
 from tests.attack.judge import Judge
 from tests.attack.run import BLOCK, attack, attacked
 from tests.attack.subjects import SUBJECTS, answers, made
+from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, real, true_scores
 
 
@@ -43,7 +44,7 @@ def test_ratios_are_not_below_those_of_ball_arithmetic() -> None:
 
 def test_a_bound_that_is_too_small_is_found() -> None:
     case, _ = made(0, 3)
-    scores, bounds = ExactEngine.prepare(case.expansion).run(case.rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(case.expansion).run(case.rows))
     judge = Judge(case.expansion, case.rows)
     assert judge.ratios(scores, bounds).max() <= 1.0
     # Off by twice what is allowed, wherever anything is.

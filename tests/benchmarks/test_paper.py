@@ -33,7 +33,6 @@ from benchmarks.paper.tables.speed import speed_table
 from benchmarks.rebuild import write_data
 from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
-from kernelite.cpu.blas import form_scores
 from kernelite.datasets import SETS
 from kernelite.gamma import gamma_max
 from kernelite.series.quadratic import quadratic_form
@@ -75,7 +74,7 @@ def test_the_loops_compute_the_form_and_the_model() -> None:
     rows = rng.normal(size=(9, 6))
     weights, b = np.ascontiguousarray(model.coefficients[:, 0]), float(model.intercept[0])
     form = loops.approximate(model.dense_centers(), weights, model.gamma)
-    expected = form_scores(quadratic_form(model, np.zeros(6)), rows).scores[:, 0]
+    expected = quadratic_form(model, np.zeros(6)).evaluate(rows)[0][:, 0]
     np.testing.assert_allclose(loops.predict(form, rows, model.gamma, b), expected, rtol=1e-11)
     found = loops.exact(model.dense_centers(), weights, rows, model.gamma, b)
     np.testing.assert_allclose(found, model.scores(rows)[:, 0], rtol=1e-11)

@@ -11,7 +11,10 @@ from kernelite.cpu import exact_rounding as module
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
-from tests.helpers import random_expansion
+from kernelite.program.bounded import Factored
+from kernelite.program.cascade import holds
+from kernelite.program.criteria import Within
+from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
 
@@ -21,7 +24,7 @@ def test_scores_are_the_expansions(kernel: str, k: int) -> None:
     rng = np.random.default_rng(0)
     model = random_expansion(rng, n=1500, d=7, k=k, kernel=kernel)
     rows = rng.normal(size=(300, 7))
-    scores, bounds = ExactEngine.prepare(model).run(rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-9, atol=1e-9)
     assert (np.abs(scores - model.scores(rows)) <= 3 * bounds).all()
     assert (bounds < 1e-8).all()
@@ -33,7 +36,7 @@ def test_data_far_from_the_origin_lose_nothing(offset: float) -> None:
     centers = np.round(rng.normal(size=(30, 3)) * 8) / 8 + offset
     model = KernelExpansion(centers, rng.normal(size=30), 0.0, gamma=0.3)
     rows = np.round(rng.normal(size=(10, 3)) * 8) / 8 + offset
-    scores, bounds = ExactEngine.prepare(model).run(rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
     assert bounds.max() < 1e-11
 
@@ -45,7 +48,8 @@ def test_the_bound_alone_is_no_smaller() -> None:
         rows = np.concatenate([rng.normal(size=(40, 4)), np.full((1, 4), 1e3)])
         engine = ExactEngine.prepare(model)
         # |u|^2 may be summed up in another order.
-        assert (engine.run_bound(rows) >= engine.run(rows)[1] * (1.0 - 1e-14)).all()
+        bounds = scores_and_bounds(engine.run(rows))[1]
+        assert (engine.bound(rows) >= bounds * (1.0 - 1e-14)).all()
 
 
 def test_differences_are_taken_where_products_cancel() -> None:
@@ -59,18 +63,18 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     model = random_expansion(rng, n=700, d=5, k=2)
     rows = rng.normal(size=(150, 5))
-    products = ExactEngine.prepare(model).run(rows)
+    products = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     monkeypatch.setattr(module, "CANCELLATION", -1.0)
     engine = ExactEngine.prepare(model)
     assert engine.dense.rounding.by_differences
-    differences = engine.run(rows)
+    differences = scores_and_bounds(engine.run(rows))
     assert (np.abs(products[0] - differences[0]) <= products[1] + differences[1]).all()
 
 
 def test_rows_far_from_all_centers_get_the_intercept() -> None:
     model = KernelExpansion([[0.0, 0.0]], [5.0], -0.25, gamma=1.0)
     rows = np.array([[1e200, 0.0], [1e308, -1e308], [40.0, 0.0]])
-    scores, bounds = ExactEngine.prepare(model).run(rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     np.testing.assert_array_equal(scores, np.full((3, 1), -0.25))
     assert (bounds < 1e-15).all()
 
@@ -83,19 +87,20 @@ def test_squares_that_underflow_stay_in_the_bound(gamma: float, center: float, r
     centers = [[center, 0.0], [1.37 * center, center]]
     model = KernelExpansion(centers, [1.0, -1.3], 0.0, gamma=gamma, kernel="poly2", coef0=1e-4)
     rows = np.array([[1.1, 1.0], [0.7, 1.3]]) * row
-    scores, bounds = ExactEngine.prepare(model).run(rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
 
 
 def test_coefficients_whose_sum_overflows_leave_nothing_known() -> None:
     model = KernelExpansion([[0.0], [1.0]], [1.7e308, -1.7e308], 0.0, gamma=1.0)
-    bounds = ExactEngine.prepare(model).run(np.array([[0.5], [1e9], [1e200]]))[1]
+    found = ExactEngine.prepare(model).run(np.array([[0.5], [1e9], [1e200]]))
+    bounds = scores_and_bounds(found)[1]
     np.testing.assert_array_equal(bounds, np.full((3, 1), np.inf))
 
 
 def test_a_kernel_value_that_overflows_is_not_hidden_by_its_coefficient() -> None:
     model = KernelExpansion([[1e80]], [1e-100], 0.0, gamma=1.0, kernel="poly2")
-    scores, bounds = ExactEngine.prepare(model).run(np.array([[1e80], [1e60]]))
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(np.array([[1e80], [1e60]])))
     assert bounds[0, 0] == np.inf
     assert np.isfinite(scores[1, 0])
     assert np.isfinite(bounds[1, 0])
@@ -104,17 +109,17 @@ def test_a_kernel_value_that_overflows_is_not_hidden_by_its_coefficient() -> Non
 def test_a_polynomial_that_overflows_says_so() -> None:
     model = KernelExpansion([[1.0], [2.0]], [1.0, -1.0], 0.0, gamma=1.0, kernel="poly2")
     engine = ExactEngine.prepare(model)
-    bounds = engine.run(np.array([[1e200], [1.0]]))[1]
+    bounds = scores_and_bounds(engine.run(np.array([[1e200], [1.0]])))[1]
     assert np.isinf(bounds[0, 0])
     assert bounds[1, 0] < 1e-13
 
 
 def test_no_rows_and_no_centers() -> None:
     empty = KernelExpansion(np.zeros((0, 3)), np.zeros((0, 2)), [1.0, -1.0], gamma=1.0)
-    scores, _ = ExactEngine.prepare(empty).run(np.ones((2, 3)))
+    scores = ExactEngine.prepare(empty).run(np.ones((2, 3))).scores
     np.testing.assert_array_equal(scores, [[1.0, -1.0]] * 2)
     some = random_expansion(np.random.default_rng(4))
-    assert ExactEngine.prepare(some).run(np.empty((0, 5)))[0].shape == (0, 1)
+    assert ExactEngine.prepare(some).run(np.empty((0, 5))).scores.shape == (0, 1)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly2"])
@@ -140,7 +145,7 @@ def test_threads_do_not_change_the_answer() -> None:
     answers = []
     for threads in (1, 2, 5):
         with limit_threads(threads):
-            answers.append(engine.run(rows))
+            answers.append(scores_and_bounds(engine.run(rows)))
     for scores, _ in answers[1:]:
         assert (np.abs(scores - answers[0][0]) <= answers[0][1]).all()
 
@@ -150,21 +155,24 @@ def test_rows_above_the_tolerance_are_counted_without_bounds(kernel: str) -> Non
     rng = np.random.default_rng(11)
     engine = ExactEngine.prepare(random_expansion(rng, n=40, d=3, k=5, kernel=kernel))
     rows = rng.normal(size=(50, 3)) * rng.uniform(0.1, 10.0, size=(50, 1))
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     for share in (0.0, 0.5, 0.9, 1.0):
         tolerance = np.quantile(bounds, share, axis=0) * (1 + 1e-6)
         room = np.full_like(scores, np.nan)
-        same, above = engine.run_within(rows, tolerance, room)
-        assert same is room
-        np.testing.assert_array_equal(same, scores)
-        assert above == np.count_nonzero((bounds > tolerance).any(axis=1))
+        found = engine.run(rows, room)
+        assert found.scores is room
+        assert isinstance(found.bounds, Factored) == (kernel == "rbf")
+        np.testing.assert_array_equal(room, scores)
+        inside = holds(Within(tolerance), found)
+        np.testing.assert_array_equal(inside, (bounds <= tolerance).all(axis=1))
 
 
 def test_an_output_without_coefficients_is_within_any_tolerance() -> None:
     model = KernelExpansion([[0.0], [1.0]], [[1.0, 0.0], [1.0, 0.0]], [0.0, 0.0], gamma=1.0)
     engine = ExactEngine.prepare(model)
-    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-200]))[1] == 0
-    assert engine.run_within(np.array([[0.5]]), np.array([1e-3, 1e-310]))[1] == 1
+    found = engine.run(np.array([[0.5]]))
+    assert holds(Within(np.array([1e-3, 1e-200])), found).all()
+    assert not holds(Within(np.array([1e-3, 1e-310])), found).any()
 
 
 @pytest.mark.parametrize("constant", [(1, 3), (0, 1, 2, 3, 4)])
@@ -176,6 +184,6 @@ def test_features_in_which_centers_agree_are_left_out(constant: tuple[int, ...])
     rows = rng.normal(size=(30, 5))
     engine = ExactEngine.prepare(model)
     assert engine.dense.factors.shape == (40, 5 - len(constant) + 2)
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
     assert bounds.max() < 1e-11

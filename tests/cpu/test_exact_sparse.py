@@ -17,6 +17,8 @@ from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import spelled_out
+from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
 
@@ -51,13 +53,14 @@ def test_no_score_is_further_off_than_its_bound(
     near = sparse.csr_array(model.centers[[0]] * (1.0 + 1e-9))
     rows = sparse.vstack([scale * words(rng, 6, 500), near, sparse.csr_array((1, 500))]).tocsr()
     rows = sparse.csr_array(rows)
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     assert engine.sparse is not None or gamma * scale**2 > 10
     assert error_ratios(true_scores(model, rows.toarray()), scores, bounds).max() <= 1.0
-    np.testing.assert_allclose(engine.run_bound(rows), bounds, rtol=1e-12)
+    np.testing.assert_allclose(engine.bound(rows), bounds, rtol=1e-12)
     twin = DenseExact.prepare(model)
     expected, squares = twin.scores(rows.toarray())
-    assert (np.abs(scores - expected) <= bounds + twin.rounding.bounds(squares, 500)).all()
+    rounding = spelled_out(twin.rounding.bounds(squares, 500))
+    assert (np.abs(scores - expected) <= bounds + rounding).all()
 
 
 def test_dense_rows_have_the_same_scores() -> None:
@@ -65,7 +68,7 @@ def test_dense_rows_have_the_same_scores() -> None:
     engine = ExactEngine.prepare(model_of(words(rng, 50, 1000), 2))
     rows = words(rng, 20, 1000)
     assert engine.sparse is not None
-    np.testing.assert_array_equal(engine.run(rows.toarray())[0], engine.run(rows)[0])
+    np.testing.assert_array_equal(engine.run(rows.toarray()).scores, engine.run(rows).scores)
     assert "dense" not in vars(engine)  # it was never laid out
 
 
@@ -76,9 +79,9 @@ def test_rows_without_zeros_go_by_dense_products_where_those_are_cheaper() -> No
     engine = ExactEngine.prepare(model_of(sparse.csr_array(centers), gamma=0.01))
     assert engine.sparse is not None
     rows = np.random.default_rng(0).normal(size=(5, d))
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     assert "dense" in vars(engine)
-    assert (np.abs(scores - engine.run(sparse.csr_array(rows))[0]) <= 2 * bounds + 1e-13).all()
+    assert (np.abs(scores - engine.run(sparse.csr_array(rows)).scores) <= 2 * bounds + 1e-13).all()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -87,7 +90,7 @@ def test_many_rows_on_several_threads(threads: int) -> None:
     model = model_of(words(rng, 300, 5000), 2)
     rows = words(rng, 2000, 5000)
     with limit_threads(threads):
-        scores, bounds = ExactEngine.prepare(model).run(rows)
+        scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     assert (np.abs(scores - model.scores(rows)) <= 3 * bounds).all()
     assert bounds.max() < 1e-10
 
@@ -95,7 +98,7 @@ def test_many_rows_on_several_threads(threads: int) -> None:
 def test_rows_far_away_get_the_intercept() -> None:
     model = model_of(words(np.random.default_rng(3), 5, 200))
     rows = sparse.csr_array(([1e200, -1e200, 90.0], [3, 5, 7], [0, 2, 3]), shape=(2, 200))
-    scores, bounds = ExactEngine.prepare(model).run(rows)
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     np.testing.assert_array_equal(scores, np.broadcast_to(model.intercept, (2, 1)))
     assert (bounds < 1e-14).all()
 
@@ -151,5 +154,5 @@ def test_norms_that_overflow_are_no_news(recwarn: pytest.WarningsRecorder) -> No
 
 def test_no_centers_and_no_features() -> None:
     model = KernelExpansion(sparse.csr_array((0, 0)), np.zeros((0, 2)), [0.5, -1.0], gamma=1.0)
-    scores, _ = ExactEngine.prepare(model).run(sparse.csr_array((3, 0)))
+    scores = ExactEngine.prepare(model).run(sparse.csr_array((3, 0))).scores
     np.testing.assert_array_equal(scores, [[0.5, -1.0]] * 3)

@@ -15,6 +15,7 @@ from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_values import FusedValues
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class
+from tests.helpers import scores_and_bounds
 from tests.oracle import true_scores
 
 
@@ -156,7 +157,9 @@ def test_a_last_class_without_centers_has_its_columns() -> None:
     A = np.array([[1.0, 0.5, 0.0], [-0.7, 0.0, 2.0]])  # centers of classes 0 and 1 of three
     model = KernelExpansion([[0.0], [1.0]], A, np.zeros(3), gamma=0.5)
     rows = np.linspace(-1, 2, 7)[:, None]
-    np.testing.assert_allclose(ExactEngine.prepare(model).run(rows)[0], model.scores(rows), 1e-12)
+    np.testing.assert_allclose(
+        ExactEngine.prepare(model).run(rows).scores, model.scores(rows), 1e-12
+    )
 
 
 def test_outputs_that_are_no_pairs_are_summed_as_they_are() -> None:
@@ -167,7 +170,7 @@ def test_outputs_that_are_no_pairs_are_summed_as_they_are() -> None:
     engine = ExactEngine.prepare(model)
     assert engine.pairs is None
     rows = rng.normal(size=(500, 5))
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     assert (np.abs(scores - model.scores(rows)) <= 2 * bounds).all()
 
 

@@ -17,8 +17,11 @@ from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
 from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE
 from kernelite.cpu.kernels.panels import double_values, single_sums
 from kernelite.cpu.panels import Layout, middle
+from kernelite.cpu.runner import Runner
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program import stats
 from kernelite.program.criteria import Proven, Within, never
+from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
@@ -76,7 +79,7 @@ def test_hard_models_hold_their_bounds_in_both_precisions(case: Case) -> None:
             intercept=case.expansion.intercept[[column]],
         )
         exact, true = ExactEngine.prepare(model), true_scores(model, case.rows)
-        assert np.max(error_ratios(true, *exact.run(case.rows))) <= 1.0
+        assert np.max(error_ratios(true, *scores_and_bounds(exact.run(case.rows)))) <= 1.0
         if exact.single is None:
             continue
         scores, bounds = exact.single.run(case.rows)
@@ -93,7 +96,7 @@ def test_doubles_are_within_the_bound_that_needs_no_sums(**given: object) -> Non
     if not isinstance(exact.dense.fused, FusedSums):
         assert exact.dense.rounding.by_differences
         return
-    scores, bounds = exact.run(rows)
+    scores, bounds = scores_and_bounds(exact.run(rows))
     assert np.max(error_ratios(true_scores(model, rows), scores, bounds)) <= 1.0
 
 
@@ -130,7 +133,7 @@ def test_a_worst_case_for_products() -> None:
     model = KernelExpansion(np.stack([x, -x, x / 2]), [1e6, 1.0, 1.0], 0.0, gamma=1.0 / d)
     rows = np.stack([x, 3 * x, -x])
     scores, bounds = made(model).run(rows)
-    exact = ExactEngine.prepare(model).run(rows)[0]
+    exact = ExactEngine.prepare(model).run(rows).scores
     assert (np.abs(scores - exact) <= bounds).all()
     assert (bounds < 1e6 * 1e-3).all()
 
@@ -149,7 +152,7 @@ def test_any_number_of_rows_and_centers(m: int) -> None:
     for n in (1, 31, 64, 65, 700):
         model = KernelExpansion(rng.normal(size=(n, 3)), rng.normal(size=n), 0.5, gamma=0.3)
         rows = rng.normal(size=(m, 3))
-        scores, bounds = ExactEngine.prepare(model).run(rows)
+        scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
         np.testing.assert_allclose(scores, model.scores(rows), rtol=1e-11, atol=1e-12)
         single, wider = made(model).run(rows)
         assert (np.abs(single - scores) <= wider + bounds).all()
@@ -196,12 +199,19 @@ def test_only_labels_are_taken_from_single_precision() -> None:
     np.testing.assert_allclose(
         fast.decision_function(rows), svc.decision_function(rows), rtol=1e-9, atol=1e-12
     )
-    np.testing.assert_array_equal(fast.scores(rows), exact.run(rows)[0])
-    labels = exact.run_for(rows, Proven(fast.head.decided))
+    scores, bounds = scores_and_bounds(exact.run(rows))
+    np.testing.assert_array_equal(fast.scores(rows), scores)
+    cascade = Runner.with_engine(exact).cascade
+    labels = cascade.run(rows, Proven(fast.head.decided))
+    single = cascade.names.index(stats.SINGLE)
+    assert (labels.stage == single).mean() > 0.5
     for settles in (None, never, fast.head.decided):
-        np.testing.assert_array_equal(exact.run_for(rows, settles)[1], exact.run(rows)[1])
-    assert (labels[1] >= exact.run(rows)[1]).all()
-    assert (np.abs(labels[0] - exact.run(rows)[0]) <= labels[1]).all()
+        found = cascade.run(rows, settles)
+        assert not (found.stage == single).any()
+        np.testing.assert_array_equal(scores_and_bounds(found)[1], bounds)
+    found, wider = scores_and_bounds(labels)
+    assert (wider >= bounds).all()
+    assert (np.abs(found - scores) <= wider).all()
 
 
 def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
@@ -215,13 +225,15 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
     engine = fast._runner.exact
     tolerance = np.array([1e-2])
     rows = rng.normal(size=(2000, 5))
-    values, above = engine.run_within(rows, tolerance)
-    assert above == 0
-    exact = engine.run(rows)[0]
-    assert 0 < np.abs(values - exact).max() <= tolerance[0]
-    tight, above = engine.run_within(rows, np.array([1e-8]))
-    np.testing.assert_array_equal(tight, exact)
-    assert above == 0
+    cascade = Runner.with_engine(engine).cascade
+    found = cascade.run(rows, Within(tolerance))
+    assert found.settled.all()
+    exact = engine.run(rows).scores
+    assert 0 < np.abs(found.scores - exact).max() <= tolerance[0]
+    tight = cascade.run(rows, Within(np.array([1e-8])))
+    np.testing.assert_array_equal(tight.scores, exact)
+    assert tight.settled.all()
+    assert {cascade.names[i] for i in tight.stage} == {stats.EXACT}
     assert Within(tolerance)(*engine.single.run(rows)).all()
 
 
@@ -242,7 +254,8 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
     engine = ExactEngine.prepare(fast.expansion)
     settles = Proven(fast.head.decided)
     assert not settles(*engine.single.run(rows)).any()
-    np.testing.assert_array_equal(engine.run_for(rows, settles)[0], engine.run(rows)[0])
+    found = Runner.with_engine(engine).cascade.run(rows, settles)
+    np.testing.assert_array_equal(found.scores, engine.run(rows).scores)
     np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
 
 
@@ -255,10 +268,11 @@ def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
     engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
     rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
     settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
-    together, bounds = engine.run_for(rows, settles)
+    cascade = Runner.with_engine(engine).cascade
+    together, bounds = scores_and_bounds(cascade.run(rows, settles))
     assert not settles(together, bounds).any()
     for m in (1, 2, 7, 100):
-        parts = [engine.run_for(rows[i : i + m], settles)[0] for i in range(0, 300, m)]
+        parts = [cascade.run(rows[i : i + m], settles).scores for i in range(0, 300, m)]
         np.testing.assert_array_equal(np.concatenate(parts), together)
 
 
@@ -270,8 +284,9 @@ def test_no_rows_and_no_weights() -> None:
         for weight in (0.0, 1.0):
             weights = np.full(len(centers), weight)
             engine = ExactEngine.prepare(KernelExpansion(centers, weights, 0.5, gamma=1e-3))
-            assert engine.run_for(np.empty((0, 40)), settles)[0].shape == (0, 1)
-            scores, bounds = engine.run_for(centers[:3], settles)
+            cascade = Runner.with_engine(engine).cascade
+            assert cascade.run(np.empty((0, 40)), settles).scores.shape == (0, 1)
+            scores, bounds = scores_and_bounds(cascade.run(centers[:3], settles))
             assert (np.abs(scores - engine.expansion.scores(centers[:3])) <= 2 * bounds).all()
 
 
@@ -284,7 +299,7 @@ def test_far_rows_keep_their_labels_by_probability() -> None:
     )
     engine = ExactEngine.prepare(model)
     rows = rng.normal(size=(3, 60)) * 1e39
-    scores, _ = engine.run_for(rows, Proven(head.decided))
+    scores = Runner.with_engine(engine).cascade.run(rows, Proven(head.decided)).scores
     np.testing.assert_array_equal(scores, np.full((3, 1), -3.0))
 
 

@@ -21,6 +21,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import predict_settles
 from kernelite.series.local import LocalSums
 from kernelite.store.files import dumps, loads
+from tests.helpers import scores_and_bounds
 
 
 def clustered(rng, n, d):
@@ -72,8 +73,8 @@ def test_bounds_hold_and_budgets_are_kept(seed, d, k, gamma, budget, start, mapp
     rows = np.concatenate([clustered(rng, 20, d), 1e3 * rng.normal(size=(3, d)), np.zeros((1, d))])
     absolute = np.full(k, budget)
     engine = LocalEngine.prepare(expansion, LocalSums(absolute, start=start), mapped=mapped)
-    scores, bounds = engine.run(rows)
-    exact, rounding = ExactEngine.prepare(expansion, mapped=mapped).run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
+    exact, rounding = scores_and_bounds(ExactEngine.prepare(expansion, mapped=mapped).run(rows))
     assert (np.abs(scores - exact) <= bounds + rounding).all()
     slack = 1e-11 * (1.0 + np.abs(expansion.coefficients).sum(axis=0)) + engine.absolute
     assert (bounds <= budget * (1 + 1e-8) + slack).all()
@@ -88,7 +89,7 @@ def test_relative_budgets_are_kept(seed, relative):
     expansion = KernelExpansion(X, rng.random(n), [0.0], gamma=20.0)
     engine = LocalEngine.prepare(expansion, LocalSums(np.zeros(1), relative))
     rows = X[rng.integers(0, n, 30)] + 0.3 * rng.normal(size=(30, d))
-    scores, bounds = engine.run(rows)
+    scores, bounds = scores_and_bounds(engine.run(rows))
     squares = ((rows[:, None, :] - X[None]) ** 2).sum(axis=-1)
     exact = np.exp(-20.0 * squares) @ expansion.coefficients
     assert (np.abs(scores - exact) <= bounds + 1e-12 * exact).all()
@@ -98,7 +99,8 @@ def test_relative_budgets_are_kept(seed, relative):
 def test_rows_beyond_all_numbers():
     expansion = KernelExpansion(np.zeros((600, 2)), np.ones(600), [0.5], gamma=1.0)
     engine = LocalEngine.prepare(expansion, LocalSums(np.zeros(1)))
-    scores, bounds = engine.run(np.array([[1e200, 0.0], [1e308, -1e308], [0.0, 0.0]]))
+    rows = np.array([[1e200, 0.0], [1e308, -1e308], [0.0, 0.0]])
+    scores, bounds = scores_and_bounds(engine.run(rows))
     np.testing.assert_allclose(scores[:, 0], [0.5, 0.5, 600.5], rtol=1e-12)
     assert np.isfinite(bounds).all()
 
@@ -108,9 +110,10 @@ def test_few_rows_answer_as_many_do():
     expansion = KernelExpansion(rng.normal(size=(900, 2)), rng.normal(size=900), [0.0], gamma=9.0)
     engine = LocalEngine.prepare(expansion, LocalSums(np.array([1e-3])))
     rows = rng.normal(size=(300, 2))
-    whole = engine.run(rows)[0]
-    np.testing.assert_array_equal(np.concatenate([engine.run(row[None])[0] for row in rows]), whole)
-    assert engine.run(rows[:0])[0].shape == (0, 1)
+    whole = engine.run(rows).scores
+    alone = np.concatenate([engine.run(row[None]).scores for row in rows])
+    np.testing.assert_array_equal(alone, whole)
+    assert engine.run(rows[:0]).scores.shape == (0, 1)
     assert engine.visits(rows[:0]).leaves == 0.0
 
 
@@ -144,7 +147,7 @@ def test_a_narrow_process_is_planned_locally_and_keeps_its_tolerance():
     values, stats = compiled.predict(Z, return_stats=True)
     gap = np.abs(values - model.predict(Z)).max()
     assert gap <= compiled.tolerance[0]
-    assert stats.form == len(Z)
+    assert stats.stages["near centers"] == len(Z)
     assert (compiled.error_bound(Z)[:, 0] <= compiled.tolerance[0]).all()
     assert gap <= compiled.error_bound(Z).max()
     np.testing.assert_array_equal(loads(dumps(compiled)).predict(Z), values)
@@ -159,8 +162,8 @@ def test_labels_are_proven_locally():
     assert compiled.local is not None
     labels, stats = compiled.predict(X, return_stats=True)
     np.testing.assert_array_equal(labels, model.predict(X))
-    assert stats.form > 0.8 * len(X)
-    assert stats.form + stats.exact == len(X)
+    assert stats.stages["near centers"] > 0.8 * len(X)
+    assert stats.stages["near centers"] + stats.exact == len(X)
 
 
 def test_without_numba_the_exact_engine_answers(monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 from kernelite.cpu.forms import FormEngine
 from kernelite.cpu.mapped import MappedRows
 from kernelite.machine.affine import AffineMap
-from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
@@ -24,7 +23,7 @@ def test_scores_are_those_of_mapped_rows(m, d, rank, fused, two_words) -> None:
     expansion = random_expansion(rng, d=d, k=2, gamma=0.5 / d)
     form = quadratic_form(expansion, rng.normal(size=d))
     cut = form if rank is None else truncate(spectrum(form), rank)
-    engine = FormEngine.prepare(Cell(cut, certify(expansion, form.point, mapped=True)), fused=fused)
+    engine = FormEngine(cut, certify(expansion, form.point, mapped=True), fused)
     input_map = AffineMap(rng.uniform(0.1, 3.0, d), rng.normal(size=d))
     rows = rng.normal(size=(m, d))
     if two_words:  # so far away that doubles are 4 apart: without the second word all would differ
@@ -35,11 +34,11 @@ def test_scores_are_those_of_mapped_rows(m, d, rank, fused, two_words) -> None:
     assert late.shape == (m, d) == (len(late), d)
     np.testing.assert_array_equal(late[m // 2 :], input_map(rows[m // 2 :]))
     for bounded in (True, False):
-        ours, our_bounds = late.run(engine, bounded=bounded)
-        theirs, bounds = engine.run(input_map(rows), bounded=bounded)
+        ours = engine.run(late, bounded=bounded)
+        theirs = engine.run(input_map(rows), bounded=bounded)
         np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(ours.sq_norms, theirs.sq_norms, rtol=1e-12)
-        assert (our_bounds is None) == (bounds is None) == (not bounded)
+        assert (ours.bounds is None) == (theirs.bounds is None) == (not bounded)
         if bounded:
-            np.testing.assert_allclose(our_bounds, bounds, rtol=1e-9)
+            np.testing.assert_allclose(ours.bounds, theirs.bounds, rtol=1e-9)
         assert (ours.kept is None) == (theirs.kept is None)

@@ -11,6 +11,8 @@ from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.program.criteria import Within
 from kernelite.rows.inputs import FloatArray
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.quadratic import quadratic_form
 from tests.helpers import random_expansion
 
 
@@ -42,6 +44,21 @@ def test_scores_that_are_the_answers_go_straight_there(
     np.testing.assert_allclose(straight, truth, rtol=1e-9, atol=1e-9)
     assert (stats.rows, stats.exact, stats.undecidable) == (m, m, 0)
     assert same_stats.undecidable == 0
+
+
+def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None:
+    rng = np.random.default_rng(2)
+    model = random_expansion(rng, n=20, d=3, gamma=0.1)
+    form = quadratic_form(model, np.zeros(3))
+    runner = Runner.prepare(Approximation((Cell(form),)), None)
+    near, far = np.full((1, 3), 0.01), np.full((1, 3), 9.0)
+    assert runner.valid(np.concatenate([near, far])).tolist() == [True, False]
+    scores, stats = runner.run_one(near, lambda scores: scores, None)
+    np.testing.assert_allclose(scores, form.evaluate(near)[0], rtol=1e-12)
+    assert (stats.rows, dict(stats.stages)) == (1, {"form": 1})
+    assert runner.run_one(far, lambda scores: scores, None) is None
+    _, stats = runner.run(np.concatenate([near, far]), lambda scores: scores, None)
+    assert (stats.rows, stats.stages["form"], stats.outside_validity) == (2, 2, 1)
 
 
 def test_rows_that_are_not_finite_are_refused_wherever_they_are() -> None:

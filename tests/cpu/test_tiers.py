@@ -1,25 +1,39 @@
-"""Tiers: each only for the rows still open, the tighter bound kept, exact at the end."""
+"""Forms as stages: each only for open rows, the tighter bound kept, exact at the end."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.cpu.kernels import third_dense
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.paired import PairedEngine
-from kernelite.cpu.tiers import CUBIC, EXACT, FORM, Tiers, evaluate
+from kernelite.cpu.tiers import FirstForms, form_stages, forms_alone
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import OPEN, Bounded
+from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Within
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from tests.helpers import random_expansion
+from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
+
+FORM, SECOND, EXACT = range(3)
+
+
+def with_exact(approximation: Approximation, engine: ExactEngine, *, fused: bool = True) -> Cascade:
+    return Cascade((*form_stages(approximation, fused=fused), DoublePrecision(engine)))
+
+
+def valid(cascade: Cascade, found: Bounded) -> np.ndarray:
+    first = cascade.stages[0]
+    assert isinstance(first, FirstForms)
+    return first.valid(found)
 
 
 def settled(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -42,48 +56,50 @@ def parts() -> tuple[KernelExpansion, Approximation, np.ndarray]:
 def test_each_tier_settles_some_rows(parts, fused: bool) -> None:
     model, approximation, rows = parts
     exact = ExactEngine.prepare(model)
-    out = evaluate(Tiers.prepare(approximation, fused=fused), exact, rows, settled)
-    counts = np.bincount(out.tier, minlength=3)
+    seconds = np.zeros(3)
+    out = with_exact(approximation, exact, fused=fused).run(rows, settled, seconds)
+    counts = np.bincount(out.stage, minlength=3)
     assert (counts > 0).all()
-    truth = exact.run(rows)
+    truth = scores_and_bounds(exact.run(rows))
     assert out.bounds is not None
     assert (np.abs(out.scores - truth[0]) <= out.bounds + truth[1]).all()
-    assert settled(out.scores, out.bounds)[out.tier != EXACT].all()
-    np.testing.assert_array_equal(
-        out.scores[out.tier == EXACT], exact.run(rows[out.tier == EXACT])[0]
-    )
+    np.testing.assert_array_equal(out.settled, settled(out.scores, out.bounds))
+    assert out.settled[out.stage != EXACT].all()
+    left = out.stage == EXACT
+    np.testing.assert_array_equal(out.scores[left], exact.run(rows[left]).scores)
     np.testing.assert_array_equal(np.sign(out.scores), np.sign(truth[0]))
-    assert (out.seconds > 0).all()
+    assert (seconds > 0).all()
 
 
 def test_the_second_tier_is_only_used_where_its_bound_is_smaller(parts) -> None:
     _, approximation, rows = parts
-    ready = Tiers.prepare(approximation, fused=False)
-    first = evaluate(ready, None, rows, None)
-    out = evaluate(ready, None, rows, settled)
+    ready = forms_alone(approximation, fused=False)
+    first = ready.run(rows, None)
+    out = ready.run(rows, settled)
     assert first.bounds is not None
     assert out.bounds is not None
-    assert (first.tier == FORM).all()
+    assert (first.stage == FORM).all()
     assert (out.bounds <= first.bounds).all()
     changed = (out.scores != first.scores)[:, 0]
-    assert set(out.tier[changed]) == {CUBIC}
+    assert set(out.stage[changed]) == {SECOND}
 
 
 def test_without_an_exact_engine_open_rows_keep_their_scores(parts) -> None:
     _, approximation, rows = parts
-    ready = Tiers.prepare(approximation, fused=False)
-    out = evaluate(ready, None, rows, lambda scores, bounds: np.zeros(len(scores), bool))
-    assert (out.tier == EXACT).all()
-    np.testing.assert_array_equal(out.scores, evaluate(ready, None, rows, None).scores)
+    ready = forms_alone(approximation, fused=False)
+    out = ready.run(rows, lambda scores, bounds: np.zeros(len(scores), bool))
+    assert (out.stage == OPEN).all()
+    assert not out.settled.any()
+    np.testing.assert_array_equal(out.scores, ready.run(rows, None).scores)
 
 
 def test_a_form_without_a_certificate_has_no_bounds() -> None:
     rng = np.random.default_rng(1)
     model = random_expansion(rng)
     bare = Approximation((Cell(quadratic_form(model, np.zeros(5))),))
-    out = evaluate(Tiers.prepare(bare), None, rng.normal(size=(5, 5)), None)
+    out = forms_alone(bare).run(rng.normal(size=(5, 5)), None)
     assert out.bounds is None
-    assert (out.tier == FORM).all()
+    assert (out.stage == FORM).all()
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -92,10 +108,10 @@ def test_cells_and_no_rows(count: int) -> None:
     model = random_expansion(rng, d=3, gamma=0.2)
     points = model.dense_centers()[:count]
     cells = tuple(Cell(quadratic_form(model, p), certify(model, p)) for p in points)
-    ready, exact = Tiers.prepare(Approximation(cells)), ExactEngine.prepare(model)
-    assert evaluate(ready, exact, np.empty((0, 3)), settled).scores.shape == (0, 1)
+    cascade = with_exact(Approximation(cells), ExactEngine.prepare(model))
+    assert cascade.run(np.empty((0, 3)), settled).scores.shape == (0, 1)
     rows = rng.normal(size=(50, 3))
-    out = evaluate(ready, exact, rows, settled)
+    out = cascade.run(rows, settled)
     assert out.bounds is not None
     assert error_ratios(true_scores(model, rows), out.scores, out.bounds).max() <= 1.0
 
@@ -103,9 +119,9 @@ def test_cells_and_no_rows(count: int) -> None:
 def test_huge_rows_are_seen() -> None:
     model = random_expansion(np.random.default_rng(3), d=2)
     cell = Cell(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
-    ready = Tiers.prepare(Approximation((cell,)))
-    assert evaluate(ready, None, np.zeros((2, 2)), None).finite
-    assert not evaluate(ready, None, np.array([[1e200, 0.0]]), None).finite
+    ready = forms_alone(Approximation((cell,)))
+    assert np.isfinite(ready.run(np.zeros((2, 2)), None).sq_norms).all()
+    assert not np.isfinite(ready.run(np.array([[1e200, 0.0]]), None).sq_norms).any()
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -123,23 +139,26 @@ def test_both_tiers_run_at_once_where_the_first_leaves_nearly_all_open(
     if mapped:
         way = AffineMap(np.full(4, 0.5), np.full(4, 2.0))
         rows, plain = MappedRows(rows, way), way(rows)
-    tiers, exact = Tiers.prepare(Approximation((cell,))), ExactEngine.prepare(model)
-    bounds = tiers.engines[0].first.run(plain, bounded=True)[1]
+    exact = ExactEngine.prepare(model)
+    cascade = with_exact(Approximation((cell,)), exact)
+    bounds = cascade.stages[0].cells[0].first.run(plain).bounds
     limit = Within(np.quantile(bounds, loose, axis=0))
     taken = []
     both = third_dense.two_tiers
     monkeypatch.setattr(
         third_dense, "two_tiers", lambda *given: taken.append(len(given[1])) or both(*given)
     )
-    out = evaluate(tiers, exact, rows, limit)
-    twin = evaluate(Tiers.prepare(Approximation((cell,)), fused=False), exact, plain, limit)
+    out = cascade.run(rows, limit)
+    slow = with_exact(Approximation((cell,)), exact, fused=False)
+    twin = slow.run(plain, limit)
     assert (1000 in taken) == (loose < 0.5)  # not only a few, to see
-    np.testing.assert_array_equal(out.tier, twin.tier)
-    np.testing.assert_array_equal(out.valid, twin.valid)
+    np.testing.assert_array_equal(out.stage, twin.stage)
+    np.testing.assert_array_equal(out.settled, twin.settled)
+    np.testing.assert_array_equal(valid(cascade, out), valid(slow, twin))
     np.testing.assert_allclose(out.scores, twin.scores, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(out.bounds, twin.bounds, rtol=1e-5)
-    assert out.finite
-    assert len(np.unique(out.tier)) > 1
+    assert np.isfinite(out.sq_norms).all()
+    assert len(np.unique(out.stage)) > 1
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -159,23 +178,25 @@ def test_a_product_goes_before_the_third_order(
         way = AffineMap(np.full(6, 0.1), np.full(6, 1.1))
         rows, plain = MappedRows(rows, way), way(rows)
     monkeypatch.setattr(PairedEngine, "worth", 0.9)
-    tiers, exact = Tiers.prepare(Approximation((cell,))), ExactEngine.prepare(model)
-    engine = tiers.engines[0]
-    first, bounds = engine.first.run(plain, bounded=True)
+    exact = ExactEngine.prepare(model)
+    cascade = with_exact(Approximation((cell,)), exact)
+    engine = cascade.stages[0].cells[0]
+    first = engine.first.run(plain)
+    bounds = first.bounds
     assert engine.paired is not None
     between = engine.paired.run(plain, first)
-    after = engine.second(plain)[1]
-    limit = Within(np.quantile(between[1], 0.8, axis=0))
-    out = evaluate(tiers, exact, rows, limit)
-    by_product = limit(*between) & (between[1] <= bounds).all(axis=1)
+    after = engine.second(plain).bounds
+    limit = Within(np.quantile(between.bounds, 0.8, axis=0))
+    out = cascade.run(rows, limit)
+    by_product = holds(limit, between) & (between.bounds <= bounds).all(axis=1)
     by_cubic = limit(first.scores, after) & (after <= bounds).all(axis=1)
     want = np.where(limit(first.scores, bounds), FORM, EXACT)
-    want[(want == EXACT) & (by_product | by_cubic)] = CUBIC
-    np.testing.assert_array_equal(out.tier, want)
+    want[(want == EXACT) & (by_product | by_cubic)] = SECOND
+    np.testing.assert_array_equal(out.stage, want)
     assert (by_cubic & ~by_product).any()
-    served = (want == CUBIC) & by_product
+    served = (want == SECOND) & by_product
     assert served.mean() > 0.5
-    np.testing.assert_allclose(out.scores[served], between[0][served], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(out.bounds[served], between[1][served], rtol=1e-5)
-    truth, rounding = exact.run(plain)
+    np.testing.assert_allclose(out.scores[served], between.scores[served], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(out.bounds[served], between.bounds[served], rtol=1e-5)
+    truth, rounding = scores_and_bounds(exact.run(plain))
     assert (np.abs(out.scores - truth) <= out.bounds + rounding).all()

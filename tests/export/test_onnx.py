@@ -125,7 +125,7 @@ FIRST_TIERS = [
 def test_bounds_hold_and_are_hardly_above_ours(name: str) -> None:
     model, rows = CASES[name], random_rows(m=100)[4:]
     got = run(to_onnx(model, part="approximation", decided=True), rows)["error_bound"]
-    ours = model.error_bound(rows)
+    ours = model.score_bound(rows)
     # 1e-7: the margin of the fused kernel, which the graph has not.
     assert (got >= ours * (1 - 2e-7)).all()
     assert (got <= ours * 1.01 + 1e-9).all()

@@ -50,7 +50,8 @@ def rows_for(cell: Cell) -> np.ndarray:
 def test_torch_operations_do_what_the_cpu_does(name: str) -> None:
     cell = CELLS[name]
     rows = rows_for(cell)
-    evaluated, bounds = FormEngine.prepare(cell, fused=False).run(rows, bounded=True)
+    evaluated = FormEngine(cell.form, cell.certificate, fused=False).run(rows)
+    bounds = evaluated.bounds
     found, squares = CellForm(cell).to(DEVICE)(there(rows))
     np.testing.assert_allclose(found.scores.cpu(), evaluated.scores, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found.bounds.cpu(), bounds, rtol=1e-9)

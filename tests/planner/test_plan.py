@@ -123,7 +123,7 @@ def test_cells_are_tried_when_asked_for() -> None:
     names = [candidate.name for candidate in (fast.plan.chosen, *fast.plan.others)]
     assert all("cells" in name or name == "exact" for name in names)
     assert sum("cells" in name for name in names) >= 1
-    exact = ExactEngine.prepare(source.expansion).run(rows)[0]
+    exact = ExactEngine.prepare(source.expansion).run(rows).scores
     np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
 
 
@@ -131,7 +131,7 @@ def test_measuring_times_the_finalists() -> None:
     source, rows = model(d=6, gamma=0.01)
     fast = kl.compile(source, rows, plan="measure")
     assert any("measured" in note for note in fast.plan.notes)
-    exact = ExactEngine.prepare(source.expansion).run(rows)[0]
+    exact = ExactEngine.prepare(source.expansion).run(rows).scores
     np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
 
 

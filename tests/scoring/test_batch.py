@@ -131,7 +131,7 @@ def test_kinds_of_numbers_are_taken(model: kl.CompiledModel) -> None:
 
 def test_stats_say_how_rows_were_decided(model: kl.CompiledModel, batch: Any) -> None:
     stats = BatchScorer(model, columns=list("abc")).score(batch)[1]
-    assert stats.rows == 1000 == stats.form + stats.cubic + stats.exact
+    assert stats.rows == 1000 == sum(stats.stages.values())
 
 
 def test_kept_columns_come_first(model: kl.CompiledModel, batch: Any) -> None:

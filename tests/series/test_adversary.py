@@ -57,7 +57,7 @@ def worst_row(
     def shortfall(row: np.ndarray) -> float:
         rows = row[None, :]
         scores, bounds = bounded(rows)
-        return -float((np.abs(exact.run(rows)[0] - scores) / bounds).max())
+        return -float((np.abs(exact.run(rows).scores - scores) / bounds).max())
 
     found = [
         minimize(shortfall, start, method="Nelder-Mead", options={"maxfev": 150, "xatol": 1e-10})

@@ -10,11 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.cpu import tiers
+from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.kernels import third_dense
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.local import LocalEngine
+from kernelite.cpu.outside import OutsideRows, damped
+from kernelite.cpu.runner import Runner
+from kernelite.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
@@ -23,7 +26,7 @@ from kernelite.series.directional import cubic_gram, directional_bound, gram_sla
 from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from kernelite.series.widen import widen, widen_expansion
+from tests.helpers import scores_and_bounds, widened
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
@@ -37,29 +40,27 @@ Scored = tuple[str, np.ndarray, np.ndarray]
 
 def first_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds of a cell's form."""
-    outcome = tiers.evaluate(
-        tiers.Tiers.prepare(Approximation((cell,)), fused=fused), None, rows, None
-    )
-    assert outcome.bounds is not None
-    return outcome.scores, _known(outcome.bounds)
+    found = forms_alone(Approximation((cell,)), fused=fused).run(rows, None)
+    scores, bounds = scores_and_bounds(found)
+    return scores, _known(bounds)
 
 
 def second_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds of a cell's second tier, for all rows."""
-    engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
-    evaluated, _ = engine.first.run(rows, bounded=True)
-    scores, bounds = engine.second(rows, evaluated)
+    engine = CellEngine.prepare(cell, fused=fused)
+    scores, bounds = scores_and_bounds(engine.second(rows, engine.first.run(rows)))
     return scores, _known(bounds)
 
 
 def with_product(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds with a product for the third order, for all rows."""
-    engine = tiers.Tiers.prepare(Approximation((cell,)), fused=fused).engines[0]
+    engine = CellEngine.prepare(cell, fused=fused)
     assert engine.paired is not None
     if engine.paired.fused is not None:
-        scores, bounds = third_dense.scores(engine.paired.fused, rows)
+        found = third_dense.scores(engine.paired.fused, rows)
     else:
-        scores, bounds = engine.paired.run(rows, engine.first.run(rows, bounded=False)[0])
+        found = engine.paired.run(rows, engine.first.run(rows, bounded=False))
+    scores, bounds = scores_and_bounds(found)
     return scores, _known(bounds)
 
 
@@ -101,8 +102,9 @@ def every_answer(case: Case) -> Iterator[Scored]:
     """What every tier and engine says of the case's rows."""
     rows = case.rows
     exact = ExactEngine.prepare(case.expansion)
-    yield "exact", *exact.run(rows)
-    yield "exact, bound alone", exact.run(rows)[0], exact.run_bound(rows)
+    scores, bounds = scores_and_bounds(exact.run(rows))
+    yield "exact", scores, bounds
+    yield "exact, bound alone", scores, exact.bound(rows)
     for name, cell, has_second in every_cell(case.expansion, case.point):
         for fused in {False, jit_available()}:
             how = f"{name}, {'fused' if fused else 'blas'}"
@@ -137,17 +139,22 @@ def test_every_bound_of_a_polynomial_holds(case: Case) -> None:
 def test_bounds_of_widened_models_hold(case: Case, power: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     beyond = rng.uniform(size=len(case.rows)) * 10.0**power
-    beyond[:2] = 0.0, 1e200
-    rows = np.column_stack([case.rows, beyond])
+    beyond[:2] = 0.0, 2.0**100
+    wider, rows, sq_norms = widened(case.expansion, case.rows, beyond)
+    outside = OutsideRows(case.rows, sq_norms, 0.0)
+    engine = ExactEngine.prepare(case.expansion)
 
     def answers() -> Iterator[Scored]:
-        yield "exact", *ExactEngine.prepare(widen_expansion(case.expansion)).run(rows)
-        for name, cell, has_second in every_cell(case.expansion, case.point):
-            (wide,) = widen(Approximation((cell,))).cells
-            run = second_tier if has_second else first_tier
-            yield name, *run(wide, rows, fused=jit_available())
+        for name, cell, _ in every_cell(case.expansion, case.point):
+            forms = form_stages(Approximation((cell,)), fused=jit_available())
+            whole = Runner.with_engine(engine, forms).cascade
+            stages = damped(whole, engine.expansion.gamma, engine.expansion.intercept, cell.form)
+            for stage in stages.stages:
+                if (found := stage.run(outside, None)) is not None:
+                    scores, bounds = scores_and_bounds(found)
+                    yield f"{name}, {stage.name}", scores, _known(bounds)
 
-    assert_bounded(widen_expansion(case.expansion), rows, answers())
+    assert_bounded(wider, rows, answers())
 
 
 @settings(ONE_CORE, max_examples=max(10, HOW_MANY // 4))
@@ -162,9 +169,8 @@ def test_bounds_of_cells_hold(case: Case, seed: int) -> None:
 
     def answers() -> Iterator[Scored]:
         for fused in (False, True):
-            ready = tiers.Tiers.prepare(Approximation(cells), fused=fused)
-            outcome = tiers.evaluate(ready, None, case.rows, None)
-            yield f"cells, fused {fused}", outcome.scores, outcome.bounds
+            found = forms_alone(Approximation(cells), fused=fused).run(case.rows, None)
+            yield f"cells, fused {fused}", *scores_and_bounds(found)
 
     assert_bounded(case.expansion, case.rows, answers())
 
@@ -197,7 +203,8 @@ def test_bounds_of_local_sums_hold(case: Case, budget: float, start: float) -> N
         pytest.skip("sums over near centers run on the fused kernel only")
     left_out = 10.0**budget * np.abs(case.expansion.coefficients).sum(axis=0)
     engine = LocalEngine.prepare(case.expansion, LocalSums(left_out, start=start))
-    assert_bounded(case.expansion, case.rows, iter([("local", *engine.run(case.rows))]))
+    found = scores_and_bounds(engine.run(case.rows))
+    assert_bounded(case.expansion, case.rows, iter([("local", *found)]))
 
 
 @pytest.mark.parametrize("distance", [1e-3, 0.1, 1.0, 3.0, 20.0])
@@ -224,7 +231,8 @@ def test_the_exact_engine_holds_for_any_gamma(gamma: float) -> None:
     width = 1.0 / np.sqrt(gamma)
     expansion = KernelExpansion([[width], [2 * width], [0.0]], [1.0, -2.0, 3.0], 0.25, gamma=gamma)
     rows = np.array([[width], [1.5 * width], [0.0], [1e200], [1e-200]])
-    assert_bounded(expansion, rows, iter([("exact", *ExactEngine.prepare(expansion).run(rows))]))
+    found = scores_and_bounds(ExactEngine.prepare(expansion).run(rows))
+    assert_bounded(expansion, rows, iter([("exact", *found)]))
 
 
 @pytest.mark.parametrize("far", [1e8, 1e20, 1e150, 1e200, 1e308])
@@ -239,7 +247,7 @@ def test_one_far_center_spoils_nothing(far: float) -> None:
         fused=False,
     )[1]
     assert bounds[1, 0] < 1e-2 + 1.0  # the far center enters by its own norm, not by all norms
-    assert ExactEngine.prepare(expansion).run(rows)[1].max() < 1e-12
+    assert scores_and_bounds(ExactEngine.prepare(expansion).run(rows))[1].max() < 1e-12
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
@@ -251,7 +259,7 @@ def test_extreme_coefficients(size: float) -> None:
     case = Case(expansion, np.zeros(3), rng.normal(size=(3, 3)))
     form = Cell(quadratic_form(expansion, case.point), certify(expansion, case.point))
     answers = [("form", *first_tier(form, case.rows, fused=False))]
-    answers.append(("exact", *ExactEngine.prepare(expansion).run(case.rows)))
+    answers.append(("exact", *scores_and_bounds(ExactEngine.prepare(expansion).run(case.rows))))
     if size < 1:
         answers += list(every_answer(case))
     assert_bounded(expansion, case.rows, iter(answers))

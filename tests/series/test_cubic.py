@@ -7,11 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelite.cpu.blas import cubic_values
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
-from kernelite.series.cubic import cubic_form, cubic_tensor, pack, packed_size, project
+from kernelite.series.cubic import (
+    cubic_form,
+    cubic_tensor,
+    cubic_values,
+    pack,
+    packed_size,
+    project,
+)
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from tests.helpers import random_expansion
 

@@ -20,7 +20,7 @@ from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import quadratic_form
-from tests.helpers import random_expansion
+from tests.helpers import random_expansion, scores_and_bounds
 
 ERROR = 1e-6  # far above all rounding
 
@@ -49,17 +49,16 @@ def answers(model, rows):
     certificate, form = certify(model, point), quadratic_form(model, point)
     for fused in (True, False):
         engine = CellEngine.prepare(Cell(form, certificate), fused=fused)
-        found, bounds = engine.first.run(rows, bounded=True)
-        yield "form", found.scores, bounds
-    yield "exact", *ExactEngine.prepare(model).run(rows)
+        yield "form", *scores_and_bounds(engine.first.run(rows))
+    yield "exact", *scores_and_bounds(ExactEngine.prepare(model).run(rows))
     if model.kernel == "rbf":
         tensors = [cubic_tensor(model, point, output) for output in range(model.n_outputs)]
         engine = CellEngine.prepare(
             Cell(form, certificate, cubic=cubic_form(tensors, 3)), fused=False
         )
-        yield "cubic", *engine.second(rows, engine.first.run(rows, bounded=True)[0])
+        yield "cubic", *scores_and_bounds(engine.second(rows, engine.first.run(rows)))
         near = LocalEngine.prepare(model, LocalSums(np.full(model.n_outputs, 1e-9)))
-        yield "local", *near.run(rows)
+        yield "local", *scores_and_bounds(near.run(rows))
 
 
 @settings(max_examples=40, deadline=None)

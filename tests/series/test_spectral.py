@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelite.cpu.blas import form_scores
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import frobenius, skewness, spectrum, truncate
@@ -51,11 +50,11 @@ def test_the_error_terms_bound_the_difference(k: int, rank: int) -> None:
     U = rng.normal(size=(500, 8)) * 10.0 ** rng.uniform(-3, 3, (500, 1))
     # Rows in the span of the basis, where |u|^2 - |y|^2 is nothing but rounding.
     U = np.concatenate([U, U[:100] @ cut.basis @ cut.basis.T])
-    evaluated = form_scores(cut, U)
-    error = np.abs(evaluated.scores - form_scores(form, U).scores)
-    assert evaluated.kept is not None
-    bound = cut.truncation_bound(evaluated.sq_norms, evaluated.kept)
-    size = np.linalg.norm(form.quadratic, axis=(1, 2)) * evaluated.sq_norms[:, None]
+    scores, sq_norms, kept = cut.evaluate(U)
+    error = np.abs(scores - form.evaluate(U)[0])
+    assert kept is not None
+    bound = cut.truncation_bound(sq_norms, kept)
+    size = np.linalg.norm(form.quadratic, axis=(1, 2)) * sq_norms[:, None]
     assert (error <= bound + 1e-14 * size).all()
     if rank == 8:
         assert (bound <= 1e-9 * size).all()
@@ -66,7 +65,7 @@ def test_full_rank_is_the_form() -> None:
     form = quadratic_form(random_expansion(rng, n=30, d=6, k=2), np.zeros(6))
     cut = truncate(spectrum(form), 6)
     Z = rng.normal(size=(40, 6))
-    np.testing.assert_allclose(form_scores(cut, Z).scores, form_scores(form, Z).scores, atol=1e-11)
+    np.testing.assert_allclose(cut.evaluate(Z)[0], form.evaluate(Z)[0], atol=1e-11)
 
 
 def test_skew_and_norm() -> None:

@@ -62,7 +62,7 @@ def test_answers_are_those_of_the_version_that_wrote_it(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_scores_lie_within_both_bounds(name: str) -> None:
     model, old = opened(name)
-    bounds = model.error_bound(old["rows"])
+    bounds = model.score_bound(old["rows"])
     assert (np.abs(model.scores(old["rows"]) - old["scores"]) <= bounds + old["bounds"]).all()
     # What is counted of rounding may grow; what is left out of a series may not.
     assert (bounds <= 1.01 * old["bounds"] + 1e-9).all()

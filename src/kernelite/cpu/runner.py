@@ -337,7 +337,7 @@ class Runner:
             own = zip(self.parts, rows.rows)
             return PartRows(tuple(part._mapped(each, block) for part, each in own))
         if isinstance(rows, OutsideRows):
-            inner = self.seen(rows.rows, block)
+            inner = self._mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
         late = self.input_map is not None and self.front is None and not is_sparse(rows)
         if late and self._first_cells == 1:

@@ -13,7 +13,12 @@ from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.serving import placed, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
-from kernelite.program.criteria import decision_settles, label_settles, predict_settles
+from kernelite.program.criteria import (
+    decision_settles,
+    label_settles,
+    never,
+    predict_settles,
+)
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CompiledModel"]
@@ -82,8 +87,12 @@ class CompiledModel(ScikitLearnContract):
         With "certified" and "exact", that `predict` agrees with the exact model in real arithmetic:
         on its label, or within the tolerance. With "none", that the certificate says so.
         """
+        if "predict" in self.head.needs_posterior:
+            raise InputError("labels that depend on variances are computed exactly, not proven.")
         rows, runner = placed(self, X)
         settles = predict_settles(self.head, self.tolerance)
+        if settles is never:  # exact values, as good as their rounding
+            return np.isfinite(self.score_bound(X)).all(axis=1)
         if self.guarantee == "none":
             scores = runner.run(rows, lambda scores: scores, None)[0]
             return settles(scores, self.score_bound(X))

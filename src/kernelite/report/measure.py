@@ -6,7 +6,7 @@ measured here and now; nothing is taken from the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.model.serving import placed, rule_of
@@ -141,17 +140,17 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
         form=first.scores,
         bounds=None if first.bounds is None else spelled_out(first.bounds),
         exact=truth,
-        tier=_tiers(runner, served),
+        tier=_tiers(runner.cascade.names, served),
         differ=_differ(model, served.scores, truth),
         outside_validity=int(np.count_nonzero(~runner.valid(rows))),
         timed=_timed(model, exact, some_rows(some, TIMED_ROWS)),
     )
 
 
-def _tiers(runner: Runner, served: Bounded) -> NDArray[np.int8]:
+def _tiers(names: Sequence[str], served: Bounded) -> NDArray[np.int8]:
     """The tier of each row: an index into `TIERS`."""
     second = (FULL, THIRD)
-    of_stage = [2 if n.startswith(EXACT) else int(n in second) for n in runner.cascade.names]
+    of_stage = [2 if n.startswith(EXACT) else int(n in second) for n in names]
     return np.array(of_stage, dtype=np.int8)[served.stage]
 
 

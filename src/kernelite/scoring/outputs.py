@@ -178,6 +178,8 @@ def _decided(model: CompiledModel) -> Method | None:
     """Rows whose label is proven to be the exact model's."""
     if model.head.kind not in ("classifier", "outlier"):
         return None
+    if "predict" in model.head.needs_posterior:
+        return None  # such labels are computed exactly, and not proven
     forms = [model.approximation, *(part.model.approximation for part in model.parts)]
     uncertified = any(form is not None and not form.certified for form in forms)
     if model.guarantee == "calibrated" or (model.guarantee == "none" and uncertified):

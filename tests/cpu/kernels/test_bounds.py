@@ -12,7 +12,7 @@ from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.rounding import RoundingTerms
-from tests.helpers import random_expansion
+from tests.helpers import random_expansion, scores_and_bounds
 
 
 def random_certificate(
@@ -48,13 +48,15 @@ def test_bounds_are_just_above_the_formula(
     rows = form.point + spread * rng.normal(size=(200, d))
     rows[0] = form.point
     prepared, packed = quadratic_dense.prepare(form), prepare_certificate(certificate)
-    scores, sq_norms, bounds = quadratic_dense.bounded_scores(prepared, packed, rows)
+    found = quadratic_dense.scores(prepared, rows, packed)
+    (scores, bounds), sq_norms = scores_and_bounds(found), found.sq_norms
     slow = certificate.bound(sq_norms, scores)
     assert (bounds >= slow).all()
     assert (bounds <= slow * 1.0001).all()
-    plain, plain_norms = quadratic_dense.scores(prepared, rows)
-    np.testing.assert_array_equal(scores, plain)
-    np.testing.assert_array_equal(sq_norms, plain_norms)
+    plain = quadratic_dense.scores(prepared, rows)
+    assert plain.bounds is None
+    np.testing.assert_array_equal(scores, plain.scores)
+    np.testing.assert_array_equal(sq_norms, plain.sq_norms)
 
 
 @pytest.mark.parametrize("t", [0.999999, 1.0, 1.000001, 700.0, 1420.0])
@@ -64,12 +66,12 @@ def test_both_sides_of_the_branches(t: float) -> None:
     certificate = random_certificate(rng, form, 1.0)
     rows = np.zeros((5, 3))
     rows[:, 0] = np.sqrt(t)  # 2 gamma |u|^2 = t
-    got = quadratic_dense.bounded_scores(
-        quadratic_dense.prepare(form), prepare_certificate(certificate), rows
+    got = quadratic_dense.scores(
+        quadratic_dense.prepare(form), rows, prepare_certificate(certificate)
     )
-    slow = certificate.bound(got[1], got[0])
-    assert (got[2] >= slow).all()
-    assert (got[2] <= slow * 1.0001).all()
+    slow = certificate.bound(got.sq_norms, got.scores)
+    assert (got.bounds >= slow).all()
+    assert (got.bounds <= slow * 1.0001).all()
 
 
 def test_a_row_with_nan_stays_open() -> None:
@@ -77,9 +79,8 @@ def test_a_row_with_nan_stays_open() -> None:
     form = quadratic_form(random_expansion(rng, d=3, gamma=0.5), np.zeros(3))
     certificate = prepare_certificate(random_certificate(rng, form, 0.0))
     rows = np.array([[0.1, 0.2, 0.3], [0.1, np.nan, 0.3]])
-    scores, _, bounds = quadratic_dense.bounded_scores(
-        quadratic_dense.prepare(form), certificate, rows
-    )
+    found = quadratic_dense.scores(quadratic_dense.prepare(form), rows, certificate)
+    scores, bounds = scores_and_bounds(found)
     assert (np.abs(scores) > bounds).tolist() == [[True], [False]]
 
 
@@ -90,10 +91,10 @@ def test_certificates_of_models(kernel: str) -> None:
     point = np.zeros(7) if kernel == "poly2" else rng.normal(size=7)
     form, certificate = quadratic_form(expansion, point), certify(expansion, point)
     rows = rng.normal(size=(300, 7))
-    scores, sq_norms, bounds = quadratic_dense.bounded_scores(
-        quadratic_dense.prepare(form), prepare_certificate(certificate), rows
-    )
-    slow = certificate.bound(sq_norms, scores)
+    packed = prepare_certificate(certificate)
+    found = quadratic_dense.scores(quadratic_dense.prepare(form), rows, packed)
+    scores, bounds = scores_and_bounds(found)
+    slow = certificate.bound(found.sq_norms, scores)
     assert (bounds >= slow).all()
     assert (bounds <= slow * 1.0001).all()
     assert (np.abs(scores - expansion.scores(rows)) <= bounds).all()

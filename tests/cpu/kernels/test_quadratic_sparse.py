@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.cpu import blas
 from kernelite.cpu.kernels import quadratic_sparse
 from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.cpu.threads import limit_threads
@@ -49,9 +48,9 @@ def test_equal_to_dense_rows(seed: int, d: int, k: int, m: int, share: float, ke
     expansion = random_expansion(rng, d=d, k=k, gamma=0.3 / d, kernel=kernel)
     form = quadratic_form(expansion, np.zeros(d) if kernel == "poly2" else rng.normal(size=d))
     rows = sparse_rows(rng, m, d, share)
-    got = quadratic_sparse.scores(quadratic_sparse.prepare(form), csr_array(rows))
-    expected, sq_norms = blas.quadratic_scores(form, rows)
-    size = 1.0 + np.abs(expansion.coefficients).sum() * (1.0 + got.reach.max(initial=0.0)) ** 2
+    got, reach = quadratic_sparse.scores_and_reach(quadratic_sparse.prepare(form), csr_array(rows))
+    expected, sq_norms, _ = form.evaluate(rows)
+    size = 1.0 + np.abs(expansion.coefficients).sum() * (1.0 + reach.max(initial=0.0)) ** 2
     np.testing.assert_allclose(got.scores, expected, rtol=0, atol=1e-14 * size)
     np.testing.assert_allclose(got.sq_norms, sq_norms, rtol=0, atol=1e-13 * size)
     assert got.bounds is None
@@ -76,13 +75,13 @@ def test_rounding_stays_inside_the_bound(seed: int, d: int, offset: float, gamma
     rows = place + rng.normal(size=(60, d)) / np.sqrt(d * gamma)
     rows[0] = place
     certificate = Certificate(np.zeros((2, 2)), rounding)
-    got = quadratic_sparse.scores(
+    got, reach = quadratic_sparse.scores_and_reach(
         quadratic_sparse.prepare(form), csr_array(rows), prepare_certificate(certificate)
     )
     real, real_norms = careful_scores(form, rows)
     assert got.bounds is not None
     assert (np.abs(got.scores - real) <= got.bounds).all()
-    assert (np.abs(got.sq_norms - real_norms) <= quadratic_sparse.slack(d) * got.reach).all()
+    assert (np.abs(got.sq_norms - real_norms) <= quadratic_sparse.slack(d) * reach).all()
 
 
 def test_bounds_hold_against_the_exact_model() -> None:
@@ -110,10 +109,10 @@ def test_rows_that_would_cancel_are_shifted_first() -> None:
     form = quadratic_form(expansion, place)
     rows = place + rng.normal(size=(2000, 6))
     rows[7] = 0.0  # far away, and known to be
-    got = quadratic_sparse.scores(quadratic_sparse.prepare(form), csr_array(rows))
-    np.testing.assert_allclose(got.scores, blas.quadratic_scores(form, rows)[0], atol=1e-12)
+    got, reach = quadratic_sparse.scores_and_reach(quadratic_sparse.prepare(form), csr_array(rows))
+    np.testing.assert_allclose(got.scores, form.evaluate(rows)[0], atol=1e-12)
     near = np.arange(2000) != 7
-    np.testing.assert_array_equal(got.reach[near], got.sq_norms[near])
+    np.testing.assert_array_equal(reach[near], got.sq_norms[near])
     assert got.scores[7] == form.intercept
 
 
@@ -130,12 +129,12 @@ def test_wide_indices_and_threads() -> None:
     rows = csr_array(sparse_rows(rng, 20_000, 20, 0.3))
     prepared = quadratic_sparse.prepare(form)
     with limit_threads(1):
-        alone = quadratic_sparse.scores(prepared, rows)
+        alone, alone_reach = quadratic_sparse.scores_and_reach(prepared, rows)
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
     with limit_threads(3):
-        together = quadratic_sparse.scores(prepared, rows)
+        together, together_reach = quadratic_sparse.scores_and_reach(prepared, rows)
     np.testing.assert_array_equal(alone.scores, together.scores)
-    np.testing.assert_array_equal(alone.reach, together.reach)
+    np.testing.assert_array_equal(alone_reach, together_reach)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from kernelite.cpu.forms import FormEngine
-from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
@@ -20,18 +19,19 @@ def test_scores_and_bounds_equal_the_twin(d: int, rank: int, k: int, m: int) -> 
     rng = np.random.default_rng(d + k + m)
     expansion = random_expansion(rng, n=20, d=d, k=k, gamma=0.05)
     point = rng.normal(size=d)
-    cell = Cell(
-        truncate(spectrum(quadratic_form(expansion, point)), rank), certify(expansion, point)
-    )
+    form = truncate(spectrum(quadratic_form(expansion, point)), rank)
+    certificate = certify(expansion, point)
     rows = rng.normal(size=(m, d))
     if m > 10:
         rows[3] *= 1e3
         rows[4] = 1e200
         rows[5] = 1e-310
         rows[6] = point
-    got, got_bounds = FormEngine.prepare(cell).run(rows, bounded=True)
-    want, want_bounds = FormEngine.prepare(cell, fused=False).run(rows, bounded=True)
-    assert FormEngine.prepare(cell).fused is not None
+    engine, twin = FormEngine(form, certificate), FormEngine(form, certificate, fused=False)
+    got, want = engine.run(rows), twin.run(rows)
+    got_bounds, want_bounds = got.bounds, want.bounds
+    assert engine.kernels is not None
+    assert twin.kernels is None
     scale = 1e-12 * (1.0 + np.abs(want.scores))
     assert (np.abs(got.scores - want.scores) <= scale).all()
     np.testing.assert_allclose(got.sq_norms, want.sq_norms, rtol=1e-13)
@@ -47,7 +47,9 @@ def test_scores_without_a_certificate() -> None:
     rng = np.random.default_rng(0)
     form = truncate(spectrum(quadratic_form(random_expansion(rng, d=8), np.zeros(8))), 3)
     rows = rng.normal(size=(10, 8))
-    got, bounds = FormEngine.prepare(Cell(form)).run(rows, bounded=False)
-    want, _ = FormEngine.prepare(Cell(form), fused=False).run(rows, bounded=False)
-    assert bounds is None
-    np.testing.assert_allclose(got.scores, want.scores, rtol=1e-12, atol=1e-13)
+    for bounded in (True, False):
+        got = FormEngine(form, None).run(rows, bounded=bounded)
+        want = FormEngine(form, None, fused=False).run(rows, bounded=bounded)
+        assert got.bounds is None
+        assert want.bounds is None
+        np.testing.assert_allclose(got.scores, want.scores, rtol=1e-12, atol=1e-13)

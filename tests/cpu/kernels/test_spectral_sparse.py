@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.cpu import blas
 from kernelite.cpu.kernels import spectral_sparse
 from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.cpu.kernels.quadratic_sparse import slack
@@ -55,13 +54,13 @@ def test_equal_to_dense_rows(seed: int, d: int, k: int, m: int, rank: int, share
     expansion = random_expansion(rng, d=d, k=k, gamma=0.3 / d)
     form = cut(expansion, rng.normal(size=d), min(rank, d))
     rows = sparse_rows(rng, m, d, share)
-    got, bounds = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows))
-    want = blas.form_scores(form, rows)
+    got = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows))
+    scores, sq_norms, kept = form.evaluate(rows)
     size = 1.0 + np.abs(expansion.coefficients).sum() * (1.0 + (rows**2).sum() + d) ** 2
-    np.testing.assert_allclose(got.scores, want.scores, rtol=0, atol=1e-14 * size)
-    np.testing.assert_allclose(got.sq_norms, want.sq_norms, rtol=0, atol=1e-13 * size)
-    np.testing.assert_allclose(got.kept, want.kept, rtol=0, atol=1e-12 * size)
-    assert bounds is None
+    np.testing.assert_allclose(got.scores, scores, rtol=0, atol=1e-14 * size)
+    np.testing.assert_allclose(got.sq_norms, sq_norms, rtol=0, atol=1e-13 * size)
+    np.testing.assert_allclose(got.kept, kept, rtol=0, atol=1e-12 * size)
+    assert got.bounds is None
 
 
 @settings(max_examples=80, deadline=None)
@@ -89,13 +88,11 @@ def test_rounding_stays_inside_the_bound(
     form = SpectralForm(**{**vars(form), "spread": zero, "cross": zero, "leftover": zero})
     certificate = Certificate(np.zeros((2, 2)), certify(expansion, place).rounding)
     prepared = spectral_sparse.prepare(form)
-    got, bounds = spectral_sparse.scores(
-        prepared, csr_array(rows), prepare_certificate(certificate)
-    )
+    got = spectral_sparse.scores(prepared, csr_array(rows), prepare_certificate(certificate))
     real, real_norms, real_kept = careful_scores(form, rows)
     reach = (np.sqrt((rows**2).sum(axis=1)) + np.sqrt(place @ place)) ** 2 * (1 + 1e-7)
-    assert bounds is not None
-    assert (np.abs(got.scores - real) <= bounds).all()
+    assert got.bounds is not None
+    assert (np.abs(got.scores - real) <= got.bounds).all()
     assert (np.abs(got.sq_norms - real_norms) <= slack(d) * reach).all()
     assert (
         np.abs((got.sq_norms - got.kept) - (real_norms - real_kept)) <= prepared.hidden * reach
@@ -110,11 +107,11 @@ def test_bounds_hold_against_the_exact_model(rank: int) -> None:
     rows = sparse_rows(rng, 400, 12, 0.4)
     packed = prepare_certificate(certify(expansion, point))
     prepared = spectral_sparse.prepare(cut(expansion, point, rank))
-    got, bounds = spectral_sparse.scores(prepared, csr_array(rows), packed)
-    assert bounds is not None
+    got = spectral_sparse.scores(prepared, csr_array(rows), packed)
+    assert got.bounds is not None
     error = np.abs(got.scores - expansion.scores(rows))
-    assert (error <= bounds).all()
-    assert (error > 0.01 * bounds).any()
+    assert (error <= got.bounds).all()
+    assert (error > 0.01 * got.bounds).any()
 
 
 def test_rows_that_would_cancel_are_shifted_first() -> None:
@@ -128,10 +125,10 @@ def test_rows_that_would_cancel_are_shifted_first() -> None:
     rows = place + rng.normal(size=(2000, 6))
     rows[7] = 0.0  # far away, and known to be
     packed = prepare_certificate(certify(expansion, place))
-    got, bounds = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows), packed)
-    np.testing.assert_allclose(got.scores, blas.form_scores(form, rows).scores, atol=1e-12)
+    got = spectral_sparse.scores(spectral_sparse.prepare(form), csr_array(rows), packed)
+    np.testing.assert_allclose(got.scores, form.evaluate(rows)[0], atol=1e-12)
     assert got.scores[7] == form.intercept
-    assert (np.abs(got.scores - expansion.scores(rows)) <= bounds).all()
+    assert (np.abs(got.scores - expansion.scores(rows)) <= got.bounds).all()
 
 
 def test_wide_indices_and_threads() -> None:
@@ -140,10 +137,10 @@ def test_wide_indices_and_threads() -> None:
     rows = csr_array(sparse_rows(rng, 20_000, 20, 0.3))
     prepared = spectral_sparse.prepare(form)
     with limit_threads(1):
-        alone, _ = spectral_sparse.scores(prepared, rows)
+        alone = spectral_sparse.scores(prepared, rows)
     rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
     with limit_threads(3):
-        together, _ = spectral_sparse.scores(prepared, rows)
+        together = spectral_sparse.scores(prepared, rows)
     np.testing.assert_array_equal(alone.scores, together.scores)
     np.testing.assert_array_equal(alone.kept, together.kept)
 

@@ -13,11 +13,12 @@ from kernelite.cpu.kernels.cubic import prepare_cubic
 from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import OPEN
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.quadratic import quadratic_form
-from tests.helpers import random_expansion
+from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
 
@@ -33,7 +34,7 @@ def make_cell(expansion: KernelExpansion, point: np.ndarray, rank: int) -> Cell:
 def run(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
     engine = CellEngine.prepare(cell, fused=fused)
     assert (engine.third is not None) == fused
-    return engine.second(rows)
+    return scores_and_bounds(engine.second(rows))
 
 
 @settings(max_examples=40, deadline=None)
@@ -86,16 +87,17 @@ def test_both_tiers_in_one_pass_equal_one_after_the_other(
         rows[4], rows[5], rows[6] = 1e200, np.nan, cell.form.point
     engine = CellEngine.prepare(cell, fused=True)
     assert engine.third is not None
-    first, bounds = engine.first.run(rows, bounded=True)
-    second, tighter = engine.second(rows)
+    first = engine.first.run(rows)
+    bounds = first.bounds
+    second, tighter = scores_and_bounds(engine.second(rows))
     usual = bounds[np.isfinite(bounds).all(axis=1)]
     tolerance = np.quantile(usual, share, axis=0) if len(usual) else np.ones(k)
     tolerance = tolerance * (1.0 + 1e-9)  # no bound is so near that its rounding decides
     at_first = (bounds <= tolerance).all(axis=1)
     at_second = (tighter <= tolerance).all(axis=1) & (tighter <= bounds).all(axis=1)
     found = third_dense.two_tiers(engine.third, rows, tolerance)
-    np.testing.assert_array_equal(found.tier, np.where(at_first, 0, np.where(at_second, 1, 2)))
-    served = (found.tier == 1)[:, None]
+    np.testing.assert_array_equal(found.stage, np.where(at_first, 0, np.where(at_second, 1, OPEN)))
+    served = (found.stage == 1)[:, None]
     alike = {"rtol": 1e-9, "atol": 1e-12}
     np.testing.assert_allclose(found.scores, np.where(served, second, first.scores), **alike)
     np.testing.assert_allclose(found.bounds, np.where(served, tighter, bounds), rtol=1e-6)
@@ -130,9 +132,10 @@ def test_threads_do_not_change_the_answers() -> None:
     rows = rng.normal(size=(20_000, 9))
     assert third.chunk < len(rows) / 2
     with limit_threads(1):
-        alone = third_dense.scores(third, rows)
+        alone = scores_and_bounds(third_dense.scores(third, rows))
     with limit_threads(3):
-        np.testing.assert_array_equal(third_dense.scores(third, rows), alone)
+        together = scores_and_bounds(third_dense.scores(third, rows))
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_count_must_match_the_rank() -> None:

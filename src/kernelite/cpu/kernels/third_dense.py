@@ -4,7 +4,7 @@
 
 In: rows and, where the cubic part lives on few directions, their y. Out: scores and bounds, both
 of shape (m, k). On the way lies the form of second order: where nearly all rows need the third,
-both stages are one pass. Twin: `CellForms.second`.
+both stages are one pass. Twin: `CellEngine.second`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Forms by matrix products, against plain sums."""
+"""Forms by their definition, in matrix products, against plain sums."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kernelite.cpu.blas import cubic_values, damp, form_scores, quadratic_scores
+from kernelite.series.cubic import cubic_values
 from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import damp
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion
 
@@ -18,7 +19,8 @@ def test_the_form_is_the_series(kernel: str) -> None:
     point = np.zeros(4) if kernel == "poly2" else rng.normal(size=4)
     form = quadratic_form(model, point)
     rows = rng.normal(size=(10, 4))
-    scores, squares = quadratic_scores(form, rows)
+    scores, squares, kept = form.evaluate(rows)
+    assert kept is None
     for i, row in enumerate(rows):
         u = row - point
         E = np.exp(-model.gamma * u @ u) if kernel == "rbf" else 1.0
@@ -33,15 +35,15 @@ def test_the_truncated_form_is_its_definition() -> None:
     form = quadratic_form(random_expansion(rng, n=20, d=5, k=2), np.zeros(5))
     cut = truncate(spectrum(form), 2)
     rows = rng.normal(size=(10, 5))
-    found = form_scores(cut, rows)
+    scores, _, kept = cut.evaluate(rows)
     Y = rows @ cut.basis
     squares = (rows**2).sum(axis=1)
     for j in range(2):
         quadratic = np.einsum("ma,ab,mb->m", Y, cut.cores[j], Y) + cut.mid[j] * squares
         g = form.constant[j] + rows @ form.linear[:, j] + quadratic
         wanted = np.exp(-form.gamma * squares) * g + form.intercept[j]
-        np.testing.assert_allclose(found.scores[:, j], wanted, rtol=1e-12)
-    np.testing.assert_allclose(found.kept, (Y**2).sum(axis=1))
+        np.testing.assert_allclose(scores[:, j], wanted, rtol=1e-12)
+    np.testing.assert_allclose(kept, (Y**2).sum(axis=1))
 
 
 def test_cubic_values_are_the_sum_over_triples() -> None:
@@ -58,11 +60,10 @@ def test_cubic_values_are_the_sum_over_triples() -> None:
 def test_rows_that_overflow_give_the_intercept() -> None:
     form = quadratic_form(random_expansion(np.random.default_rng(3), d=2), np.zeros(2))
     rows = np.array([[1e200, 1e200], [1.7e308, -1.7e308], [1e160, 0.0]])
-    scores, squares = quadratic_scores(form, rows)
+    scores, squares, _ = form.evaluate(rows)
     np.testing.assert_array_equal(scores, np.broadcast_to(form.intercept, (3, 1)))
     assert np.isinf(squares).all()
-    found = form_scores(truncate(spectrum(form), 1), rows)
-    np.testing.assert_array_equal(found.scores, scores)
+    np.testing.assert_array_equal(truncate(spectrum(form), 1).evaluate(rows)[0], scores)
 
 
 def test_damping_wins_over_overflow() -> None:
