@@ -1,6 +1,7 @@
-"""How forms and expansions are evaluated: prepare once, run on many rows.
+"""How stages run on this CPU: prepare once, run on many rows.
 
-`blas` is the twin that every fast path is compared with; `jit*` are compiled by numba, one file a
-kernel; `exact` and `local` sum over centers. `forms` chooses the engine of a form, `tiers` passes
-open rows on to the next one, `composite` does so for models of several parts.
+`kernels/` are compiled by numba; every one has a slow twin, a definition in `series` or `machine`.
+`tiers` has the stages of forms, `local` and `exact` those that sum over centers, `sums` those of
+models with parts, `outside` those for rows with features beyond the width. `runner` takes rows
+through a cascade of stages, block by block.
 """

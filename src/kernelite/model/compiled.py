@@ -92,7 +92,7 @@ class CompiledModel(ScikitLearnContract):
         rows, runner = placed(self, X)
         settles = predict_settles(self.head, self.tolerance)
         if settles is never:  # exact values, as good as their rounding
-            return np.isfinite(self.score_bound(X)).all(axis=1)
+            return np.asarray(np.isfinite(self.score_bound(X)).all(axis=1))
         if self.guarantee == "none":
             scores = runner.run(rows, lambda scores: scores, None)[0]
             return settles(scores, self.score_bound(X))

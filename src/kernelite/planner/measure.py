@@ -28,6 +28,7 @@ FINALISTS = 3
 CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
 ROWS = 1024
 SECONDS = 0.06  # that a finalist is timed, and once more to load its kernels
+MOST_OPEN = 0.9  # share of open rows that a finalist may leave to the exact engine
 ALWAYS = 4  # finalists where all are timed
 
 
@@ -56,7 +57,12 @@ class Finals:
         """Options with measured costs, the exact engine's, and a note; or all as they came."""
         ranked = sorted(options, key=lambda option: option.nanoseconds)
         limit = np.inf if self.always else CLOSE * min(exact, ranked[0].nanoseconds)
-        finalists = [option for option in ranked if option.nanoseconds <= limit]
+        # What leaves nearly all rows open cannot gain anything; noise must not say that it does.
+        finalists = [
+            option
+            for option in ranked
+            if option.nanoseconds <= limit and option.open_share <= MOST_OPEN
+        ]
         alone = len(finalists) + (exact <= limit) < 2
         if not len(sample) or (alone and not self.always):
             return options, exact, None
@@ -72,7 +78,7 @@ class Finals:
             )
             for option in finalists
         ]
-        most = max(option.nanoseconds for option in timed)
+        most = max([option.nanoseconds for option in timed], default=0.0)
         rest = [
             replace(option, nanoseconds=max(option.nanoseconds, most))  # shown, not chosen
             for option in ranked

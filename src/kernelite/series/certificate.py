@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.remainder import Remainders, lower_gamma, remainder_norms
+from kernelite.series.remainder import DoubleSums, lower_gamma, remainder_norms
 from kernelite.series.rounding import (
     TINY,
     UNIT,
@@ -72,7 +72,7 @@ def certify(
     *,
     mapped: bool = False,
     progress: Callable[[float], None] | None = None,
-    kernel: Remainders | None = None,
+    sums: DoubleSums | None = None,
 ) -> Certificate:
     """Compute the certificate of `expansion` about `point`.
 
@@ -85,7 +85,7 @@ def certify(
         Whether rows come through an affine map, whose rounding then counts.
     progress : callable, optional
         Told the share that is done, from time to time.
-    kernel : callable, optional
+    sums : callable, optional
         As for `remainder_norms`.
 
     Examples
@@ -97,7 +97,7 @@ def certify(
     if expansion.kernel == "poly2":
         rho = np.zeros((2, expansion.n_outputs))
     else:
-        rho = remainder_norms(expansion, point, progress=progress, kernel=kernel)
+        rho = remainder_norms(expansion, point, progress=progress, sums=sums)
     if not np.isfinite(rho).all():
         raise UnsupportedModelError(
             "the certificate of this model overflows: its coefficients are too large; divide them "

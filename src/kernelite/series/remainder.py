@@ -28,12 +28,25 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up
 
-__all__ = ["Remainders", "lower_gamma", "remainder_norms", "remainders"]
+__all__ = [
+    "BLOCK",
+    "DoubleSums",
+    "Remainders",
+    "block_sums",
+    "lower_gamma",
+    "remainder_norms",
+    "remainders",
+    "total",
+]
 
 Remainders: TypeAlias = Callable[
     [FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
 ]
 """R_3 and R_4 of a block from t, which may be overwritten, and gamma |s|^2 of both sides."""
+DoubleSums: TypeAlias = Callable[
+    [FloatArray, FloatArray, FloatArray, Callable[[float], None] | None], FloatArray
+]
+"""As `double_sums`."""
 
 BLOCK = 384  # centers a side: the temporaries of a block pair stay in the cache
 SERIES_BELOW = 2.0  # |t| from which the closed form loses no more than a few digits
@@ -73,7 +86,7 @@ def remainder_norms(
     point: FloatArray,
     *,
     progress: Callable[[float], None] | None = None,
-    kernel: Remainders | None = None,
+    sums: DoubleSums | None = None,
 ) -> FloatArray:
     """rho_3 and rho_4 of every output, rounded up: shape (2, k).
 
@@ -85,8 +98,8 @@ def remainder_norms(
         p.
     progress : callable, optional
         Told the share that is done, from time to time.
-    kernel : callable, optional
-        What computes a block instead of `remainders`, as accurately.
+    sums : callable, optional
+        What sums over pairs of centers instead of `double_sums`, as accurately.
 
     Notes
     -----
@@ -103,7 +116,7 @@ def remainder_norms(
     >>> bool(np.isclose(missing, rho[0] * np.sqrt(lower_gamma(3, np.array([1.0])))))
     True
     """
-    A, kernel = expansion.coefficients, kernel or remainders
+    A, sums = expansion.coefficients, sums or double_sums
     with np.errstate(over="ignore"):
         # A power of two changes no digit, and keeps squares of coefficients in range.
         scale = np.exp2(np.ceil(np.log2(np.maximum(np.abs(A).max(axis=0, initial=0.0), 1e-290))))
@@ -113,9 +126,9 @@ def remainder_norms(
     if not near.all():
         # The triangle inequality: far centers enter by their own norms, and nothing overflows.
         far = _majorants(A[~near], exponents[~near], expansion.n_features)
-        rho = far + _norms(S[near], A[near], exponents[near], progress, kernel)
+        rho = far + _norms(S[near], A[near], exponents[near], progress, sums)
     else:
-        rho = _norms(S, A, exponents, progress, kernel)
+        rho = _norms(S, A, exponents, progress, sums)
     with np.errstate(over="ignore"):
         return round_up(np.minimum(round_up(rho), majorants) * scale)
 
@@ -147,13 +160,13 @@ def _norms(
     A: FloatArray,
     exponents: FloatArray,
     progress: Callable[[float], None] | None,
-    kernel: Remainders,
+    double_sums: DoubleSums,
 ) -> FloatArray:
     """rho of centers that are not far, from the double sum with its rounding: shape (2, k)."""
     if not len(A):
         return np.zeros((2, A.shape[1]))
     d, largest = S.shape[1], float(exponents.max(initial=0.0))
-    sums = _double_sums(S, A, exponents, progress, kernel)
+    sums = double_sums(S, A, exponents, progress)
     majorants = _majorants(A, exponents, d)
     for index, m in enumerate((3, 4)):
         relative = 2 * BLOCK + (d + 6) * (m + 4.0 * largest) + 28.0 * largest + 320.0
@@ -162,29 +175,40 @@ def _norms(
     return round_up(np.sqrt(np.maximum(sums, 0.0) + 1e-300 * len(A) ** 2))
 
 
-def _double_sums(
+def double_sums(
     S: FloatArray,
     A: FloatArray,
     exponents: FloatArray,
     progress: Callable[[float], None] | None,
-    kernel: Remainders,
 ) -> FloatArray:
     """sum_ij A_i A_j R_m(i, j) for m = 3, 4: shape (2, k). Block pairs, one triangle."""
-    n, k = A.shape
     parts: list[FloatArray] = []
-    for left in row_blocks(n, BLOCK):
-        for right in row_blocks(left.stop, BLOCK):
-            t = S[left] @ S[right].T
-            twice = 1.0 if left == right else 2.0
-            part = np.empty((2, k))
-            for index, values in enumerate(kernel(t, exponents[left], exponents[right])):
-                part[index] = twice * np.einsum("ij,ij->j", A[left], values @ A[right])
-            parts.append(part)
+    for left in row_blocks(len(A), BLOCK):
+        parts += block_sums(S, A, exponents, left, remainders)
         if progress is not None:
-            progress((left.stop / n) ** 2)
-    # fsum adds the blocks without rounding, so only sums within a block count in the error.
+            progress((left.stop / len(A)) ** 2)
+    return total(parts)
+
+
+def block_sums(
+    S: FloatArray, A: FloatArray, exponents: FloatArray, left: slice, kernel: Remainders
+) -> list[FloatArray]:
+    """The sums of one block of centers with all before it and itself, each of shape (2, k)."""
+    parts = []
+    for right in [*row_blocks(left.start, BLOCK), left]:
+        t = S[left] @ S[right].T
+        twice = 1.0 if left == right else 2.0
+        part = np.empty((2, A.shape[1]))
+        for index, values in enumerate(kernel(t, exponents[left], exponents[right])):
+            part[index] = twice * np.einsum("ij,ij->j", A[left], values @ A[right])
+        parts.append(part)
+    return parts
+
+
+def total(parts: list[FloatArray]) -> FloatArray:
+    """All blocks together, without rounding: only sums within a block count in the error."""
     table = np.stack(parts)
-    return np.array([[math.fsum(table[:, m, j]) for j in range(k)] for m in range(2)])
+    return np.array([[math.fsum(column) for column in order.T] for order in table.swapaxes(0, 1)])
 
 
 def remainders(t: FloatArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
