@@ -121,6 +121,8 @@ class ExactEngine:
 
     def engine_for(self, rows: Rows) -> tuple[Any, Any]:
         """What serves these rows, and the rows as it takes them."""
+        if isinstance(rows, MappedRows):
+            rows = rows[:]
         sparse = self.sparse
         if sparse is None:
             return self.dense, as_dense(rows)
@@ -231,7 +233,7 @@ class DoublePrecision:
 
     def bound(self, rows: Block, settles: Settles | None) -> FloatArray:
         """The rounding, without running it."""
-        return self.engine.bound(rows[:] if isinstance(rows, MappedRows) else rows)
+        return self.engine.bound(rows)
 
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""

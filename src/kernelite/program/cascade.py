@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
-from kernelite.program.criteria import Settles, Within
+from kernelite.program.criteria import Settles, Within, never
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Cascade", "Stage", "holds"]
@@ -92,16 +92,20 @@ class Cascade:
         into : ndarray of shape (m, k), optional
             Where scores may be put.
         """
+        if settles is never and self.answers_all:
+            last = self._last(rows, seconds, into)
+            if last is not None:
+                return last
         number, found = self._first(rows, settles, seconds, into)
         m = len(found.scores)
         if settles is None:
             return found._replace(stage=np.full(m, number, dtype=np.int8))
-        last = len(self.stages) - 1 if self.answers_all else len(self.stages)
+        final = len(self.stages) - 1 if self.answers_all else len(self.stages)
         stage = found.stage
         if stage is None:
             stage = np.full(m, number, dtype=np.int8)
             settled = holds(settles, found)
-            if number < last:
+            if number < final:
                 stage[~settled] = OPEN
         else:
             stage[stage != OPEN] += number
@@ -114,7 +118,7 @@ class Cascade:
             if not len(still):
                 break
             started = perf_counter()
-            found = self._improve(later, rows, still, settles, found, final=later == last)
+            found = self._improve(later, rows, still, settles, found, final=later == final)
             if seconds is not None:
                 seconds[later] += perf_counter() - started
         return found
@@ -134,6 +138,18 @@ class Cascade:
                 return found.scores, number
             first = found if first is None else first
         return None
+
+    def _last(
+        self, rows: Block, seconds: FloatArray | None, into: FloatArray | None
+    ) -> Bounded | None:
+        """The last stage alone, where nothing that comes before would be accepted, if it can."""
+        started, number = perf_counter(), len(self.stages) - 1
+        found = self.stages[number].run(rows, never, None, into)
+        if found is None:
+            return None
+        if seconds is not None:
+            seconds[number] += perf_counter() - started
+        return found._replace(stage=np.full(len(found.scores), number, dtype=np.int8))
 
     def _first(
         self,
