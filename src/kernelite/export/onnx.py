@@ -161,7 +161,8 @@ def _answers(
     found = {"label": columns(label) if head.kind == "outlier" else label}
     if with_probabilities:
         found["probabilities"] = head.probabilities(scores)
-    return found | {"scores": columns(head.decision(scores))}
+    own = "decision_function" in head.offers
+    return found | {"scores": columns(head.decision(scores)) if own else scores}
 
 
 def _values(selection: Selection, X: Value, values: Value) -> Value:

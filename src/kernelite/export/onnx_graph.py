@@ -22,6 +22,7 @@ __all__ = ["IR_VERSION", "OPSET", "Graph", "Value", "require_onnx"]
 OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
 IR_VERSION = 8
 BACKWARDS = 2**63 - 1  # a slice from the last column to the first
+NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
 COMPARED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
 
 Kind: TypeAlias = str  # of the tensor's entries: "f"loat, "i"nteger, "b"oolean, "O"bject (text)
@@ -321,6 +322,8 @@ class Value:
     def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
         """A node of two inputs, of one type; whole numbers stay so unless they are divided."""
         right = self.graph.like(other, self)
+        if not isinstance(other, Value) and _is_dropped(name, np.asarray(other)):
+            right = self.graph.full_like(self.real(), float(np.asarray(other).reshape(-1)[0]))
         same = self.kind == right.kind and (self.kind != "b" or name in ("And", "Or", "Equal"))
         if not same or (name == "Div" and self.kind == "i"):
             self, right = self.real(), right.real()
@@ -443,6 +446,19 @@ class Value:
     def updated(self, index: Value, rows: Value) -> Value:
         """The same with some rows replaced."""
         return self.graph.op("ScatterND", self, index.reshape(-1, 1), rows, ndim=self.ndim)
+
+
+def _is_dropped(name: str, array: NDArray[Any]) -> bool:
+    """Whether onnxruntime would take a constant for neutral, and leave the node out.
+
+    It looks at single numbers in single precision: adding 1e-50 or multiplying by 1 + 1e-9 does
+    nothing, it finds (seen in 1.31). Margins of bounds are such numbers; a tensor that is filled
+    when the graph runs is left alone.
+    """
+    if array.size != 1 or name not in NEUTRAL:
+        return False
+    value = float(array.reshape(-1)[0])
+    return value != NEUTRAL[name] and np.float32(value) == NEUTRAL[name]
 
 
 _INT64 = 7  # onnx.TensorProto.INT64

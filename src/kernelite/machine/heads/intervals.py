@@ -113,7 +113,8 @@ def share_range(low: FloatArray, high: FloatArray) -> Range:
     others_high = xp.sum(high, axis=1, keepdims=True) - high
     others_low = xp.maximum(xp.sum(low, axis=1, keepdims=True) - low, 0.0)
     least = xp.where(low > 0, low / xp.where(low > 0, low + others_high, 1.0), 0.0)
-    most = xp.where(high > 0, high / xp.where(high > 0, high + others_low, 1.0), 0.0)
+    # Not `high > 0`: of an end that is no number nothing is known.
+    most = xp.where(high <= 0, 0.0, high / xp.where(high <= 0, 1.0, high + others_low))
     return least, most
 
 
