@@ -22,16 +22,14 @@ from kernelite import __version__
 from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.export.float32 import float32_error
 from kernelite.export.onnx_forms import log_sums
-from kernelite.export.onnx_graph import IR_VERSION, OPSET, Graph, Value, require_onnx
+from kernelite.export.onnx_graph import IR_VERSION, OPSET, Formula, Graph, Value, require_onnx
 from kernelite.export.onnx_scores import evaluate, prepared
 from kernelite.export.selection import Dtype, Part, Selection, select
 from kernelite.machine.heads import Head
-from kernelite.machine.heads.intervals import columns
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     And,
-    Settles,
     by_margin,
     decision_settles,
     label_settles,
@@ -134,14 +132,14 @@ def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> 
     return finished
 
 
-def _criterion(selection: Selection, with_probabilities: bool) -> Settles | None:
+def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
     """When a row needs no further tier: good enough for all that the graph answers."""
     model, head = selection.model, selection.head
     if not (selection.falls_back or selection.decided):
         return None
     if selection.falls_back and model.guarantee == "calibrated":
         return by_margin(head, model.threshold or 0.0)
-    settles = label_settles(head, model.tolerance)
+    settles: Formula = label_settles(head, model.tolerance)
     if selection.decided or not head.proves_labels:
         return settles
     if "decision_function" in head.offers:
@@ -154,20 +152,21 @@ def _criterion(selection: Selection, with_probabilities: bool) -> Settles | None
 def _answers(
     selection: Selection, X: Value, scores: Value, with_probabilities: bool
 ) -> dict[str, Value]:
-    head = selection.head
+    head: Formula = selection.head
     if not head.proves_labels:
-        return {"variable": columns(_values(selection, X, head.predict(scores)))}
+        return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
     label = head.predict(scores)
-    found = {"label": columns(label) if head.kind == "outlier" else label}
+    found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
     if with_probabilities:
         found["probabilities"] = head.probabilities(scores)
     own = "decision_function" in head.offers
-    return found | {"scores": columns(head.decision(scores)) if own else scores}
+    return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
 
 
 def _values(selection: Selection, X: Value, values: Value) -> Value:
     """Values; densities whose sum underflows from the logarithms of its terms, as here."""
-    head, expansion = selection.head, selection.expansion
+    head: Formula = selection.head
+    expansion = selection.expansion
     if head.kind != "density" or expansion is None:
         return values
     low = head.underflows(values).places()
@@ -213,7 +212,7 @@ def _described(graph: Graph, name: str, dtype: str, shape: tuple[int | None, ...
     return helper.make_tensor_value_info(name, kind, ["N", *shape])
 
 
-def _problem(head: Head, method: str) -> str | None:
+def _problem(head: Formula, method: str) -> str | None:
     """Why a method's answers are no formula of the scores; None where they are."""
     try:
         head.answer(method, Graph().input("scores"))

@@ -28,6 +28,7 @@ from kernelite.series.spectral import SpectralForm
 __all__ = ["form_bounds", "second_tier"]
 
 CANCELLATION = 1e-12
+MARGIN = 1.0 + 1e-6  # for the rounding of the terms themselves
 UNDERFLOWS = 1500.0  # t beyond which P is one
 
 
@@ -127,7 +128,7 @@ def _directional(cubic: DirectionalBound, U: Value, sq_norms: Value, E: Value) -
     inner = xp.maximum(xp.sum(pulled * Y.reshape(-1, 1, r), axis=2), 0.0)
     outer = _rest(sq_norms, Y, cubic.basis) * cubic.tail
     root = xp.sqrt(inner) + xp.sqrt(outer) + xp.sqrt(sq_norms) * cubic.slack
-    return damped(root * sq_norms * (1.0 + 1e-9), E)
+    return damped(root * sq_norms * MARGIN, E)
 
 
 def _tail(cubic: CubicForm, sq_norms: Value, Y: Value, E: Value) -> Value:
@@ -136,4 +137,4 @@ def _tail(cubic: CubicForm, sq_norms: Value, Y: Value, E: Value) -> Value:
     rest = xp.sqrt(_rest(sq_norms, Y, cubic.basis))
     reach = sq_norms + xp.sqrt(sq_norms * kept_squares) + kept_squares
     outside = rest * cubic.tail + xp.sqrt(sq_norms) * cubic.slack
-    return damped(outside * reach * (1.0 + 1e-9), E)
+    return damped(outside * reach * MARGIN, E)

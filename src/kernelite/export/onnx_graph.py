@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import MissingExtraError, UnsupportedModelError
 
-__all__ = ["IR_VERSION", "OPSET", "Graph", "Value", "require_onnx"]
+__all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "require_onnx"]
 
 OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
 IR_VERSION = 8
@@ -25,6 +25,7 @@ BACKWARDS = 2**63 - 1  # a slice from the last column to the first
 NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
 COMPARED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
 
+Formula: TypeAlias = Any  # a head or a criterion: typed for arrays, and written for values too
 Kind: TypeAlias = str  # of the tensor's entries: "f"loat, "i"nteger, "b"oolean, "O"bject (text)
 
 
@@ -307,6 +308,7 @@ class Value:
 
     def __init__(self, graph: Graph, name: str, ndim: int = 2, kind: Kind = "f") -> None:
         self.graph, self.name, self.ndim, self.kind = graph, name, ndim, kind
+        self.width: int | None = None
 
     def __array_namespace__(self) -> Graph:
         return self.graph
@@ -395,6 +397,8 @@ class Value:
         assert rows == slice(None)
         if columns is None:
             return self.reshape(-1, 1)
+        if self.width == 1 and not isinstance(columns, slice) and np.ndim(columns) == 0:
+            return self.reshape(-1)  # which costs nothing
         if not isinstance(columns, slice):
             index = graph.index(columns)
             axes = self.ndim - 1 + index.ndim
@@ -421,6 +425,15 @@ class Value:
         return self.graph.op(
             "Reshape", self, self.graph.index(sizes), ndim=len(sizes), kind=self.kind
         )
+
+    def of_width(self, width: int) -> Value:
+        """The same, known to have so many columns."""
+        self.width = width
+        return self
+
+    def on_two_axes(self) -> Value:
+        """A column, of one entry per row."""
+        return self if self.ndim == 2 else self.reshape(-1, 1)
 
     def sum_of_squares(self) -> Value:
         """Of each row, shape (m, 1)."""

@@ -7,17 +7,19 @@ that reach it. Several machines are added up; open rows are taken exactly by all
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kernelite.export.bounds import FOREIGN
 from kernelite.export.onnx_bounds import form_bounds, second_tier
 from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
-from kernelite.export.onnx_graph import Value
+from kernelite.export.onnx_graph import Formula, Value
 from kernelite.export.selection import Piece, Selection
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.program.criteria import Settles, label_settles
+from kernelite.program.criteria import label_settles
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT
 
@@ -25,7 +27,7 @@ __all__ = ["evaluate", "prepared"]
 
 
 def evaluate(
-    selection: Selection, X: Value, settles: Settles | None, *, bounded: bool
+    selection: Selection, X: Value, settles: Formula | None, *, bounded: bool
 ) -> tuple[Value, Value | None]:
     """Scores as good as the selection promises, and bounds where they are asked for.
 
@@ -40,22 +42,23 @@ def evaluate(
         Whether bounds are computed; a calibrated rule looks at scores alone.
     """
     model, pieces = selection.model, selection.pieces
-    rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
-    if model.parts and model.front is not None:
+    if model.parts:
         X = prepared(model.front, None, X)
-        rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
+    rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
     each = []
     for piece, own in zip(pieces, rows):
         inner = settles
         if model.parts and settles is not None:
             inner = label_settles(piece.model.head, piece.model.tolerance)
         each.append(_first(piece, own, inner if bounded else None))
-    scores, bounds = _total(pieces, each, selection.head.n_scores)
+    k = selection.head.n_scores
+    scores, bounds = _total(pieces, each, k)
+    scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
     if selection.falls_back:
         assert settles is not None
         still_open = (~settles(scores, scores if bounds is None else bounds)).places()
         exact = [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)]
-        scores = scores.updated(still_open, _total(pieces, exact, selection.head.n_scores)[0])
+        scores = scores.updated(still_open, _total(pieces, exact, k)[0]).of_width(k)
         bounds = None
     if model.tail is None:
         return scores, bounds
@@ -75,7 +78,7 @@ def prepared(front: Front | None, mapped: AffineMap | None, X: Value) -> Value:
     return X
 
 
-def _first(piece: Piece, rows: Value, settles: Settles | None) -> tuple[Value, Value | None]:
+def _first(piece: Piece, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
     if piece.approximation is None:
         return _exactly(piece, rows)
     return _by_cell(piece.approximation, rows, settles)
@@ -87,7 +90,7 @@ def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
 
 
 def _total(
-    pieces: tuple[Piece, ...], each: list[tuple[Value, Value | None]], n_scores: int
+    pieces: tuple[Piece, ...], each: Sequence[tuple[Value, Value | None]], n_scores: int
 ) -> tuple[Value, Value | None]:
     """Scores and bounds of all machines, added up; adding rounds, and the bounds hold that."""
     if len(pieces) == 1 and np.array_equal(pieces[0].outputs, np.arange(n_scores)):
@@ -112,7 +115,7 @@ def _spread(piece: Piece, own: Value, n_scores: int) -> Value:
 
 
 def _by_cell(
-    approximation: Approximation, rows: Value, settles: Settles | None
+    approximation: Approximation, rows: Value, settles: Formula | None
 ) -> tuple[Value, Value | None]:
     """Scores by the nearest cell's form; bounds, and a second tier, with a criterion."""
     cells = approximation.cells
@@ -133,11 +136,12 @@ def _by_cell(
     return (both, None) if settles is None else (both[:, :k], both[:, k:])
 
 
-def _evaluate_cell(cell: Cell, rows: Value, settles: Settles | None) -> tuple[Value, Value | None]:
+def _evaluate_cell(cell: Cell, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
     evaluated = evaluate_form(cell.form, rows)
     if settles is None:
         return evaluated.scores, None
-    scores, bounds = evaluated.scores, form_bounds(cell, evaluated)
+    k = cell.form.n_outputs
+    scores, bounds = evaluated.scores.of_width(k), form_bounds(cell, evaluated).of_width(k)
     if not cell.has_second_tier:
         return scores, bounds
     still_open = (~settles(scores, bounds)).places()
