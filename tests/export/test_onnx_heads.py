@@ -165,9 +165,8 @@ def test_rows_that_say_decided_are(name: str) -> None:
     if model.head.proves_labels:
         np.testing.assert_array_equal(got["label"].reshape(want.shape)[decided], want[decided])
     else:
-        assert np.abs(got["variable"] - columns(want))[decided].max(initial=0.0) <= 1e-3 * (
-            1 + 1e-6
-        )
+        gap = np.abs(got["variable"] - columns(want))[decided]
+        assert gap.max(initial=0.0) <= 1e-3 * (1 + 1e-6)
 
 
 def sum_of(first: CompiledModel, second: CompiledModel, head: Head, *outputs: Any) -> CompiledModel:

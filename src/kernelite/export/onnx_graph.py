@@ -8,14 +8,13 @@ or constant is made once.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import MissingExtraError, UnsupportedModelError
+from kernelite.errors import MissingExtraError
+from kernelite.export.onnx_ops import Operations
 
 __all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "require_onnx"]
 
@@ -40,7 +39,7 @@ def require_onnx() -> Any:
     return onnx
 
 
-class Graph:
+class Graph(Operations):
     """Nodes and constants under construction, and the operations that make them.
 
     Parameters
@@ -96,23 +95,20 @@ class Graph:
         """A constant of int64."""
         return self.constant(np.asarray(array, dtype=np.int64))
 
-    def like(self, array: Any, other: Value) -> Value:
-        """A constant to combine with another value; a single number has its number of axes.
+    def like(self, array: Any, ndim: int, kind: Kind) -> Value:
+        """A constant to combine with a value of that kind; a single number has its number of axes.
 
         onnxruntime takes 35 times as long for a column of shape (m, 1) and a number of shape ().
         """
         if isinstance(array, Value):
             return array
         array = np.asarray(array)
-        if array.size == 1 and array.ndim <= other.ndim:
-            array = array.reshape((1,) * other.ndim)
+        if array.size == 1 and array.ndim <= ndim:
+            array = array.reshape((1,) * ndim)
         if array.dtype.kind == "b":
             return self.constant(array)
-        return (
-            self.index(array)
-            if array.dtype.kind in "iu" and other.kind == "i"
-            else self.real(array)
-        )
+        whole = array.dtype.kind in "iu" and kind == "i"
+        return self.index(array) if whole else self.real(array)
 
     def labels(self, array: NDArray[Any]) -> Value:
         """A constant of labels: whole numbers, booleans, reals or strings."""
@@ -125,166 +121,6 @@ class Graph:
     def named(self, value: Value, name: str) -> None:
         """Make a value an output of that name."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
-
-    # The operations of formulas ---------------------------------------------------------------
-
-    def abs(self, x: Value) -> Value:
-        """|x|."""
-        return self.op("Abs", x)
-
-    def exp(self, x: Value) -> Value:
-        """e^x."""
-        return self.op("Exp", x)
-
-    def log(self, x: Value) -> Value:
-        """The natural logarithm."""
-        return self.op("Log", x)
-
-    def sqrt(self, x: Value) -> Value:
-        """The square root."""
-        return self.op("Sqrt", x)
-
-    def sign(self, x: Value) -> Value:
-        """-1, 0 or 1."""
-        return self.op("Sign", x)
-
-    def isnan(self, x: Value) -> Value:
-        """Where it is not a number."""
-        return self.op("IsNaN", x, kind="b")
-
-    def isinf(self, x: Value) -> Value:
-        """Where it is infinite."""
-        return self.op("IsInf", x, kind="b")
-
-    def maximum(self, x: Value, y: Any) -> Value:
-        """The larger of the two."""
-        return x.combined("Max", y)
-
-    def minimum(self, x: Value, y: Any) -> Value:
-        """The smaller of the two."""
-        return x.combined("Min", y)
-
-    def clip(self, x: Value, low: float, high: float) -> Value:
-        """Brought into [low, high]."""
-        return self.op("Clip", x, self.real(low), self.real(high))
-
-    def nextafter(self, x: Value, towards: float) -> Value:
-        """A value beyond x, in the direction of minus infinity or infinity, by a few ulp."""
-        reach = self.abs(x) * 2.0**-50 + 1e-300
-        return x + reach if towards > 0 else x - reach
-
-    def where(self, condition: Value, yes: Any, no: Any) -> Value:
-        """`yes` where the condition holds, else `no`."""
-        given = [side for side in (yes, no) if isinstance(side, Value)]
-        kinds = {side.kind for side in given} | {
-            np.asarray(side).dtype.kind for side in (yes, no) if not isinstance(side, Value)
-        }
-        kind = "i" if kinds == {"i"} else "b" if kinds == {"b"} else "f"
-        like = Value(self, "", condition.ndim, kind)
-        sides = [self.like(side, like) for side in (yes, no)]
-        if kind == "f":
-            sides = [side.real() for side in sides]
-        axes = max(condition.ndim, *(side.ndim for side in given)) if given else condition.ndim
-        return self.op("Where", condition, *sides, ndim=axes, kind=kind)
-
-    def sum(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
-        """Sums along an axis."""
-        return self._reduced("ReduceSum", x.real(), axis, keepdims)
-
-    def max(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
-        """The largest along an axis."""
-        return self._reduced("ReduceMax", x, axis, keepdims)
-
-    def min(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
-        """The smallest along an axis."""
-        return self._reduced("ReduceMin", x, axis, keepdims)
-
-    def all(self, x: Value, axis: int = 1) -> Value:
-        """Where all along an axis are true."""
-        return self.min(x.real(), axis) > 0.5
-
-    def any(self, x: Value, axis: int = 1) -> Value:
-        """Where any along an axis is true."""
-        return self.max(x.real(), axis) > 0.5
-
-    def argmax(self, x: Value, axis: int = 1) -> Value:
-        """Where the first of the largest stands."""
-        return self.op("ArgMax", x.real(), axis=axis, keepdims=0, ndim=x.ndim - 1, kind="i")
-
-    def concat(self, parts: Sequence[Value], axis: int = 0) -> Value:
-        """Tensors one after another along an axis."""
-        kinds = {part.kind for part in parts}
-        if len(kinds) > 1:
-            parts = [part.real() for part in parts]
-        if len(parts) == 1:
-            return parts[0]
-        return self.op("Concat", *parts, axis=axis, kind=parts[0].kind)
-
-    def stack(self, parts: Sequence[Value], axis: int = 1) -> Value:
-        """Tensors of one axis, side by side."""
-        return self.concat([part[:, None] for part in parts], axis=axis)
-
-    def take(self, constants: NDArray[Any], index: Value) -> Value:
-        """Entries of a constant array: labels, or rows of numbers."""
-        table = self.labels(constants) if constants.ndim == 1 else self.real(constants)
-        axes = index.ndim + table.ndim - 1
-        return self.op("Gather", table, index, axis=0, ndim=axes, kind=table.kind)
-
-    def take_along_axis(self, x: Value, index: Value, axis: int = 1) -> Value:
-        """One entry per row, at a column of places."""
-        return self.op("GatherElements", x, index, axis=axis, kind=x.kind)
-
-    def astype(self, x: Value, dtype: Any) -> Value:
-        """As reals of the graph's precision, whichever reals are asked for."""
-        return x.real()
-
-    def full(self, shape: tuple[Any, ...], value: Any) -> Value:
-        """A number in every entry; the first axis is that of another value's rows."""
-        rows, *rest = shape
-        size = self.concat([rows.count, self.index(rest)]) if rest else rows.count
-        return self._filled(size, value, len(shape))
-
-    def full_like(self, x: Value, value: Any) -> Value:
-        """A number in every entry, in the shape of another value."""
-        kind = {"b": bool, "i": int}.get(x.kind, float)
-        return self._filled(self.op("Shape", x, ndim=1, kind="i"), kind(value), x.ndim)
-
-    def expit(self, x: Value) -> Value:
-        """1 / (1 + exp(-x)), by the form that does not overflow."""
-        small = self.exp(-self.abs(x))
-        return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
-
-    def interp(self, x: Value, places: NDArray[Any], values: NDArray[Any]) -> Value:
-        """Linear between the places, constant outside: as `numpy.interp`."""
-        if len(places) == 1:
-            return self.full_like(x, float(values[0]))
-        gaps = np.diff(places)
-        slopes = np.append(
-            np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
-        )
-        passed = self.sum(x[:, None] >= places[None, :], axis=1)
-        before = self.op("Cast", self.maximum(passed - 1.0, 0.0), to=_INT64, kind="i")
-        start, value, slope = (
-            self.op("Gather", self.real(table), before, axis=0)
-            for table in (places, values, slopes)
-        )
-        inside = value + slope * (self.maximum(x, float(places[0])) - start)
-        return self.where(passed >= float(len(places)), float(values[-1]), inside)
-
-    def function(self, name: str, x: Value) -> Value:
-        """An elementary function by NumPy's name."""
-        if name not in _FUNCTIONS:
-            raise UnsupportedModelError(f"its values pass through numpy.{name}")
-        return _FUNCTIONS[name](self, x)
-
-    def _reduced(self, name: str, x: Value, axis: int, keepdims: bool) -> Value:
-        axes = x.ndim if keepdims else x.ndim - 1
-        return self.op(name, x, self.index([axis]), keepdims=int(keepdims), ndim=axes)
-
-    def _filled(self, size: Value, value: Any, ndim: int) -> Value:
-        dtype = {bool: np.dtype(bool), int: np.dtype(np.int64)}.get(type(value), self.dtype)
-        entry = self.onnx.numpy_helper.from_array(np.array([value], dtype))
-        return self.op("ConstantOfShape", size, value=entry, ndim=ndim, kind=dtype.kind)
 
 
 class _Rows:
@@ -323,7 +159,7 @@ class Value:
 
     def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
         """A node of two inputs, of one type; whole numbers stay so unless they are divided."""
-        right = self.graph.like(other, self)
+        right = self.graph.like(other, self.ndim, self.kind)
         if not isinstance(other, Value) and _is_dropped(name, np.asarray(other)):
             right = self.graph.full_like(self.real(), float(np.asarray(other).reshape(-1)[0]))
         same = self.kind == right.kind and (self.kind != "b" or name in ("And", "Or", "Equal"))
@@ -472,50 +308,3 @@ def _is_dropped(name: str, array: NDArray[Any]) -> bool:
         return False
     value = float(array.reshape(-1)[0])
     return value != NEUTRAL[name] and np.float32(value) == NEUTRAL[name]
-
-
-_INT64 = 7  # onnx.TensorProto.INT64
-
-
-def _log1p(xp: Graph, x: Value) -> Value:
-    """Kahan's: what 1 + x rounds away cancels in x / (u - 1)."""
-    u = x + 1.0
-    plain = (u == 1.0) | xp.isinf(u)
-    return xp.where(u == 1.0, x, xp.log(u) * xp.where(plain, 1.0, x / (u - 1.0)))
-
-
-def _expm1(xp: Graph, x: Value) -> Value:
-    """Kahan's, the other way round."""
-    u = xp.exp(x)
-    plain = (u == 1.0) | (u == 0.0) | xp.isinf(u)
-    return xp.where(u == 1.0, x, (u - 1.0) * xp.where(plain, 1.0, x / xp.log(u)))
-
-
-def _sinh(xp: Graph, x: Value) -> Value:
-    e = _expm1(xp, xp.abs(x))
-    return xp.sign(x) * 0.5 * (e + xp.where(xp.isinf(e), 1.0, e / (e + 1.0)))
-
-
-def _arcsinh(xp: Graph, x: Value) -> Value:
-    size = xp.abs(x)
-    return xp.sign(x) * _log1p(xp, size + size * size / (1.0 + xp.sqrt(size * size + 1.0)))
-
-
-_FUNCTIONS: dict[str, Any] = {
-    "arcsinh": _arcsinh,
-    "arctan": lambda xp, x: xp.op("Atan", x),
-    "cbrt": lambda xp, x: xp.sign(x) * xp.abs(x).combined("Pow", 1.0 / 3.0),
-    "deg2rad": lambda xp, x: x * (math.pi / 180.0),
-    "exp": Graph.exp,
-    "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
-    "expm1": _expm1,
-    "log": Graph.log,
-    "log10": lambda xp, x: xp.log(x) * (1.0 / math.log(10.0)),
-    "log1p": _log1p,
-    "log2": lambda xp, x: xp.log(x) * (1.0 / math.log(2.0)),
-    "negative": lambda xp, x: -x,
-    "rad2deg": lambda xp, x: x * (180.0 / math.pi),
-    "sinh": _sinh,
-    "sqrt": Graph.sqrt,
-    "tanh": lambda xp, x: xp.op("Tanh", x),
-}
