@@ -62,7 +62,8 @@ def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 
     """Random centers under a head."""
     rng = np.random.default_rng(seed)
     expansion = random_expansion(rng, n=25, d=FEATURES, k=head.n_scores, gamma=gamma, kernel=kernel)
-    if isinstance(head, ArgmaxHead) and head.shares:  # weights are not negative
+    # Weights and densities are not negative.
+    if head.kind == "density" or (isinstance(head, ArgmaxHead) and head.shares):
         expansion = replace(
             expansion,
             coefficients=np.abs(expansion.coefficients),
@@ -91,9 +92,7 @@ def certified_with(
             cell = replace(cell, full=full, cubic=cubic_form(tensors, third))
         built.append(cell)
     exact = kernelite.compile(source, guarantee="exact")
-    tolerance = None
-    if head.kind in ("regressor", "transform"):
-        tolerance = np.full(head.n_scores, 1e-3)
+    tolerance = None if head.proves_labels else np.full(head.n_values, 1e-3)
     return replace(
         exact,
         guarantee="certified",

@@ -28,6 +28,7 @@ from tests.export.cases import (
     usable_rows,
 )
 from tests.helpers import scores_and_bounds
+from tests.machine.heads.table import HEADS as ALL_HEADS
 from tests.store.models import HEADS, compiled
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
@@ -288,3 +289,97 @@ def test_constants_are_one_triangle() -> None:
 def test_argmax_needs_no_votes() -> None:
     header = to_c(certified_with(ArgmaxHead(np.array([1, 2, 3]))), name="m")
     assert "votes" not in header
+
+
+USER = """
+#include <stdio.h>
+#include "m.h"
+int main(void)
+{
+    double x[m_FEATURES];
+    int i, decided;
+    for (;;) {
+        for (i = 0; i < m_FEATURES; i++)
+            if (scanf("%lf", &x[i]) != 1)
+                return 0;
+        i = m_index_decided(x, &decided);
+        printf("%d %d %d ", m_index(x), i, m_label(x) == m_labels[i]);
+        printf("%d %d\\n", decided, m_decided(x));
+    }
+}
+"""
+
+
+@gcc
+@pytest.mark.parametrize(
+    "name", ["certified, binary", "certified, three", "certified, argmax", "certified, outlier"]
+)
+def test_indices_and_proofs_come_beside_labels(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], random_rows(m=100)
+    (tmp_path / "m.h").write_text(to_c(model, name="m", part="approximation", decided=True))
+    (tmp_path / "m.c").write_text(USER)
+    command = ["gcc", *FLAGS, "-Wno-unused-function", str(tmp_path / "m.c")]
+    subprocess.run([*command, "-o", str(tmp_path / "m"), "-lm"], check=True)
+    got = np.array(answers(tmp_path / "m", rows), dtype=int)
+    index, same_index, same_label, decided, same_decided = got.T
+    np.testing.assert_array_equal(index, same_index)
+    assert same_label.all()
+    np.testing.assert_array_equal(decided, same_decided)
+    labels = np.array([1, -1]) if model.head.classes is None else model.head.classes
+    proven = decided.astype(bool)
+    assert proven.any()
+    exact = model.head.predict(model.expansion.scores(rows))
+    np.testing.assert_array_equal(labels[index][proven], exact[proven])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_reordered_sums_are_refused(compiler: str, tmp_path: Path) -> None:
+    export(compiled(), tmp_path / "m.h", main=True)
+    command = [compiler, "-ffast-math", str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "compile without -ffast-math" in done.stderr
+
+
+def test_the_header_begins_with_its_functions_and_the_order_of_features() -> None:
+    model = CASES["certified, binary"]
+    first = to_c(model, name="m", part="approximation", decided=True).partition("*/\n#ifndef")[0]
+    for said in (
+        "void m_score(const double *x, double *scores)",
+        "int m_index(const double *x)",
+        "long m_label(const double *x)",
+        "void m_error_bound(const double *x, double *bounds)",
+        "int m_decided(const double *x)",
+        "int m_index_decided(const double *x, int *decided)",
+        f"A row x has {FEATURES} numbers, in the order of the training data.",
+    ):
+        assert said in first
+    alone = to_c(model, name="m").partition("*/\n#ifndef")[0]
+    assert "m_decided" not in alone
+    assert "m_label" not in to_c(CASES["form, outputs"], name="m")
+
+
+@gcc
+def test_features_are_listed_by_name_and_cannot_break_out(tmp_path: Path) -> None:
+    model = compiled()
+    names = ("age", "*/ int x; /*", "LABEL NAME_x", "é")
+    named = replace(model, origin=replace(model.origin, feature_names=names))
+    build(named, tmp_path)
+    first = (tmp_path / "m.h").read_text().partition("*/\n#ifndef")[0]
+    assert "x[0]  age" in first
+    assert "x[2]  LABEL NAME_x" in first
+    assert "*/ int" not in first
+
+
+@gcc
+@pytest.mark.parametrize("name", ["linear, two", "linear, three", "latent"])
+def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
+    model, rows = certified_with(ALL_HEADS[name]), random_rows()
+    want = model.head.predict(model.expansion.scores(rows)).tolist()
+    assert [row[0] for row in answers(build(model, tmp_path), rows)] == [told(v) for v in want]
+
+
+@pytest.mark.parametrize("name", ["codes", "density", "voting, soft", "outputs, labels"])
+def test_heads_without_a_template_are_refused(name: str) -> None:
+    with pytest.raises(UnsupportedModelError, match="is not written in C; export it to ONNX"):
+        to_c(certified_with(ALL_HEADS[name]))

@@ -165,10 +165,11 @@ def test_the_last_stage_answers_what_nothing_settles() -> None:
     stages = (Told(0, table(0.1, 0.1)), Told(1, table(5.0, 5.0), accepts_all=True))
     found = Cascade(stages).run(np.arange(2), never)
     assert found.stage.tolist() == where_from(found, np.arange(2)) == [1, 1]
-    assert not found.settled.any()
+    assert found.settled is None  # nothing was asked of it
+    assert not stages[0].asked
     alone = Cascade(stages[1:]).run(np.arange(2), never)
     assert alone.stage.tolist() == [0, 0]
-    assert not alone.settled.any()
+    assert alone.settled is None
     forms = Cascade(stages[:1], answers_all=False).run(np.arange(2), never)
     assert forms.stage.tolist() == [OPEN, OPEN]
 

@@ -20,7 +20,7 @@ from kernelite.machine.heads import ClassifierHead
 from kernelite.model import CompiledModel
 from kernelite.store.digest import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, save
-from kernelite.store.registry import CLASSES, check_types, field_values, named_class
+from kernelite.store.registry import CLASSES, check_types, field_values, named_class, tag_of
 from tests.helpers import shared_path
 from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
 

@@ -5,18 +5,13 @@ In: what is exported. Out: C text; the templates use the names that are defined 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
-from kernelite.export.c_arrays import Writer, literal, string
-from kernelite.export.selection import Selection
+from kernelite.export.c_arrays import Writer
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.quadratic import QuadraticForm
@@ -24,21 +19,12 @@ from kernelite.series.rounding import SAFETY
 from kernelite.series.spectral import SpectralForm
 
 __all__ = [
-    "answer_constants",
     "bound_constants",
     "exact_constants",
     "form_constants",
     "map_constants",
     "triangles",
 ]
-
-_LABEL_TYPES = {
-    "truth": ("int", "%d"),
-    "whole": ("long", "%ld"),
-    "long": ("long long", "%lld"),
-    "real": ("double", "%.17g"),
-    "string": ("const char *", "%s"),
-}
 
 
 def form_constants(w: Writer, approximation: Approximation) -> str:
@@ -126,58 +112,6 @@ def map_constants(w: Writer, mapped: AffineMap | None) -> str:
     text += "" if mapped.low is None else w.array("low", mapped.low)
     text += w.define("LOW(i)", "0" if mapped.low is None else "NAME_low[i]")
     return text + w.define("ROW(x)", "REAL row[NAME_FEATURES]; NAME_map(x, row)")
-
-
-def answer_constants(w: Writer, selection: Selection) -> tuple[str, str, str]:
-    """Labels and rules: their text, the C type of a label, and its format in printf."""
-    head = selection.head
-    tolerance = selection.model.tolerance
-    text = "" if tolerance is None else w.array("tolerance", tolerance, "float64")
-    if isinstance(head, OutlierHead):
-        sign = ">=" if head.zero_is_inlier else ">"
-        text += w.define("IS_FIRST(s)", f"((s) {sign} 0)") + w.define("BOUNDARY", "0")
-        return text + f"static const int {w.name}_labels[2] = {{1, -1}};\n", "int", "%d"
-    if not isinstance(head, ClassifierHead | ArgmaxHead):
-        return text, "", ""
-    labels, kind, form = _labels(w, head.classes)
-    text += w.define("CLASSES", str(head.n_classes))
-    if isinstance(head, ArgmaxHead):
-        return text + labels, kind, form
-    if head.n_classes == 2:
-        rule = (">" if head.first_positive else "<") + ("=" if head.zero_is_first else "")
-        text += w.define("BOUNDARY", w.literal(head.threshold))
-        text += w.define("IS_FIRST(s)", f"((s) {rule} NAME_BOUNDARY)")
-    else:
-        text += w.define("FIRST(s)", "(s)" if head.first_positive else "(-(s))")
-    return text + labels, kind, form
-
-
-def _labels(w: Writer, classes: NDArray[Any]) -> tuple[str, str, str]:
-    kind = _label_kind(classes)
-    c_type, form = _LABEL_TYPES[kind]
-    if kind == "string":
-        values = [string(label) for label in classes.tolist()]
-    elif kind == "real":
-        values = [literal(label) for label in classes.tolist()]
-    else:
-        values = [f"{int(label)}{'LL' if kind == 'long' else ''}" for label in classes.tolist()]
-    const = "static const char *const" if kind == "string" else f"static const {c_type}"
-    text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
-    return text, c_type, form
-
-
-def _label_kind(classes: NDArray[Any]) -> str:
-    letter, labels = classes.dtype.kind, classes.tolist()
-    if letter in "UO" and all(isinstance(label, str) for label in labels):
-        return "string"
-    if letter in "iu":
-        return "long" if max(abs(label) for label in labels) >= 2**31 else "whole"
-    if letter not in "bf":
-        raise UnsupportedModelError(
-            f"labels of type {classes.dtype} cannot be written in C; numbers, booleans or strings, "
-            "all of one type, can."
-        )
-    return "truth" if letter == "b" else "real"
 
 
 def _spectral(w: Writer, forms: list[SpectralForm]) -> str:

@@ -5,8 +5,6 @@ In: an approximation. Out: C text for templates/third.h, which says what is comp
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from kernelite.export.bounds import FOREIGN, rounding_constants
@@ -15,7 +13,7 @@ from kernelite.export.c_constants import triangles
 from kernelite.series.cells import Approximation
 from kernelite.series.cubic import CubicForm
 from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import hidden_square
 
 __all__ = ["has_third", "third_constants"]
 
@@ -51,7 +49,7 @@ def third_constants(w: Writer, approximation: Approximation) -> str:
         text += w.array("directions", np.ascontiguousarray(cubic.basis.T))
         text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_FEATURES")
         text += w.define("THIRD_TERM(i, j)", "NAME_directions[j][i] * u[i]")
-    hidden = FOREIGN * 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT
+    hidden = FOREIGN * hidden_square(d, r)
     text += w.define("HIDDEN", w.literal(hidden))
     text += w.array("rho_4", certificate.rho[1])
     text += w.array("rounding_3", rounding_constants(certificate, 3).absolute)

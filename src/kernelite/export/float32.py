@@ -6,6 +6,7 @@ on the rows as float32 holds them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.export.onnx_forms import about_their_mean
 from kernelite.export.selection import Selection
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, check_rows, dense_block
 from kernelite.series.cells import Approximation
@@ -68,7 +70,7 @@ def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
     gap = np.abs(single - double)
     head = selection.head
     labels = None
-    if head.kind in ("classifier", "outlier") and head.n_scores:
+    if head.proves_labels and head.n_scores:
         labels = int(np.count_nonzero(head.predict(single) != head.predict(double)))
     typical = float(np.sqrt(np.mean(np.square(gap)))) if gap.size else 0.0
     return Float32Error(float(gap.max(initial=0.0)), typical, labels, len(rows), drawn_from)
@@ -76,20 +78,38 @@ def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
 
 def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
+    model, out = selection.model, np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     X = rows.astype(dtype)
-    mapped = selection.model.input_map
-    if mapped is not None:
-        X = X - mapped.shift.astype(dtype)
-        if mapped.low is not None:
-            X = X - mapped.low.astype(dtype)
-        X = X * mapped.scale.astype(dtype)
+    if model.parts and model.front is not None:
+        X = _prepared(model.front.steps, X)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if selection.approximation is not None:
-            out = _form_scores(selection.approximation, X, dtype)
-        else:
-            assert selection.expansion is not None
-            out = _exact_scores(selection.expansion, X, dtype)
+        for piece in selection.pieces:
+            front, mapped = piece.model.front, piece.model.input_map
+            steps = [
+                *(() if front is None else front.steps),
+                *(() if mapped is None else (mapped,)),
+            ]
+            seen = _prepared(steps, X)
+            if piece.approximation is not None:
+                out[:, piece.outputs] += _form_scores(piece.approximation, seen, dtype)
+            else:
+                assert piece.expansion is not None
+                out[:, piece.outputs] += _exact_scores(piece.expansion, seen, dtype)
+        if model.tail is not None:
+            out += model.tail.values(X.astype(np.float64))[0].astype(dtype)
     return out.astype(np.float64)
+
+
+def _prepared(steps: Sequence[Any], X: NDArray[Any]) -> NDArray[Any]:
+    """Rows after affine maps and selections, in their own precision."""
+    for step in steps:
+        if not isinstance(step, AffineMap):
+            X = X[:, step.columns]
+            continue
+        X = X - step.shift.astype(X.dtype)
+        X = X if step.low is None else X - step.low.astype(X.dtype)
+        X = X * step.scale.astype(X.dtype)
+    return X
 
 
 def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
@@ -134,10 +154,10 @@ def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:
     if sample is not None:
         given = check_rows(sample, n_features=model.n_features_in_)
         name = "rows of the sample"
-    elif model.expansion is not None and model.expansion.n_centers:
+    elif model.expansion is not None and model.expansion.n_centers and model.front is None:
         given, name = model.expansion.centers, "support vectors"
     else:
-        if selection.approximation is None:
+        if selection.approximation is None or model.front is not None or model.parts:
             return np.zeros((0, model.n_features_in_)), "rows"
         form = selection.approximation.form
         directions = rng.normal(size=(ROWS, form.n_features))

@@ -2,11 +2,13 @@
 
 In: a `CompiledModel`. Out: a `ModelProto` with one input, `X` of shape (m, d), and the outputs
 
-    classifier   label (m,), probabilities (m, K) where they need no iteration, scores
+    classifier   label (m,), probabilities (m, K) where they are a formula, scores
     one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores (m, 1)
-    others       variable (m, k)
+    others       variable (m, k): values, coordinates, log-densities
 
-and, on request, `decided` (m,) and `error_bound` (m, k). Names and shapes are skl2onnx's.
+With several outputs, label is (m, outputs), and the probabilities of each stand side by side.
+On request, `decided` (m,) and `error_bound` (m, k). Names and shapes are skl2onnx's. A head needs
+no table here: its formulas run on the graph's values (`kernelite.machine.ops`).
 """
 
 from __future__ import annotations
@@ -17,16 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite import __version__
-from kernelite.errors import UnsupportedModelError
-from kernelite.export import onnx_heads as heads
+from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.export.float32 import float32_error
-from kernelite.export.heads import LABELLED, probability_problem
-from kernelite.export.onnx_forms import evaluate_exact
-from kernelite.export.onnx_graph import IR_VERSION, OPSET, Graph, Value, require_onnx
-from kernelite.export.onnx_tiers import Settles, evaluate_approximation
+from kernelite.export.onnx_forms import log_sums
+from kernelite.export.onnx_graph import IR_VERSION, OPSET, Formula, Graph, Value, require_onnx
+from kernelite.export.onnx_scores import evaluate, prepared
 from kernelite.export.selection import Dtype, Part, Selection, select
-from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
+from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
+from kernelite.program.criteria import (
+    PROBABILITY_TOLERANCE,
+    And,
+    by_margin,
+    decision_settles,
+    label_settles,
+    probability_settles,
+)
 
 __all__ = ["to_onnx"]
 
@@ -78,18 +86,22 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
+    _require_answers(selection)
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
     X = graph.input("X")
-    if model.input_map is not None:
-        X = X - model.input_map.shift
-        if model.input_map.low is not None:
-            X = X - model.input_map.low
-        X = X * model.input_map.scale
-    scores, bounds = _scores(selection, X, likely)
-    _name_answers(selection, scores, bounds, likely)
+    settles = _criterion(selection, likely)
+    bounded = decided or (selection.falls_back and model.guarantee == "certified")
+    scores, bounds = evaluate(selection, X, settles, bounded=bounded)
+    outputs = _answers(selection, X, scores, likely)
+    if decided:
+        assert settles is not None
+        assert bounds is not None
+        outputs |= {"decided": settles(scores, bounds), "error_bound": bounds}
+    for name, value in outputs.items():
+        graph.named(value, name)
     proto = onnx.helper.make_model(
-        _finished(selection, graph, likely),
+        _finished(selection, graph, outputs),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="kernelite",
@@ -100,14 +112,14 @@ def to_onnx(
     return proto
 
 
-def _finished(selection: Selection, graph: Graph, with_probabilities: bool) -> Any:
+def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:
     """The graph with its inputs and outputs described, if it fits into a file."""
     model = selection.model
     finished = graph.onnx.helper.make_graph(
         graph.nodes,
         "kernelite",
-        [_described(graph, "X", selection.dtype, (None, model.n_features_in_))],
-        _outputs(selection, graph, with_probabilities),
+        [_described(graph, "X", selection.dtype, (model.n_features_in_,))],
+        [_output(selection, name, value) for name, value in outputs.items()],
         graph.initializers,
         doc_string=f"{model.origin.description}. {selection.promise}",
     )
@@ -120,81 +132,71 @@ def _finished(selection: Selection, graph: Graph, with_probabilities: bool) -> A
     return finished
 
 
-def _scores(selection: Selection, X: Value, with_probabilities: bool) -> tuple[Value, Value | None]:
-    """Scores as good as the selection promises, and bounds where `decided` wants them."""
-    approximation, expansion = selection.approximation, selection.expansion
-    if approximation is None:
-        assert expansion is not None
-        return evaluate_exact(expansion, X), None
-    settles = _rule(selection, with_probabilities)
-    calibrated = selection.model.guarantee == "calibrated"
-    proven = None if calibrated and not selection.decided else settles
-    scores, bounds = evaluate_approximation(approximation, X, proven)
-    if expansion is None:
-        return scores, bounds
-    assert settles is not None
-    # A calibrated rule looks at the scores alone.
-    still_open = (~settles(scores, scores if bounds is None else bounds)).places()
-    exact = evaluate_exact(expansion, X.rows(still_open))
-    return scores.updated(still_open, exact), None
-
-
-def _rule(selection: Selection, with_probabilities: bool) -> Settles | None:
-    """When a row needs no further tier."""
+def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
+    """When a row needs no further tier: good enough for all that the graph answers."""
     model, head = selection.model, selection.head
     if not (selection.falls_back or selection.decided):
         return None
     if selection.falls_back and model.guarantee == "calibrated":
-        threshold = model.threshold or 0.0
-        return lambda scores, bounds: heads.margin(head, scores) > threshold
-    if selection.decided and head.kind in ("classifier", "outlier"):
-        return lambda scores, bounds: heads.decided(head, scores, bounds)
-    return lambda scores, bounds: heads.settled_for_all_outputs(
-        head, model.tolerance, with_probabilities, scores, bounds
-    )
-
-
-def _name_answers(
-    selection: Selection, scores: Value, bounds: Value | None, with_probabilities: bool
-) -> None:
-    head, graph = selection.head, scores.graph
-    if isinstance(head, LABELLED):
-        graph.named(heads.label(head, scores), "label")
-        if with_probabilities:
-            graph.named(heads.probabilities(head, scores), "probabilities")
-        graph.named(heads.decision(head, scores), "scores")
-    else:
-        graph.named(scores, "variable")
-    if selection.decided:
-        assert bounds is not None
-        rule = _rule(selection, with_probabilities)
-        assert rule is not None
-        graph.named(rule(scores, bounds).reshape(-1), "decided")
-        graph.named(bounds, "error_bound")
-
-
-def _outputs(selection: Selection, graph: Graph, with_probabilities: bool) -> list[Any]:
-    head, dtype = selection.head, selection.dtype
-    k = columns = head.n_scores
-    names = []
-    if isinstance(head, OutlierHead):
-        names.append(_described(graph, "label", "int64", (None, 1)))
-    elif isinstance(head, ClassifierHead | ArgmaxHead):
-        names.append(_described(graph, "label", _label_type(head.classes), (None,)))
-        if isinstance(head, ClassifierHead) and head.n_classes > 2 and head.shape == "ovr":
-            columns = head.n_classes
+        return by_margin(head, model.threshold or 0.0)
+    settles: Formula = label_settles(head, model.tolerance)
+    if selection.decided or not head.proves_labels:
+        return settles
+    if "decision_function" in head.offers:
+        settles = And(settles, decision_settles(head, model.tolerance))
     if with_probabilities:
-        classes = head.n_classes if isinstance(head, ArgmaxHead) else 2
-        names.append(_described(graph, "probabilities", dtype, (None, classes)))
-    values = "scores" if isinstance(head, LABELLED) else "variable"
-    names.append(_described(graph, values, dtype, (None, columns)))
-    if selection.decided:
-        names.append(_described(graph, "decided", "bool", (None,)))
-        names.append(_described(graph, "error_bound", dtype, (None, k)))
-    return names
+        settles = And(settles, probability_settles(head, PROBABILITY_TOLERANCE))
+    return settles
 
 
-def _label_type(classes: NDArray[Any]) -> str:
+def _answers(
+    selection: Selection, X: Value, scores: Value, with_probabilities: bool
+) -> dict[str, Value]:
+    head: Formula = selection.head
+    if not head.proves_labels:
+        return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
+    label = head.predict(scores)
+    found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
+    if with_probabilities:
+        found["probabilities"] = head.probabilities(scores)
+    own = "decision_function" in head.offers
+    return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
+
+
+def _values(selection: Selection, X: Value, values: Value) -> Value:
+    """Values; densities whose sum underflows from the logarithms of its terms, as here."""
+    head: Formula = selection.head
+    expansion = selection.expansion
+    if head.kind != "density" or expansion is None:
+        return values
+    low = head.underflows(values).places()
+    rows = prepared(selection.model.front, selection.model.input_map, X).rows(low)
+    return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
+
+
+def _output(selection: Selection, name: str, value: Value) -> Any:
+    """Name, type and shape of an output; what only the head knows of the shape stays open."""
+    head, types = selection.head, {"decided": "bool"}
+    if name == "label":
+        types[name] = "int64" if head.kind == "outlier" else _label_type(head)
+    width = {"label": 1, "error_bound": head.n_scores}.get(name)
+    if name == "probabilities" and head.classes is not None and not isinstance(head.classes, list):
+        width = len(head.classes)
+    shape = () if value.ndim == 1 else (width if head.classes is None or name != "label" else None,)
+    return _described(value.graph, name, types.get(name, selection.dtype), shape)
+
+
+def _label_type(head: Head) -> str:
+    lists = head.classes if isinstance(head.classes, list) else [head.classes]
+    if head.predict(np.zeros((1, head.n_scores))).dtype.kind == "i":  # zeros and ones, too
+        return "int64"
+    found = {_one_label_type(classes) for classes in lists}
+    if len(found) > 1:
+        raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
+    return found.pop()
+
+
+def _one_label_type(classes: NDArray[Any]) -> str:
     kind = classes.dtype.kind
     if kind == "O" and not all(isinstance(label, str) for label in classes):
         raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
@@ -207,11 +209,39 @@ def _label_type(classes: NDArray[Any]) -> str:
 def _described(graph: Graph, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
     helper = graph.onnx.helper
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, kind, ["N", *shape[1:]])
+    return helper.make_tensor_value_info(name, kind, ["N", *shape])
+
+
+def _problem(head: Formula, method: str) -> str | None:
+    """Why a method's answers are no formula of the scores; None where they are."""
+    try:
+        head.answer(method, Graph().input("scores"))
+    except KerneliteError as error:
+        return str(error).rstrip(".")
+    except TypeError as error:  # of NumPy, which was asked to work on a graph's values
+        return f"it is not written in the operations of graphs ({error})"
+    return None
+
+
+def _require_answers(selection: Selection) -> None:
+    head = selection.head
+    if head.classes is not None and not isinstance(head.classes, list) and len(head.classes) < 2:
+        raise UnsupportedModelError("a model with one class has no score to export.")
+    problem = _problem(head, "predict")
+    if problem is not None:
+        raise UnsupportedModelError(
+            f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
+        )
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
-    problem = probability_problem(selection.head)
+    head = selection.head
+    if "predict_proba" not in head.offers:
+        problem: str | None = "it was trained without them, or has none"
+    elif "predict_proba" in head.needs_posterior:
+        problem = "they need its variance"
+    else:
+        problem = _problem(head, "predict_proba")
     if wanted and problem is not None:
         raise UnsupportedModelError(
             f"this model's probabilities cannot be exported: {problem}; its labels and scores can."

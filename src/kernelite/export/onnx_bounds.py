@@ -22,12 +22,13 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import SAFETY, hidden_square
 from kernelite.series.spectral import SpectralForm
 
 __all__ = ["form_bounds", "second_tier"]
 
 CANCELLATION = 1e-12
+MARGIN = 1.0 + 1e-6  # for the rounding of the terms themselves
 UNDERFLOWS = 1500.0  # t beyond which P is one
 
 
@@ -36,17 +37,19 @@ def form_bounds(cell: Cell, evaluated: Evaluated, degree: int = 2) -> Value:
     assert cell.certificate is not None
     rho = cell.certificate.rho[degree - 2]
     constants = rounding_constants(cell.certificate, degree)
-    total = evaluated.scores.abs() * constants.relative
+    xp = evaluated.scores.graph
+    total = xp.abs(evaluated.scores) * constants.relative
     if constants.constant:
         total = total + constants.absolute
     else:
-        norms = evaluated.sq_norms.sqrt()
+        norms = xp.sqrt(evaluated.sq_norms)
         total = total + (norms * constants.linear + evaluated.sq_norms * constants.square)
         total = total + constants.absolute
     if rho.any():
         t = evaluated.sq_norms * twice_gamma(cell.certificate)
         total = total + _root_of_lower_gamma(degree + 1, t) * rho
-    if isinstance(cell.form, SpectralForm) and evaluated.kept is not None:
+    if evaluated.kept is not None:
+        assert isinstance(cell.form, SpectralForm)
         total = total + _truncation_bound(cell.form, evaluated.sq_norms, evaluated.kept)
     return total
 
@@ -83,25 +86,27 @@ def second_tier(cell: Cell, rows: Value, evaluated: Evaluated) -> tuple[Value, V
 
 def _root_of_lower_gamma(order: int, t: Value) -> Value:
     """A value not below sqrt(P(order, t)), shape (m, 1)."""
-    t = t.at_most(UNDERFLOWS)
+    xp = t.graph
+    t = xp.minimum(t, UNDERFLOWS)
     head = t * (1.0 / math.factorial(order - 1)) + 1.0 / math.factorial(order - 2)
     for power in range(order - 3, -1, -1):
         head = head * t + 1.0 / math.factorial(power)
-    closed = -((-t).exp() * head) + (1.0 + CANCELLATION)
+    closed = -(xp.exp(-t) * head) + (1.0 + CANCELLATION)
     # sqrt(t^m / m!) from sqrt(t): t^3 would underflow where its root does not.
-    root = t.sqrt()
+    root = xp.sqrt(t)
     simple = root
     for _ in range(order - 1):
         simple = simple * root
     simple = simple * (math.factorial(order) ** -0.5 * (1.0 + 1e-11))
-    return simple.at_most(closed.at_least(CANCELLATION).sqrt())
+    return xp.minimum(simple, xp.sqrt(xp.maximum(closed, CANCELLATION)))
 
 
 def _truncation_bound(form: SpectralForm, sq_norms: Value, kept: Value) -> Value:
-    rest = (sq_norms - kept).at_least(0.0)
+    xp = sq_norms.graph
+    rest = xp.maximum(sq_norms - kept, 0.0)
     size = rest * form.spread
     if form.cross.any():
-        size = size + (kept * rest).sqrt() * (2.0 * form.cross)
+        size = size + xp.sqrt(kept * rest) * (2.0 * form.cross)
     if form.kernel == "poly2":
         return (size + sq_norms * form.leftover) * SAFETY
     left_over = SAFETY * form.leftover * largest_power(2, form.gamma)
@@ -110,9 +115,8 @@ def _truncation_bound(form: SpectralForm, sq_norms: Value, kept: Value) -> Value
 
 def _rest(sq_norms: Value, Y: Value, basis: FloatArray) -> Value:
     """|u|^2 - |y|^2, not below the real value."""
-    d, r = basis.shape
-    hidden = FOREIGN * 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT
-    return (sq_norms - Y.sum_of_squares()).at_least(0.0) + sq_norms * hidden
+    rest = sq_norms.graph.maximum(sq_norms - Y.sum_of_squares(), 0.0)
+    return rest + sq_norms * (FOREIGN * hidden_square(*basis.shape))
 
 
 def _directional(cubic: DirectionalBound, U: Value, sq_norms: Value, E: Value) -> Value:
@@ -120,16 +124,17 @@ def _directional(cubic: DirectionalBound, U: Value, sq_norms: Value, E: Value) -
     k, r = len(cubic.tail), cubic.basis.shape[1]
     side_by_side: FloatArray = np.ascontiguousarray(cubic.cores.transpose(1, 0, 2))
     pulled = (Y @ side_by_side.reshape(r, k * r)).reshape(-1, k, r)
-    inner = (pulled * Y.reshape(-1, 1, r)).total(2, keep=False).at_least(0.0)
+    xp = Y.graph
+    inner = xp.maximum(xp.sum(pulled * Y.reshape(-1, 1, r), axis=2), 0.0)
     outer = _rest(sq_norms, Y, cubic.basis) * cubic.tail
-    root = inner.sqrt() + outer.sqrt() + sq_norms.sqrt() * cubic.slack
-    return damped(root * sq_norms * (1.0 + 1e-9), E)
+    root = xp.sqrt(inner) + xp.sqrt(outer) + xp.sqrt(sq_norms) * cubic.slack
+    return damped(root * sq_norms * MARGIN, E)
 
 
 def _tail(cubic: CubicForm, sq_norms: Value, Y: Value, E: Value) -> Value:
     assert cubic.basis is not None
-    kept_squares = Y.sum_of_squares()
-    rest = _rest(sq_norms, Y, cubic.basis).sqrt()
-    reach = sq_norms + (sq_norms * kept_squares).sqrt() + kept_squares
-    outside = rest * cubic.tail + sq_norms.sqrt() * cubic.slack
-    return damped(outside * reach * (1.0 + 1e-9), E)
+    kept_squares, xp = Y.sum_of_squares(), Y.graph
+    rest = xp.sqrt(_rest(sq_norms, Y, cubic.basis))
+    reach = sq_norms + xp.sqrt(sq_norms * kept_squares) + kept_squares
+    outside = rest * cubic.tail + xp.sqrt(sq_norms) * cubic.slack
+    return damped(outside * reach * MARGIN, E)

@@ -5,7 +5,7 @@ In: a form and rows X of shape (m, d). Out: scores (m, k) and what bounds need o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "damping",
     "evaluate_exact",
     "evaluate_form",
+    "log_sums",
 ]
 
 FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
@@ -48,14 +49,18 @@ class Evaluated(NamedTuple):
 
 
 def evaluate_form(form: QuadraticForm | SpectralForm, rows: Value) -> Evaluated:
-    """f^ of each row."""
-    U = rows - form.point
-    sq_norms = U.sum_of_squares()
-    if isinstance(form, QuadraticForm):
-        # v.u + u'Mu = (Mu + v).u, one pass over u for both.
-        g = _bilinear(U, form.quadratic, form.linear) + form.constant
-        return Evaluated(_finish(form, g, sq_norms), sq_norms, U)
-    Y = U @ form.basis
+    """f^ of each row, by the table `FORMS`."""
+    return FORMS[type(form)](form, rows - form.point)
+
+
+def _quadratic(form: QuadraticForm, U: Value) -> Evaluated:
+    # v.u + u'Mu = (Mu + v).u, one pass over u for both.
+    g, sq_norms = _bilinear(U, form.quadratic, form.linear) + form.constant, U.sum_of_squares()
+    return Evaluated(_finish(form, g, sq_norms), sq_norms, U)
+
+
+def _spectral(form: SpectralForm, U: Value) -> Evaluated:
+    Y, sq_norms = U @ form.basis, U.sum_of_squares()
     g = U @ form.linear + sq_norms * form.mid + form.constant
     diagonals = np.stack([np.diag(core) for core in form.cores], axis=1)
     if all(np.array_equal(core, np.diag(np.diag(core))) for core in form.cores):
@@ -67,12 +72,12 @@ def evaluate_form(form: QuadraticForm | SpectralForm, rows: Value) -> Evaluated:
 
 def damping(sq_norms: Value, gamma: float) -> Value:
     """exp(-gamma |u|^2), shape (m, 1)."""
-    return (sq_norms * -gamma).exp()
+    return sq_norms.graph.exp(sq_norms * -gamma)
 
 
 def damped(value: Value, E: Value) -> Value:
     """The product; zero where the exponential is, even if the value overflowed."""
-    return value.graph.where(E > 0.0, value * E, value.graph.number(0.0))
+    return value.graph.where(E > 0.0, value * E, 0.0)
 
 
 def cubic_values(cubic: CubicForm, Y: Value) -> Value:
@@ -83,15 +88,14 @@ def cubic_values(cubic: CubicForm, Y: Value) -> Value:
     """
     k, r, graph = len(cubic.packed), cubic.rank, Y.graph
     # Columns stand for rows here: long runs, whatever the number of directions.
-    across = graph.op("Transpose", Y, perm=[1, 0])
+    across = Y.transposed()
     parts = []
     for (start, stop), matrix in zip(_halves(r), _by_halves(cubic)):
         part, size = across.span(start, stop), stop - start
         products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
         parts.append(graph.real(matrix.reshape(k * r, -1)) @ products.reshape(size * size, -1))
     pulled = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-    values = (pulled.reshape(k, r, -1) * across).total(1, keep=False)
-    return graph.op("Transpose", values, perm=[1, 0])
+    return graph.sum(pulled.reshape(k, r, -1) * across, axis=1).transposed()
 
 
 def _halves(r: int) -> list[tuple[int, int]]:
@@ -114,10 +118,36 @@ def _by_halves(cubic: CubicForm) -> list[FloatArray]:
 
 def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
     """f of each row by products with all centers: (m, n) kernel values at once."""
-    gamma, centers = expansion.gamma, expansion.dense_centers()
-    if expansion.kernel == "poly2":
-        products = rows @ (gamma * centers.T) + expansion.coef0
-        return (products * products) @ expansion.coefficients + expansion.intercept
+    if expansion.kernel not in KERNELS:
+        known = " and ".join(KERNELS)
+        raise UnsupportedModelError(
+            f"the kernel {expansion.kernel!r} is not exported to ONNX; {known} are."
+        )
+    return KERNELS[expansion.kernel](expansion, rows) @ expansion.coefficients + expansion.intercept
+
+
+def log_sums(expansion: KernelExpansion, rows: Value) -> Value:
+    """The logarithm of a sum of positive bumps, where the sum would underflow: shape (m,)."""
+    xp = rows.graph
+    with np.errstate(divide="ignore"):
+        exponents = _exponents(expansion, rows) + np.log(expansion.coefficients[:, 0])
+    top = xp.max(exponents, axis=1, keepdims=True)
+    top = xp.where(xp.isinf(top), 0.0, top)
+    return xp.log(xp.sum(xp.exp(exponents - top), axis=1)) + top[:, 0]
+
+
+def _rbf(expansion: KernelExpansion, rows: Value) -> Value:
+    return rows.graph.exp(_exponents(expansion, rows))
+
+
+def _squares_of_products(expansion: KernelExpansion, rows: Value) -> Value:
+    products = rows @ (expansion.gamma * expansion.dense_centers().T) + expansion.coef0
+    return products * products
+
+
+def _exponents(expansion: KernelExpansion, rows: Value) -> Value:
+    """-gamma |x_i - z|^2, shape (m, n)."""
+    gamma = expansion.gamma
     point, shifted, own = about_their_mean(expansion)
     if (shifted.shape[1] + 8) * 4.0 * own.max(initial=0.0) * UNIT > LOST_DIGITS:
         raise UnsupportedModelError(
@@ -125,11 +155,10 @@ def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
             "digits of small distances; scale the features, or train with a smaller gamma."
         )
     farthest = FARTHEST[rows.graph.dtype.name]
-    U = (rows - point).clip(-farthest, farthest)
     graph = rows.graph
+    U = graph.clip(rows - point, -farthest, farthest)
     products = graph.op("Gemm", U, graph.real(2.0 * gamma * shifted.T), graph.real(-own))
-    kernels = (products - U.sum_of_squares() * gamma).at_most(0.0).exp()
-    return kernels @ expansion.coefficients + expansion.intercept
+    return graph.minimum(products - U.sum_of_squares() * gamma, 0.0)
 
 
 def about_their_mean(expansion: KernelExpansion) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -152,11 +181,18 @@ def _bilinear(Y: Value, matrices: FloatArray, linear: FloatArray | None) -> Valu
         bias = graph.real(linear.T.reshape(k * r))
         pulled = graph.op("Gemm", Y, graph.real(side_by_side), bias)
     if k == 1:
-        return (pulled * Y).total()
-    return (pulled.reshape(-1, k, r) * Y.reshape(-1, 1, r)).total(2, keep=False)
+        return graph.sum(pulled * Y, keepdims=True)
+    return graph.sum(pulled.reshape(-1, k, r) * Y.reshape(-1, 1, r), axis=2)
 
 
 def _finish(form: QuadraticForm | SpectralForm, g: Value, sq_norms: Value) -> Value:
     if form.kernel == "poly2":
         return g + form.intercept
     return damped(g, damping(sq_norms, form.gamma)) + form.intercept
+
+
+FORMS: dict[type, Any] = {QuadraticForm: _quadratic, SpectralForm: _spectral}
+"""Form -> its nodes; a function of the form and u = x - p."""
+
+KERNELS: dict[str, Any] = {"rbf": _rbf, "poly2": _squares_of_products}
+"""Kernel -> all of a row's values of it; a function of the expansion and rows."""

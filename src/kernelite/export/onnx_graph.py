@@ -1,22 +1,31 @@
 """A graph of ONNX nodes written like the formulas it computes.
 
 In: Python expressions over `Value`s. Out: nodes and initializers of the standard operator set.
-A `Value` is the name of a tensor; rows are always its first axis.
+A `Value` is the name of a tensor; rows are always its first axis. `Graph` has the operations of
+`kernelite.machine.ops`, so that formulas in these terms become nodes as they stand. The same node
+or constant is made once.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import MissingExtraError
+from kernelite.export.onnx_ops import Operations
 
-__all__ = ["IR_VERSION", "OPSET", "Graph", "Value", "require_onnx"]
+__all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "require_onnx"]
 
 OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
 IR_VERSION = 8
+BACKWARDS = 2**63 - 1  # a slice from the last column to the first
+NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
+COMPARED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
+
+Formula: TypeAlias = Any  # a head or a criterion: typed for arrays, and written for values too
+Kind: TypeAlias = str  # of the tensor's entries: "f"loat, "i"nteger, "b"oolean, "O"bject (text)
 
 
 def require_onnx() -> Any:
@@ -30,8 +39,8 @@ def require_onnx() -> Any:
     return onnx
 
 
-class Graph:
-    """Nodes and constants under construction.
+class Graph(Operations):
+    """Nodes and constants under construction, and the operations that make them.
 
     Parameters
     ----------
@@ -44,27 +53,62 @@ class Graph:
         self.dtype = np.dtype(dtype)
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
-        self._count = 0
+        self._made: dict[Any, Value] = {}
+
+    # Nodes and constants ----------------------------------------------------------------------
 
     def input(self, name: str) -> Value:
         """A value that the caller feeds."""
         return Value(self, name)
 
+    def op(
+        self, name: str, *inputs: Value, ndim: int | None = None, kind: Kind = "f", **options: Any
+    ) -> Value:
+        """The node's one output; by default as many axes as its inputs have at most."""
+        key = (name, *(v.name for v in inputs), *sorted((k, repr(v)) for k, v in options.items()))
+        if key not in self._made:
+            output = f"{name.lower()}_{len(self._made)}"
+            self.nodes.append(
+                self.onnx.helper.make_node(name, [v.name for v in inputs], [output], **options)
+            )
+            axes = max(v.ndim for v in inputs) if ndim is None else ndim
+            self._made[key] = Value(self, output, axes, kind)
+        return self._made[key]
+
+    def constant(self, array: NDArray[Any]) -> Value:
+        """A tensor as it is."""
+        text = array.dtype.kind in "UO"
+        data = tuple(array.tolist()) if text else np.ascontiguousarray(array).tobytes()
+        key = (array.dtype.str, array.shape, data)
+        if key not in self._made:
+            name = f"constant_{len(self._made)}"
+            self.initializers.append(self.onnx.numpy_helper.from_array(array, name))
+            kind = {"u": "i", "U": "O"}.get(array.dtype.kind, array.dtype.kind)
+            self._made[key] = Value(self, name, array.ndim, kind)
+        return self._made[key]
+
     def real(self, array: Any) -> Value:
         """A constant of the graph's own precision."""
-        return self._constant(np.asarray(array, dtype=self.dtype))
-
-    def number(self, array: Any) -> Value:
-        """A constant to add to or multiply columns by; a single number has shape (1, 1).
-
-        onnxruntime takes 35 times as long for a column of shape (m, 1) and a number of shape ().
-        """
-        array = np.asarray(array)
-        return self.real(array.reshape(1, 1) if array.size == 1 else array)
+        return self.constant(np.asarray(array, dtype=self.dtype))
 
     def index(self, array: Any) -> Value:
         """A constant of int64."""
-        return self._constant(np.asarray(array, dtype=np.int64))
+        return self.constant(np.asarray(array, dtype=np.int64))
+
+    def like(self, array: Any, ndim: int, kind: Kind) -> Value:
+        """A constant to combine with a value of that kind; a single number has its number of axes.
+
+        onnxruntime takes 35 times as long for a column of shape (m, 1) and a number of shape ().
+        """
+        if isinstance(array, Value):
+            return array
+        array = np.asarray(array)
+        if array.size == 1 and array.ndim <= ndim:
+            array = array.reshape((1,) * ndim)
+        if array.dtype.kind == "b":
+            return self.constant(array)
+        whole = array.dtype.kind in "iu" and kind == "i"
+        return self.index(array) if whole else self.real(array)
 
     def labels(self, array: NDArray[Any]) -> Value:
         """A constant of labels: whole numbers, booleans, reals or strings."""
@@ -72,170 +116,195 @@ class Graph:
             array = array.astype(object)
         elif array.dtype.kind in "iu":
             array = array.astype(np.int64)
-        return self._constant(array)
-
-    def op(self, kind: str, *inputs: Value, **attributes: Any) -> Value:
-        """Add a node with one output."""
-        name = self._name(kind.lower())
-        self.nodes.append(
-            self.onnx.helper.make_node(kind, [v.name for v in inputs], [name], **attributes)
-        )
-        return Value(self, name)
-
-    def where(self, condition: Value, yes: Value, no: Value) -> Value:
-        """`yes` where the condition holds, else `no`."""
-        return self.op("Where", condition, yes, no)
-
-    def stack(self, *parts: Value, axis: int = 0) -> Value:
-        """Tensors one after another along an axis."""
-        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
-
-    def zeros(self, like: Value, columns: int) -> Value:
-        """Zeros of shape (rows of `like`, columns)."""
-        rows = self.op("Shape", like, start=0, end=1)
-        shape = self.stack(rows, self.index([columns]))
-        zero = self.onnx.numpy_helper.from_array(np.zeros(1, self.dtype))
-        return self.op("ConstantOfShape", shape, value=zero)
+        return self.constant(array)
 
     def named(self, value: Value, name: str) -> None:
         """Make a value an output of that name."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
 
-    def _constant(self, array: NDArray[Any]) -> Value:
-        name = self._name("constant")
-        self.initializers.append(self.onnx.numpy_helper.from_array(array, name))
-        return Value(self, name)
 
-    def _name(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}_{self._count}"
+class _Rows:
+    """How many rows a value has, known when the graph runs."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    @property
+    def count(self) -> Value:
+        """A tensor of one whole number."""
+        return self.value.graph.op("Shape", self.value, start=0, end=1, ndim=1, kind="i")
 
 
 class Value:
     """A tensor of a graph; operators add nodes. Plain numbers become constants."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
-        self.graph = graph
-        self.name = name
+    __array_ufunc__ = None  # so that arrays leave operators to this class
+    __iter__ = None
+    __hash__ = None  # type: ignore[assignment]
 
-    def _with(self, kind: str, other: Any) -> Value:
-        right = other if isinstance(other, Value) else self.graph.number(other)
-        return self.graph.op(kind, self, right)
+    def __init__(self, graph: Graph, name: str, ndim: int = 2, kind: Kind = "f") -> None:
+        self.graph, self.name, self.ndim, self.kind = graph, name, ndim, kind
+        self.width: int | None = None
+
+    def __array_namespace__(self) -> Graph:
+        return self.graph
+
+    def __bool__(self) -> bool:
+        raise TypeError("what a value is shows only when the graph runs")
+
+    @property
+    def shape(self) -> tuple[_Rows]:
+        """The rows; see `Graph.full` and `reshape`."""
+        return (_Rows(self),)
+
+    def combined(self, name: str, other: Any, *, turned: bool = False) -> Value:
+        """A node of two inputs, of one type; whole numbers stay so unless they are divided."""
+        right = self.graph.like(other, self.ndim, self.kind)
+        if not isinstance(other, Value) and _is_dropped(name, np.asarray(other)):
+            right = self.graph.full_like(self.real(), float(np.asarray(other).reshape(-1)[0]))
+        same = self.kind == right.kind and (self.kind != "b" or name in ("And", "Or", "Equal"))
+        if not same or (name == "Div" and self.kind == "i"):
+            self, right = self.real(), right.real()
+        kind = "b" if name in COMPARED or name in ("And", "Or") else self.kind
+        sides = (right, self) if turned else (self, right)
+        return self.graph.op(name, *sides, kind=kind)
 
     def __add__(self, other: Any) -> Value:
-        return self._with("Add", other)
+        return self.combined("Add", other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self.combined("Add", other)
 
     def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", other)
+        return self.combined("Sub", other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self.combined("Sub", other, turned=True)
 
     def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", other)
+        return self.combined("Mul", other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self.combined("Mul", other)
 
     def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", other)
+        return self.combined("Div", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.combined("Div", other, turned=True)
 
     def __matmul__(self, other: Any) -> Value:
         right = other if isinstance(other, Value) else self.graph.real(other)
-        return self.graph.op("MatMul", self, right)
+        return self.graph.op("MatMul", self.real(), right)
 
     def __gt__(self, other: Any) -> Value:
-        return self._with("Greater", other)
+        return self.combined("Greater", other)
 
     def __lt__(self, other: Any) -> Value:
-        return self._with("Less", other)
+        return self.combined("Less", other)
 
     def __ge__(self, other: Any) -> Value:
-        return self._with("GreaterOrEqual", other)
+        return self.combined("GreaterOrEqual", other)
 
     def __le__(self, other: Any) -> Value:
-        return self._with("LessOrEqual", other)
+        return self.combined("LessOrEqual", other)
+
+    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+        return self.combined("Equal", other)
+
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+        return ~self.combined("Equal", other)
 
     def __and__(self, other: Value) -> Value:
-        return self._with("And", other)
+        return self.combined("And", other)
 
     def __or__(self, other: Value) -> Value:
-        return self._with("Or", other)
+        return self.combined("Or", other)
 
     def __invert__(self) -> Value:
-        return self.graph.op("Not", self)
+        return self.graph.op("Not", self, kind="b")
 
     def __neg__(self) -> Value:
-        return self.graph.op("Neg", self)
+        return self.graph.op("Neg", self, kind=self.kind)
 
-    def equals(self, other: Any) -> Value:
-        """Where the two are the same."""
-        return self._with("Equal", other)
+    def __getitem__(self, key: tuple[slice, Any]) -> Value:
+        """Columns: `x[:, 3]`, `x[:, [2, 0]]`, `x[:, 1:]`, `x[:, ::-1]`; `x[:, None]`: an axis."""
+        graph, (rows, columns) = self.graph, key
+        assert rows == slice(None)
+        if columns is None:
+            return self.reshape(-1, 1)
+        if self.width == 1 and not isinstance(columns, slice) and np.ndim(columns) == 0:
+            return self.reshape(-1)  # which costs nothing
+        if not isinstance(columns, slice):
+            index = graph.index(columns)
+            axes = self.ndim - 1 + index.ndim
+            return graph.op("Gather", self, index, axis=1, ndim=axes, kind=self.kind)
+        step = columns.step or 1
+        start, stop = (0, BACKWARDS) if step > 0 else (BACKWARDS, -BACKWARDS)
+        ends = (
+            (start if columns.start is None else columns.start),
+            (stop if columns.stop is None else columns.stop),
+        )
+        limits = (graph.index([number]) for number in (*ends, 1, step))
+        return graph.op("Slice", self, *limits, ndim=self.ndim, kind=self.kind)
 
-    def exp(self) -> Value:
-        """e to the power of it."""
-        return self.graph.op("Exp", self)
+    def real(self) -> Value:
+        """Truth values or whole numbers as reals of the graph's precision."""
+        if self.kind == "f":
+            return self
+        to = self.graph.onnx.helper.np_dtype_to_tensor_dtype(self.graph.dtype)
+        return self.graph.op("Cast", self, to=int(to))
 
-    def sqrt(self) -> Value:
-        """Its square root."""
-        return self.graph.op("Sqrt", self)
+    def reshape(self, *shape: Any) -> Value:
+        """-1: whatever is left; the rows of a value, as many as there are."""
+        sizes = [size if isinstance(size, int) else 0 for size in shape]
+        return self.graph.op(
+            "Reshape", self, self.graph.index(sizes), ndim=len(sizes), kind=self.kind
+        )
 
-    def abs(self) -> Value:
-        """Its absolute value."""
-        return self.graph.op("Abs", self)
+    def of_width(self, width: int) -> Value:
+        """The same, known to have so many columns."""
+        self.width = width
+        return self
 
-    def clip(self, low: float, high: float) -> Value:
-        """Brought into [low, high]."""
-        return self.graph.op("Clip", self, self.graph.real(low), self.graph.real(high))
-
-    def at_most(self, limit: Any) -> Value:
-        """The smaller of the two."""
-        return self._with("Min", limit)
-
-    def at_least(self, limit: Any) -> Value:
-        """The larger of the two."""
-        return self._with("Max", limit)
-
-    def total(self, axis: int = 1, *, keep: bool = True) -> Value:
-        """Sum along an axis."""
-        return self.graph.op("ReduceSum", self, self.graph.index([axis]), keepdims=int(keep))
-
-    def largest(self) -> Value:
-        """The largest of each row, shape (m, 1)."""
-        return self.graph.op("ReduceMax", self, self.graph.index([1]), keepdims=1)
-
-    def argmax(self, *, keep: bool = False) -> Value:
-        """Where the first of the largest of each row stands."""
-        return self.graph.op("ArgMax", self, axis=1, keepdims=int(keep))
+    def on_two_axes(self) -> Value:
+        """A column, of one entry per row."""
+        return self if self.ndim == 2 else self.reshape(-1, 1)
 
     def sum_of_squares(self) -> Value:
         """Of each row, shape (m, 1)."""
         return self.graph.op("ReduceSumSquare", self, self.graph.index([1]), keepdims=1)
 
-    def real(self) -> Value:
-        """Truth values or whole numbers as reals of the graph's precision."""
-        to = self.graph.onnx.helper.np_dtype_to_tensor_dtype(self.graph.dtype)
-        return self.graph.op("Cast", self, to=int(to))
-
-    def reshape(self, *shape: int) -> Value:
-        """-1: whatever is left; 0: as it was."""
-        return self.graph.op("Reshape", self, self.graph.index(shape))
+    def transposed(self) -> Value:
+        """Rows as columns."""
+        return self.graph.op("Transpose", self, perm=[1, 0])
 
     def rows(self, index: Value) -> Value:
         """Some of its rows."""
-        return self.graph.op("Gather", self, index, axis=0)
+        return self.graph.op("Gather", self, index, axis=0, ndim=self.ndim, kind=self.kind)
 
     def span(self, start: int, stop: int) -> Value:
         """Its rows from `start` to before `stop`."""
-        return self.graph.op("Slice", self, self.graph.index([start]), self.graph.index([stop]))
-
-    def columns(self, index: Any) -> Value:
-        """Some of its columns."""
-        return self.graph.op("Gather", self, self.graph.index(index), axis=1)
-
-    def all(self) -> Value:
-        """Rows of truth values that are all true: shape (m, 1)."""
-        least = self.graph.op("ReduceMin", self.real(), self.graph.index([1]), keepdims=1)
-        return least > 0.5
+        ends = self.graph.index([start]), self.graph.index([stop])
+        return self.graph.op("Slice", self, *ends, kind=self.kind)
 
     def places(self) -> Value:
-        """Indices of the rows of a column of truth values that are true: shape (count,)."""
-        return self.graph.op("NonZero", self.reshape(-1)).reshape(-1)
+        """Indices of the rows, of one truth value each, that are true: shape (count,)."""
+        return self.graph.op("NonZero", self.reshape(-1), ndim=2, kind="i").reshape(-1)
 
     def updated(self, index: Value, rows: Value) -> Value:
         """The same with some rows replaced."""
-        return self.graph.op("ScatterND", self, index.reshape(-1, 1), rows)
+        return self.graph.op("ScatterND", self, index.reshape(-1, 1), rows, ndim=self.ndim)
+
+
+def _is_dropped(name: str, array: NDArray[Any]) -> bool:
+    """Whether onnxruntime would take a constant for neutral, and leave the node out.
+
+    It looks at single numbers in single precision: adding 1e-50 or multiplying by 1 + 1e-9 does
+    nothing, it finds (seen in 1.31). Margins of bounds are such numbers; a tensor that is filled
+    when the graph runs is left alone.
+    """
+    if array.size != 1 or name not in NEUTRAL:
+        return False
+    value = float(array.reshape(-1)[0])
+    return value != NEUTRAL[name] and np.float32(value) == NEUTRAL[name]

@@ -9,19 +9,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.export.heads import exportable
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation
 
-__all__ = ["PARTS", "Dtype", "Part", "Selection", "select"]
+__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One machine: the whole model, or one of its parts.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The machine compiled by itself; what its rows go through is there.
+    outputs : ndarray of int
+        The scores of the whole that its own are added to.
+    approximation : Approximation, optional
+    expansion : KernelExpansion, optional
+        With both, rows that the approximation leaves open are evaluated exactly.
+    """
+
+    model: CompiledModel
+    outputs: NDArray[np.int64]
+    approximation: Approximation | None
+    expansion: KernelExpansion | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +54,8 @@ class Selection:
     Parameters
     ----------
     model : CompiledModel
-    head : Head
-        The model's, in terms that the targets know.
-    approximation : Approximation, optional
-    expansion : KernelExpansion, optional
-        With both, rows that the approximation leaves open are evaluated exactly.
+    pieces : tuple of Piece
+        Whose scores are added up: one, or several where kernels or inputs differ.
     decided : bool
         Whether the export says which rows are proven.
     dtype : {"float64", "float32"}
@@ -44,17 +64,30 @@ class Selection:
     """
 
     model: CompiledModel
-    head: Head
-    approximation: Approximation | None
-    expansion: KernelExpansion | None
+    pieces: tuple[Piece, ...]
     decided: bool
     dtype: Dtype
     promise: str
 
     @property
+    def head(self) -> Head:
+        """What is made of the scores."""
+        return self.model.head
+
+    @property
+    def approximation(self) -> Approximation | None:
+        """The first machine's."""
+        return self.pieces[0].approximation
+
+    @property
+    def expansion(self) -> KernelExpansion | None:
+        """The first machine's."""
+        return self.pieces[0].expansion
+
+    @property
     def falls_back(self) -> bool:
         """Whether the exact model stands behind the approximation."""
-        return self.approximation is not None and self.expansion is not None
+        return _falls_back(self.pieces)
 
 
 def select(
@@ -89,35 +122,46 @@ def select(
         raise InputError(f"`part` must be one of {', '.join(PARTS)}, got {part!r}.")
     if dtype not in DTYPES:
         raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
-    _check_whole(model)
-    head = exportable(model.head)
-    approximation = None if part == "exact" else model.approximation
-    expansion = None if part == "approximation" else model.expansion
-    if part == "all" and model.guarantee == "none":
-        expansion = None
-    _check_part(part, approximation, expansion)
+    _check_rows(model)
+    pieces = _pieces(model, part)
     if decided:
-        _check_decided(model, approximation, expansion, dtype)
-    if approximation is not None and expansion is not None and dtype == "float32":
+        _check_decided(model, pieces, dtype)
+    if _falls_back(pieces) and dtype == "float32":
         raise UnsupportedModelError(
             f"a {model.guarantee} model cannot keep its guarantee in float32: choose the form "
             "alone (`part='approximation'`, --form-only) or the exact model (--exact)."
         )
-    promise = _promise(model, approximation, expansion, decided, dtype)
-    return Selection(model, head, approximation, expansion, decided, dtype, promise)
+    return Selection(model, pieces, decided, dtype, _promise(model, pieces, decided, dtype))
 
 
-def _check_whole(model: CompiledModel) -> None:
-    if model.parts:
-        raise UnsupportedModelError(
-            f"this model is made of {len(model.parts)} machines that do not share a kernel; only "
-            "single machines are exported, so compile and export them one by one."
-        )
-    if model.tail is not None:
-        raise UnsupportedModelError(
-            "this model adds a polynomial of the rows to its kernels, which is not exported."
-        )
-    if model.front is not None:
+def _pieces(model: CompiledModel, part: Part) -> tuple[Piece, ...]:
+    whole = np.arange(model.head.n_scores)
+    machines = [(p.model, p.outputs) for p in model.parts] or [(model, whole)]
+    # Bounds are those of forms: where a machine has none, all are taken exactly.
+    exact = part == "exact" or (
+        part == "all"
+        and model.guarantee != "none"
+        and any(machine.approximation is None for machine, _ in machines)
+    )
+    pieces = []
+    for machine, outputs in machines:
+        form, expansion = machine.approximation, machine.expansion
+        if part == "approximation" or (
+            part == "all" and model.guarantee == "none" and form is not None
+        ):
+            expansion = None
+        _check_part(part, form, expansion)
+        pieces.append(Piece(machine, outputs, None if exact else form, expansion))
+    return tuple(pieces)
+
+
+def _falls_back(pieces: tuple[Piece, ...]) -> bool:
+    return all(p.approximation is not None and p.expansion is not None for p in pieces)
+
+
+def _check_rows(model: CompiledModel) -> None:
+    fronts = [model.front, *(part.model.front for part in model.parts)]
+    if any(front is not None and not front.rowwise for front in fronts):
         raise UnsupportedModelError(
             "this model begins with transformers that cannot be folded into it; compile and export "
             "the last step alone, and transform the rows before."
@@ -139,42 +183,32 @@ def _check_part(
         )
 
 
-def _check_decided(
-    model: CompiledModel,
-    approximation: Approximation | None,
-    expansion: KernelExpansion | None,
-    dtype: Dtype,
-) -> None:
-    if expansion is not None or approximation is None:
+def _check_decided(model: CompiledModel, pieces: tuple[Piece, ...], dtype: Dtype) -> None:
+    forms = [piece.approximation for piece in pieces]
+    if any(piece.expansion is not None for piece in pieces) or None in forms:
         raise InputError(
             "`decided` belongs to an export without the exact model (`part='approximation'`): "
             "where that is inside, every answer is settled."
         )
     if dtype == "float32":
         raise UnsupportedModelError("nothing is proven in float32: `decided` needs float64.")
-    if not approximation.certified:
+    if not all(form is not None and form.certified for form in forms):
         raise UnsupportedModelError(
             "this model carries no certificate, so no row is proven; compile it with "
             "guarantee='certified', or with 'none' and certificate=True."
         )
-    if model.head.kind not in ("classifier", "outlier") and model.tolerance is None:
+    if not model.head.proves_labels and model.tolerance is None:
         raise UnsupportedModelError(
             f"a {model.head.kind} is decided within a tolerance, and this model has none; compile "
             "it with guarantee='certified'."
         )
 
 
-def _promise(
-    model: CompiledModel,
-    approximation: Approximation | None,
-    expansion: KernelExpansion | None,
-    decided: bool,
-    dtype: Dtype,
-) -> str:
-    answers = "labels" if model.head.kind in ("classifier", "outlier") else "values"
-    if approximation is None:
+def _promise(model: CompiledModel, pieces: tuple[Piece, ...], decided: bool, dtype: Dtype) -> str:
+    answers = "labels" if model.head.proves_labels else "values"
+    if all(piece.approximation is None for piece in pieces):
         return f"The exact model in {dtype}."
-    if expansion is not None:
+    if _falls_back(pieces):
         if model.guarantee == "certified":
             proven = "the exact model's" if answers == "labels" else "within the tolerance"
             return f"Certified: all {answers} are {proven}; open rows are evaluated exactly inside."

@@ -23,7 +23,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, round_up
+from kernelite.series.rounding import UNIT, hidden_square, round_up
 from kernelite.series.spectral import frobenius, skewness
 
 __all__ = [
@@ -123,7 +123,7 @@ class CubicForm:
         d, r = self.basis.shape
         with np.errstate(over="ignore", invalid="ignore"):
             # |u|^2 - |y|^2 errs by that much.
-            hidden = 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT * norms**2
+            hidden = hidden_square(d, r) * norms**2
             rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + hidden)
             reach = (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
             bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)

@@ -8,7 +8,6 @@ Cheaper than the cubic form where d is large; added to the rho_4 term it replace
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, RoundingTerms, round_up
+from kernelite.series.rounding import UNIT, RoundingTerms, hidden_square, round_up
 from kernelite.series.spectral import skewness
 
 __all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "gram_slack"]
@@ -85,7 +84,7 @@ class DirectionalBound:
             kept = np.einsum("ij,ij->i", Y, Y)
             d, r = self.basis.shape
             # |u|^2 - |y|^2 errs by that much.
-            hidden = 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT * sq_norms
+            hidden = hidden_square(d, r) * sq_norms
             rest = np.maximum(sq_norms - kept, 0.0) + hidden
             out = np.empty((len(U), len(self.tail)))
             for j, core in enumerate(self.cores):

@@ -51,6 +51,7 @@ __all__ = [
     "UNIT",
     "RoundingTerms",
     "folding",
+    "hidden_square",
     "polynomial_error",
     "polynomial_units",
     "round_up",
@@ -64,6 +65,28 @@ GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- 
 def round_up(value: FloatArray) -> FloatArray:
     """A value not below the real result of a few roundings that produced `value`."""
     return value * (1.0 + 16 * UNIT) + 1e-300
+
+
+def hidden_square(n_features: int, rank: int) -> float:
+    """What |u|^2 - |y|^2 may be off by, as a share of |u|^2: y = Q'u with r columns of length 1.
+
+    To first order: y errs by sqrt(r) (d + 1) u |u|, hence |y|^2 by 2 sqrt(r) (d + 1) u |u|^2 and by
+    its own sum's r u |u|^2 <= sqrt(r) (d + 1) u |u|^2; |u|^2 errs by (d + 2) u. Together that is
+    less than 4 (d + 8) (sqrt(r) + 4) u.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    rank : int
+        r.
+
+    Examples
+    --------
+    >>> hidden_square(2, 1) == 4 * 10 * 5 * 2.0**-53
+    True
+    """
+    return 4.0 * (n_features + 8) * (math.sqrt(rank) + 4.0) * UNIT
 
 
 def folding(

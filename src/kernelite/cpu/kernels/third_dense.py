@@ -9,7 +9,6 @@ both stages are one pass. Twin: `CellEngine.second`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +36,7 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.paired import PairedCubic
 from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import hidden_square
 
 __all__ = [
     "JitThird",
@@ -91,7 +90,7 @@ def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> 
     """Lay out a form and its third order for the kernel."""
     point = form.point if cubic.basis is None else None
     d, r = cubic.n_features, cubic.rank
-    hidden = 4.0 * (d + 8) * (math.sqrt(r) + 4.0) * UNIT
+    hidden = hidden_square(d, r)
     tails = np.column_stack([cubic.tail, cubic.slack, np.full(len(cubic.tail), hidden)])
     certificates = [prepare_shared_certificate(certificate, degree).numbers for degree in (2, 3)]
     return JitThird(

@@ -1,4 +1,6 @@
 static void NAME_print(const REAL *x)
 {
-    printf("FORMAT %d\n", NAME_label(x), NAME_decided(x));
+    int decided;
+    const int index = NAME_index_decided(x, &decided);
+    printf("FORMAT %d\n", NAME_labels[index], decided);
 }

@@ -14,8 +14,10 @@ from kernelite.machine.heads.largest import ArgmaxHead, LinearHead
 from kernelite.machine.heads.latent import LatentClassesHead, LatentHead, MomentsHead
 from kernelite.machine.heads.members import ConstantHead, Member
 from kernelite.machine.heads.multi_output import MultiOutputHead
-from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead, OutputCodeHead
-from kernelite.machine.heads.svm import ClassifierHead, OutlierHead
+from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
+from kernelite.machine.heads.outlier import OutlierHead
+from kernelite.machine.heads.output_code import OutputCodeHead
+from kernelite.machine.heads.svm import ClassifierHead
 from kernelite.machine.heads.target import KeptInverse, MeanHead, NamedInverse, TargetHead
 from kernelite.machine.heads.values import DensityHead, RegressorHead, TransformHead
 from kernelite.machine.heads.voting import VotingHead

@@ -77,7 +77,7 @@ class Calibrated:
         return responses[:, 1:] if two else columns(responses)
 
     def _placed(self, by_class: list[FloatArray], n_classes: int) -> FloatArray:
-        """Each class's column, zero where there is none; one value of two classes is the second's."""
+        """A column per class, zero without a value; one value of two classes is the second's."""
         places = range(len(by_class)) if self.member.places is None else self.member.places
         own = {int(c) + (n_classes == 2): values for c, values in zip(places, by_class)}
         xp = ops(by_class[0])

@@ -6,7 +6,7 @@ the same largest value wherever each lies, and by how much it leads.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def columns(values: FloatArray) -> FloatArray:
     return values[:, None] if values.ndim == 1 else values
 
 
-def take_winner(values: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+def take_winner(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """The place of each row's (first) largest value, and that value: columns of shape (m, 1)."""
     xp = ops(values)
     winner = xp.argmax(values, axis=1)[:, None]
@@ -113,7 +113,8 @@ def share_range(low: FloatArray, high: FloatArray) -> Range:
     others_high = xp.sum(high, axis=1, keepdims=True) - high
     others_low = xp.maximum(xp.sum(low, axis=1, keepdims=True) - low, 0.0)
     least = xp.where(low > 0, low / xp.where(low > 0, low + others_high, 1.0), 0.0)
-    most = xp.where(high > 0, high / xp.where(high > 0, high + others_low, 1.0), 0.0)
+    # Not `high > 0`: of an end that is no number nothing is known.
+    most = xp.where(high <= 0, 0.0, high / xp.where(high <= 0, 1.0, high + others_low))
     return least, most
 
 

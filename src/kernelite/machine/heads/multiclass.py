@@ -1,11 +1,9 @@
-"""Several classes from binary machines: against the rest, in pairs, by output codes.
+"""Several classes from binary machines: each against the rest, or in pairs.
 
 OneVsRestHead    a machine per class; the largest response wins. With a single machine (two
                  classes), or with several labels per row (multilabel), each response is compared
                  with a threshold instead.
 OneVsOneHead     a machine per pair of classes; votes, ties by summed responses
-OutputCodeHead   machines answer a code word; the nearest class's code wins:
-                 label = argmin_c |y - code_c|^2 = argmin_c |code_c|^2 - 2 y . code_c
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from kernelite.machine.heads.votes import pairs
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["OneVsOneHead", "OneVsRestHead", "OutputCodeHead"]
+__all__ = ["OneVsOneHead", "OneVsRestHead", "response_range"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +108,12 @@ class OneVsRestHead(LabelHead):
 
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`."""
-        low, high = _response_range(self.members, scores, bounds)
+        low, high = response_range(self.members, scores, bounds)
         return (low[:, 0], high[:, 0]) if len(self.members) == 1 else (low, high)
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose label, or every label, cannot change within the bounds."""
-        low, high = _response_range(self.members, scores, bounds)
+        low, high = response_range(self.members, scores, bounds)
         if self._by_threshold:
             # Not `~above(high)`: an end that is no number decides nothing.
             below = high <= self.members[0].threshold
@@ -271,105 +269,7 @@ class OneVsOneHead(LabelHead):
         return ops(sums[0]).stack(sums, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class OutputCodeHead(LabelHead):
-    """The class whose code word is nearest to the responses.
-
-    Parameters
-    ----------
-    classes : array of shape (K,)
-    code_book : array of shape (K, c)
-    members : tuple of Member
-        c of them.
-
-    Examples
-    --------
-    >>> from kernelite.machine.heads.svm import ClassifierHead
-    >>> svm = ClassifierHead(np.array([0, 1]), first_positive=False)
-    >>> book = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    >>> head = OutputCodeHead(np.array([5, 6, 7]), book, (Member(svm, [0]), Member(svm, [1])))
-    >>> head.predict(np.array([[-0.5, 2.0]]))
-    array([6])
-    """
-
-    classes: NDArray[Any]
-    code_book: FloatArray
-    members: tuple[Member, ...]
-
-    kind: Literal["classifier"] = "classifier"
-
-    def __post_init__(self) -> None:
-        book = np.array(self.code_book, dtype=np.float64)
-        if book.shape != (len(self.classes), len(self.members)) or not np.isfinite(book).all():
-            raise InputError(
-                f"`code_book` must have shape ({len(self.classes)}, {len(self.members)}), got "
-                f"{book.shape}."
-            )
-        object.__setattr__(self, "code_book", book)
-        n_columns(self.members)
-
-    @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As OutputCodeClassifier: labels alone."""
-        return frozenset({"predict"})
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
-
-    def winners(self, scores: FloatArray) -> NDArray[np.intp]:
-        """Index into `classes` of each row's label."""
-        codes, first = self._codes()
-        xp = ops(scores)
-        nearest = xp.argmax(-self._distances(self.decision(scores), codes), axis=1)
-        return xp.take(first, nearest)
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """Responses of shape (m, c)."""
-        return ops(scores).stack([member.binary(scores) for member in self.members], axis=1)
-
-    def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """Rows whose nearest code cannot change within the bounds.
-
-        The difference of two squared distances is linear in the responses.
-        """
-        xp = ops(scores)
-        low, high = _response_range(self.members, scores, bounds)
-        middle, radius = (low + high) / 2.0, (high - low) / 2.0
-        codes, _ = self._codes()
-        with np.errstate(invalid="ignore"):
-            distances = self._distances(middle, codes)
-            winner = xp.argmax(-distances, axis=1)
-            nearest = xp.take_along_axis(distances, winner[:, None], axis=1)[:, 0]
-            radius = radius + SLACK * (1.0 + xp.abs(middle))
-            mine, settled = xp.take(codes, winner), xp.full((scores.shape[0],), True)
-            for index, code in enumerate(codes):
-                reach = 2.0 * xp.sum(radius * xp.abs(mine - code), axis=1)
-                settled = settled & ((winner == index) | (distances[:, index] - nearest > reach))
-        return settled
-
-    def margin(self, scores: FloatArray) -> FloatArray:
-        """By how much the nearest code is nearer than the next one, shape (m,)."""
-        codes, _ = self._codes()
-        return lead(-self._distances(self.decision(scores), codes), len(codes))
-
-    def _distances(self, responses: FloatArray, codes: FloatArray) -> FloatArray:
-        return np.square(codes).sum(axis=1) - 2.0 * (responses @ codes.T)
-
-    def _codes(self) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Codes that differ, in order, each with the first class that has it: that one wins."""
-        _, first = np.unique(self.code_book, axis=0, return_index=True)
-        first = np.sort(first)
-        return self.code_book[first], first
-
-
-def _response_range(members: tuple[Member, ...], scores: FloatArray, bounds: FloatArray) -> Range:
+def response_range(members: tuple[Member, ...], scores: FloatArray, bounds: FloatArray) -> Range:
     """Ends of the members' responses, each of shape (m, members)."""
     ends = [member.binary_range(scores, bounds) for member in members]
     low, high = (ops(scores).stack([end[i] for end in ends], axis=1) for i in (0, 1))

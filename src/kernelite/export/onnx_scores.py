@@ -1,0 +1,166 @@
+"""Scores as ONNX nodes: rows are prepared, go to their cell, open rows to the next tier.
+
+In: what is exported, X of shape (m, d), and what settles a row. Out: scores and bounds (m, k). Rows
+are picked with NonZero and Gather and put back with ScatterND, so that a tier costs only the rows
+that reach it. Several machines are added up; open rows are taken exactly by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelite.export.bounds import FOREIGN
+from kernelite.export.onnx_bounds import form_bounds, second_tier
+from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
+from kernelite.export.onnx_graph import Formula, Value
+from kernelite.export.selection import Piece, Selection
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.front import Front
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.program.criteria import label_settles
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.rounding import SAFETY, UNIT
+
+__all__ = ["evaluate", "prepared"]
+
+
+def evaluate(
+    selection: Selection, X: Value, settles: Formula | None, *, bounded: bool
+) -> tuple[Value, Value | None]:
+    """Scores as good as the selection promises, and bounds where they are asked for.
+
+    Parameters
+    ----------
+    selection : Selection
+    X : Value
+        Rows as they come.
+    settles : criterion, optional
+        Rows that need no further tier.
+    bounded : bool
+        Whether bounds are computed; a calibrated rule looks at scores alone.
+    """
+    model, pieces = selection.model, selection.pieces
+    if model.parts:
+        X = prepared(model.front, None, X)
+    rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
+    each = []
+    for piece, own in zip(pieces, rows):
+        inner = settles
+        if model.parts and settles is not None:
+            inner = label_settles(piece.model.head, piece.model.tolerance)
+        each.append(_first(piece, own, inner if bounded else None))
+    k = selection.head.n_scores
+    scores, bounds = _total(pieces, each, k)
+    scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
+    if selection.falls_back:
+        assert settles is not None
+        still_open = (~settles(scores, scores if bounds is None else bounds)).places()
+        exact = [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)]
+        scores = scores.updated(still_open, _total(pieces, exact, k)[0]).of_width(k)
+        bounds = None
+    if model.tail is None:
+        return scores, bounds
+    values, rounding = _polynomial(model.tail, X)
+    return scores + values, None if bounds is None else bounds + rounding
+
+
+def prepared(front: Front | None, mapped: AffineMap | None, X: Value) -> Value:
+    """Rows after selections of features and affine maps."""
+    steps = [] if front is None else list(front.steps)
+    for step in [*steps, *([] if mapped is None else [mapped])]:
+        if isinstance(step, AffineMap):
+            X = X - step.shift
+            X = (X if step.low is None else X - step.low) * step.scale
+        else:
+            X = X[:, step.columns]  # type: ignore[union-attr]
+    return X
+
+
+def _first(piece: Piece, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
+    if piece.approximation is None:
+        return _exactly(piece, rows)
+    return _by_cell(piece.approximation, rows, settles)
+
+
+def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
+    assert piece.expansion is not None
+    return evaluate_exact(piece.expansion, rows), None
+
+
+def _total(
+    pieces: tuple[Piece, ...], each: Sequence[tuple[Value, Value | None]], n_scores: int
+) -> tuple[Value, Value | None]:
+    """Scores and bounds of all machines, added up; adding rounds, and the bounds hold that."""
+    if len(pieces) == 1 and np.array_equal(pieces[0].outputs, np.arange(n_scores)):
+        return each[0]
+    xp = each[0][0].graph
+    spread = [_spread(piece, own, n_scores) for piece, (own, _) in zip(pieces, each)]
+    scores = sum(spread[1:], start=spread[0])
+    if any(bounds is None for _, bounds in each):
+        return scores, None
+    wide = [_spread(p, own, n_scores) for p, (_, own) in zip(pieces, each) if own is not None]
+    sizes = [xp.abs(own) for own in spread]
+    unit = FOREIGN * 2.0 * (len(pieces) + 4) * UNIT
+    bounds = sum(wide[1:], start=wide[0]) * (1.0 + unit)
+    return scores, bounds + sum(sizes[1:], start=sizes[0]) * unit
+
+
+def _spread(piece: Piece, own: Value, n_scores: int) -> Value:
+    """A machine's values at its outputs, zero elsewhere."""
+    xp, places = own.graph, {int(c): i for i, c in enumerate(piece.outputs)}
+    none = xp.full((own.shape[0], 1), 0.0)
+    return xp.concat([own, none], axis=1)[:, [places.get(c, len(places)) for c in range(n_scores)]]
+
+
+def _by_cell(
+    approximation: Approximation, rows: Value, settles: Formula | None
+) -> tuple[Value, Value | None]:
+    """Scores by the nearest cell's form; bounds, and a second tier, with a criterion."""
+    cells = approximation.cells
+    if len(cells) == 1:
+        return _evaluate_cell(cells[0], rows, settles)
+    graph, points = rows.graph, approximation.points
+    nearness = rows @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
+    cell_of_row = graph.argmax(nearness)
+    places, answers = [], []
+    for index, cell in enumerate(cells):
+        mine = (cell_of_row == index).places()
+        scores, bounds = _evaluate_cell(cell, rows.rows(mine), settles)
+        places.append(mine)
+        answers.append(scores if bounds is None else graph.concat([scores, bounds], axis=1))
+    k = approximation.form.n_outputs
+    empty = graph.full((rows.shape[0], k if settles is None else 2 * k), 0.0)
+    both = empty.updated(graph.concat(places), graph.concat(answers))
+    return (both, None) if settles is None else (both[:, :k], both[:, k:])
+
+
+def _evaluate_cell(cell: Cell, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
+    evaluated = evaluate_form(cell.form, rows)
+    if settles is None:
+        return evaluated.scores, None
+    k = cell.form.n_outputs
+    scores, bounds = evaluated.scores.of_width(k), form_bounds(cell, evaluated).of_width(k)
+    if not cell.has_second_tier:
+        return scores, bounds
+    still_open = (~settles(scores, bounds)).places()
+    better = second_tier(cell, rows.rows(still_open), evaluated.rows(still_open))
+    return scores.updated(still_open, better[0]), bounds.updated(still_open, better[1])
+
+
+def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
+    """P of rows, and bounds on its rounding; see `PolynomialTail.values`."""
+    xp = X.graph
+    z = (X - tail.shift) / tail.scale
+    monomials = []
+    for powers in tail.powers:
+        term = xp.full((X.shape[0],), 1.0)
+        for feature in np.flatnonzero(powers):
+            for _ in range(int(powers[feature])):
+                term = term * z[:, int(feature)]
+        monomials.append(term)
+    terms = xp.stack(monomials, axis=1)
+    degree = int(tail.powers.sum(axis=1).max(initial=0))
+    unit = FOREIGN * SAFETY * UNIT * (4 * degree + len(tail.powers) + 8)
+    return terms @ tail.coefficients, (xp.abs(terms) @ np.abs(tail.coefficients)) * unit
