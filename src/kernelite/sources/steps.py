@@ -1,0 +1,406 @@
+"""scikit-learn's transformers as steps of a preparation: one reader per class, found by name.
+
+In: a fitted transformer. Out: the steps that do the same, as data; `NotFolded` where that cannot be,
+so that the transformer is kept as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.affine import AffineMap, Operation
+from kernelite.machine.front import Step
+from kernelite.machine.preparation.columns import Branch, Columns
+from kernelite.machine.preparation.encoding import Bins, Categories, OneHot, Ordinal
+from kernelite.machine.preparation.missing import Impute, Missing
+from kernelite.machine.preparation.numeric import (
+    Normalize,
+    OwnScaling,
+    Polynomial,
+    PowerMap,
+    QuantileMap,
+    Threshold,
+)
+from kernelite.machine.preparation.projection import Projection
+from kernelite.machine.preparation.selection import Selection
+from kernelite.rows.columns import is_nan
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["NotFolded", "does_nothing", "flat", "own_scaling", "scaler_map", "steps_of"]
+
+SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+MOST_TERMS = 10**6  # numbers in the table of a polynomial's powers
+FLAT_SLACK = 2.0**-60  # of a projection whose error nobody counts
+
+
+class NotFolded(Exception):
+    """A transformer that is kept as it is."""
+
+
+def steps_of(transformer: Any) -> list[Step]:
+    """The steps of a fitted transformer, in order.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import Binarizer
+    >>> steps_of(Binarizer(threshold=2.0).fit([[1.0]]))
+    [Threshold(threshold=2.0, n_features=1)]
+    """
+    kind = type(transformer).__name__
+    if not _of_sklearn(transformer):
+        raise NotFolded
+    try:
+        if kind in READERS:
+            return READERS[kind](transformer)
+        folded = scaler_map(transformer)
+        if folded is not None:
+            return [folded]
+        if hasattr(transformer, "get_support") and hasattr(transformer, "n_features_in_"):
+            return [Selection(transformer.get_support(indices=True), transformer.n_features_in_)]
+    except (InputError, AttributeError):  # what no step can hold, or another version names otherwise
+        raise NotFolded from None
+    raise NotFolded
+
+
+def scaler_map(scaler: Any, /) -> AffineMap | None:
+    """The affine map of a fitted StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler.
+
+    Parameters
+    ----------
+    scaler : object
+
+    Returns
+    -------
+    AffineMap, or None if it is something else (or clips).
+
+    Raises
+    ------
+    InputError
+        If its scales are beyond what a map can hold.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> scaler_map(MinMaxScaler().fit([[1.0], [3.0]]))
+    AffineMap(scale=array([0.5]), shift=array([1.]), low=None)
+    """
+    operations = _operations(scaler)
+    return None if operations is None else AffineMap.of(*operations)
+
+
+def own_scaling(folded: AffineMap) -> OwnScaling:
+    """The arithmetic that a scaler itself would do, for what stands before steps that jump."""
+    marks = "".join(mark for mark, _ in folded.operations)
+    return OwnScaling(marks, tuple(by for _, by in folded.operations))
+
+
+def flat(steps: Sequence[Any]) -> list[Any]:
+    """Transformers that do something, those of nested pipelines among them."""
+    found = []
+    for step in steps:
+        if type(step).__name__ == "Pipeline":
+            found += flat([inner for _, inner in step.steps])
+        elif not does_nothing(step):
+            found.append(step)
+    return found
+
+
+def does_nothing(step: Any) -> bool:
+    """Whether a transformer gives back what it gets."""
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return True
+    identity = type(step).__name__ == "FunctionTransformer" and _of_sklearn(step)
+    return identity and step.func is None and not getattr(step, "validate", False)
+
+
+def _operations(scaler: Any) -> list[Operation] | None:
+    kind = type(scaler).__name__
+    if kind not in SCALERS or not _of_sklearn(scaler) or getattr(scaler, "clip", False):
+        return None
+    d = int(getattr(scaler, "n_features_in_", 0))
+    if not d:
+        raise UnsupportedModelError(f"this {kind} is not fitted; call `fit` first.")
+    if kind == "MinMaxScaler":
+        return [("*", _floats(scaler.scale_)), ("+", _floats(scaler.min_))]
+    operations: list[Operation] = []
+    shift = getattr(scaler, "mean_" if kind == "StandardScaler" else "center_", None)
+    divisor = getattr(scaler, "scale_", None)
+    # Partial fits keep the mean without using it.
+    if shift is not None and (kind != "StandardScaler" or scaler.with_mean):
+        operations.append(("-", _floats(shift)))
+    operations.append(("/", np.ones(d) if divisor is None else _floats(divisor)))
+    return operations
+
+
+def _of_sklearn(instance: Any) -> bool:
+    return type(instance).__module__.partition(".")[0] == "sklearn"
+
+
+def _floats(array: Any) -> FloatArray:
+    return np.asarray(array, dtype=np.float64)
+
+
+def _on_columns(step: Any) -> list[Step]:
+    """A step that works on columns, for all columns of a table."""
+    return [Columns((Branch(np.arange(step.n_features), (step,)),), step.n_features, by_name=False)]
+
+
+def _scalar(value: Any) -> Any:
+    """A category as a file can hold it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotFolded from None
+    elif isinstance(value, int):
+        if abs(value) >= 2**63:
+            raise NotFolded
+    elif not (value is None or isinstance(value, float)):
+        raise NotFolded
+    return value
+
+
+def _one_hot(encoder: Any) -> list[Step]:
+    infrequent = getattr(encoder, "infrequent_categories_", None)
+    dropped = getattr(encoder, "drop_idx_", None)
+    columns = []
+    for i, categories in enumerate(encoder.categories_):
+        values = tuple(_scalar(value) for value in categories)
+        rare = None if infrequent is None else infrequent[i]
+        places, width = _grouped(values, rare)
+        unknown = -2 if encoder.handle_unknown == "error" else -1
+        group = width - 1 if rare is not None else -1
+        if encoder.handle_unknown in ("infrequent_if_exist", "warn"):
+            unknown = group
+        drop = None if dropped is None else dropped[i]
+        if drop is not None:
+            gone = places[drop]
+            unknown = -1 if unknown == gone else unknown - (unknown > gone)
+            places = np.where(places == gone, -1, places - (places > gone))
+            width -= 1
+        columns.append(Categories(values, places, width, int(unknown)))
+    warns = encoder.handle_unknown == "warn"
+    warns |= encoder.drop is not None and encoder.handle_unknown != "error"
+    return _on_columns(OneHot(tuple(columns), bool(warns)))
+
+
+def _grouped(values: tuple[Any, ...], rare: Any) -> tuple[NDArray[np.int64], int]:
+    """The place of each category, those that are rare together in the last one."""
+    if rare is None:
+        return np.arange(len(values)), len(values)
+    group = {_scalar(value) for value in rare if not is_nan(value)}
+    has_nan = any(is_nan(value) for value in rare)
+    is_rare = np.array([has_nan if is_nan(value) else value in group for value in values])
+    places = np.cumsum(~is_rare) - 1
+    width = int(np.count_nonzero(~is_rare)) + 1
+    return np.where(is_rare, width - 1, places), width
+
+
+def _ordinal(encoder: Any) -> list[Step]:
+    infrequent = getattr(encoder, "infrequent_categories_", None)
+    columns, numbers = [], []
+    for i, categories in enumerate(encoder.categories_):
+        values = tuple(_scalar(value) for value in categories)
+        rare = None if infrequent is None else infrequent[i]
+        has_nan = bool(values) and is_nan(values[-1])  # None is a category like others
+        places, width = _grouped(values[:-1] if has_nan else values, rare)
+        given = [float(number) for number in range(width)]
+        if has_nan:
+            places, width = np.append(places, width), width + 1
+            given.append(float(encoder.encoded_missing_value))
+        unknown = -2
+        if encoder.handle_unknown == "use_encoded_value":
+            unknown, width = width, width + 1
+            given.append(float(encoder.unknown_value))
+        dtype = np.dtype(encoder.dtype)
+        if dtype.kind not in "fiu":
+            raise NotFolded
+        if dtype.kind == "f":
+            given = [float(number) for number in np.array(given, dtype=dtype)]
+        columns.append(Categories(values, places, width, unknown))
+        numbers.append(tuple(given))
+    return _on_columns(Ordinal(tuple(columns), tuple(numbers)))
+
+
+def _bins(binner: Any) -> list[Step]:
+    if np.dtype(binner.dtype or np.float64) != np.float64:
+        raise NotFolded
+    edges = tuple(_floats(edges)[1:-1] for edges in binner.bin_edges_)
+    return _on_columns(Bins(edges, onehot=binner.encode != "ordinal"))
+
+
+def _missing(values: Any, shown: Any, n_features: int, refuses_new: bool) -> Missing:
+    if type(values).__name__ == "NAType":
+        return Missing(math.nan, True, _places(shown), n_features, refuses_new)
+    return Missing(_scalar(values), False, _places(shown), n_features, refuses_new)
+
+
+def _places(values: Any) -> NDArray[np.int64]:
+    return np.asarray(values, dtype=np.int64).reshape(-1)
+
+
+def _imputer(imputer: Any) -> list[Step]:
+    statistics, d = imputer.statistics_, int(imputer.n_features_in_)
+    kept = np.arange(d)
+    if not getattr(imputer, "keep_empty_features", False):
+        kept = np.array([j for j in range(d) if not is_nan(statistics[j])], dtype=np.int64)
+    numeric = imputer._fit_dtype.kind != "O"
+    cast = statistics[kept].astype(imputer._fill_dtype)
+    fills = tuple(_scalar(value) for value in cast)
+    indicator = imputer.indicator_ if imputer.add_indicator else None
+    shown = [] if indicator is None else indicator.features_
+    missing = _missing(imputer.missing_values, shown, d, False)
+    return _on_columns(Impute(missing, kept, fills, bool(numeric)))
+
+
+def _indicator(indicator: Any) -> list[Step]:
+    refuses = indicator.features == "missing-only" and bool(indicator.error_on_new)
+    found = _missing(
+        indicator.missing_values, indicator.features_, int(indicator.n_features_in_), refuses
+    )
+    return _on_columns(found)
+
+
+def _pca(pca: Any) -> list[Step]:
+    matrix = _floats(pca.components_)
+    mean = getattr(pca, "mean_", None)
+    shift = np.zeros(matrix.shape[1]) if mean is None else _floats(mean)
+    found: list[Step] = [_projection(matrix, shift)]
+    if getattr(pca, "whiten", False):
+        scale = np.sqrt(_floats(pca.explained_variance_))
+        found.append(AffineMap.of(("/", np.maximum(scale, np.finfo(np.float64).eps))))
+    return found
+
+
+def _projection(matrix: FloatArray, shift: FloatArray) -> Projection:
+    sizes = np.abs(matrix).max(axis=1, initial=0.0) * max(1.0, float(np.abs(shift).max(initial=0.0)))
+    return Projection(matrix, shift, np.maximum(sizes, 1.0) * FLAT_SLACK)
+
+
+def _polynomial(features: Any) -> list[Step]:
+    if features.n_output_features_ * features.n_features_in_ > MOST_TERMS:
+        raise NotFolded
+    return [Polynomial(features.powers_)]
+
+
+def _power(transformer: Any) -> list[Step]:
+    found: list[Step] = [PowerMap(transformer.method, _floats(transformer.lambdas_))]
+    if transformer.standardize:
+        folded = scaler_map(transformer._scaler)
+        assert folded is not None
+        found.append(folded)
+    return found
+
+
+def _quantile(transformer: Any) -> list[Step]:
+    normal = transformer.output_distribution == "normal"
+    quantiles, references = _floats(transformer.quantiles_), _floats(transformer.references_)
+    if np.isnan(quantiles).any():
+        raise NotFolded
+    return [QuantileMap(quantiles, references, normal)]
+
+
+def _columns(transformer: Any) -> list[Step]:
+    """The branches of a ColumnTransformer, and the scalers that stand last in them as one map."""
+    branches: list[Branch] = []
+    maps: list[tuple[int, AffineMap | None]] = []
+    places = transformer._transformer_to_input_indices
+    for name, inner, _ in transformer.transformers_:
+        chosen = _places(list(places[name]))
+        if not len(chosen) or (isinstance(inner, str) and inner == "drop"):
+            continue
+        steps, last = _branch_steps(inner)
+        weight = (transformer.transformer_weights or {}).get(name)
+        if len(steps) == 1 and isinstance(steps[0], Columns):
+            made = [Branch(chosen[b.columns], b.steps) for b in steps[0].branches]
+        else:
+            made = [Branch(chosen, _inside(steps))]
+        branches += made
+        width = sum(branch.n_out for branch in made)
+        if weight is not None:
+            times = AffineMap.of(("*", np.full(width, float(weight))))
+            last = times if last is None else last.then(times)
+        maps.append((width, last))
+    whole = Columns(tuple(branches), int(transformer.n_features_in_))
+    joined = _side_by_side(maps)
+    return [whole] if joined is None else [whole, joined]
+
+
+def _branch_steps(inner: Any) -> tuple[list[Step], AffineMap | None]:
+    """Steps of one transformer of several; the affine maps at its end by themselves."""
+    steps: list[Step] = []
+    for transformer in flat([inner]):
+        steps += steps_of(transformer)
+    last: AffineMap | None = None
+    while steps and isinstance(steps[-1], AffineMap):
+        step = steps.pop()
+        last = step if last is None else step.then(last)
+    return [own_scaling(s) if isinstance(s, AffineMap) else s for s in steps], last
+
+
+def _inside(steps: list[Step]) -> Any:
+    """Steps as a branch holds them: those on all columns bare."""
+    found: list[Any] = []
+    for step in steps:
+        if isinstance(step, Columns):
+            if len(step.branches) != 1 or step.by_name:
+                raise NotFolded
+            found += step.branches[0].steps
+        else:
+            found.append(step)
+    return tuple(found)
+
+
+def _side_by_side(maps: list[tuple[int, AffineMap | None]]) -> AffineMap | None:
+    """One map of maps of neighbouring features; operations of the same kind are done together."""
+    if all(found is None for _, found in maps):
+        return None
+    total = sum(width for width, _ in maps)
+    rounds = max(len(found.operations) for _, found in maps if found is not None)
+    operations: list[Operation] = []
+    for turn in range(rounds):
+        for mark in ("-", "/", "*", "+"):
+            by, at, used = np.full(total, 0.0 if mark in "+-" else 1.0), 0, False
+            for width, found in maps:
+                if found is not None and turn < len(found.operations):
+                    how, array = found.operations[turn]
+                    if how == mark:
+                        by[at : at + width], used = array, True
+                at += width
+            if used:
+                operations.append((mark, by))
+    return AffineMap.of(*operations)
+
+
+def _normalizer(normalizer: Any) -> list[Step]:
+    return [Normalize(normalizer.norm, int(normalizer.n_features_in_))]
+
+
+def _binarizer(binarizer: Any) -> list[Step]:
+    return [Threshold(float(binarizer.threshold), int(binarizer.n_features_in_))]
+
+
+READERS: dict[str, Callable[[Any], list[Step]]] = {
+    "Binarizer": _binarizer,
+    "ColumnTransformer": _columns,
+    "KBinsDiscretizer": _bins,
+    "MissingIndicator": _indicator,
+    "Normalizer": _normalizer,
+    "OneHotEncoder": _one_hot,
+    "OrdinalEncoder": _ordinal,
+    "PCA": _pca,
+    "IncrementalPCA": _pca,
+    "PolynomialFeatures": _polynomial,
+    "PowerTransformer": _power,
+    "QuantileTransformer": _quantile,
+    "SimpleImputer": _imputer,
+    "TruncatedSVD": _pca,
+}
+"""Class name -> the reader of a fitted transformer."""
