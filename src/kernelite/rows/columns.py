@@ -21,6 +21,7 @@ from kernelite.rows.inputs import FloatArray, is_sparse
 __all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns"]
 
 NUMERIC = "fiub"
+FEW = 16  # rows, that are looked at one by one
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -140,8 +141,13 @@ def _frame_columns(
         if missing:
             raise InputError(f"`{name}` lacks columns that were there in fit: {_some(missing)}.")
         places = {place: first[names[place]] for place in wanted}
-    read = _of_pandas if pandas else _of_narwhals
-    return {place: read(frame, at, name) for place, at in places.items()}, frame.shape[0]
+    if not pandas:
+        found = {place: _of_narwhals(frame[:, at], name) for place, at in places.items()}
+    elif there is not None and len(set(there)) == len(there):  # by name is faster
+        found = {place: _of_pandas(frame[there[at]], name) for place, at in places.items()}
+    else:
+        found = {place: _of_pandas(frame.iloc[:, at], name) for place, at in places.items()}
+    return found, len(frame)
 
 
 def _check_width(found: int, n_features: int, name: str) -> None:
@@ -156,15 +162,15 @@ def _some(names: list[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
-def _of_pandas(frame: Any, at: int, name: str) -> Column:
-    series = frame.iloc[:, at]
+def _of_pandas(series: Any, name: str) -> Column:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return _of_array(series.to_numpy(), name)
     array = series.array
     if hasattr(dtype, "categories"):
         return Coded(array.codes, [*array.categories.tolist(), np.nan])
-    if getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype"):
+    arrow = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
+    if arrow and len(array) > FEW:
         found = _of_arrow(array.__arrow_array__(), dtype.na_value)
         if found is not None:
             return found
@@ -175,8 +181,7 @@ def _of_pandas(frame: Any, at: int, name: str) -> Column:
     return _of_array(series.to_numpy(dtype=object), name)
 
 
-def _of_narwhals(frame: Any, at: int, name: str) -> Column:
-    series = frame[:, at]
+def _of_narwhals(series: Any, name: str) -> Column:
     if str(series.dtype).partition("(")[0] in ("String", "Categorical", "Enum"):
         try:
             found = _of_arrow(series.to_arrow(), None)

@@ -113,30 +113,31 @@ def _dense(pieces: Sequence[Piece], m: int) -> FloatArray:
 
 
 def _sparse(pieces: Sequence[Piece], m: int) -> Any:
-    """As a canonical csr_array: numbers are stored, zeros among them, and the ones."""
+    """As a canonical csr_array with as many entries in each row: numbers and ones, zeros among them."""
     from scipy.sparse import csr_array
 
+    pieces = [piece for piece in pieces if width_of(piece)]
     counts = [1 if isinstance(piece, Hot) else width_of(piece) for piece in pieces]
     total, width = sum(counts), sum(map(width_of, pieces))
-    indices, data = np.empty((m, total), np.int32), np.ones((m, total))
-    stored: NDArray[np.bool_] | None = None
+    # Column by column is how both are filled, row by row is how they are read.
+    indices, data = np.empty((m, total), np.int32), np.empty((m, total))
     at = feature = 0
     for piece, count in zip(pieces, counts, strict=True):
         if isinstance(piece, Hot):
-            np.add(piece.places, feature, out=indices[:, at], casting="unsafe")
-            if (absent := piece.places < 0).any():
-                stored = np.ones((m, total), np.bool_) if stored is None else stored
-                stored[:, at] = ~absent
+            places = piece.places
+            absent = places < 0
+            if absent.any():  # a zero, anywhere
+                places = np.maximum(places, 0)
+                data[:, at] = ~absent
+            else:
+                data[:, at] = 1.0
+            np.add(places, feature, out=indices[:, at], casting="unsafe")
         else:
             indices[:, at : at + count] = np.arange(feature, feature + count)
             single = isinstance(piece, Coded) or piece.ndim == 1
             data[:, at : at + count] = numbers(piece)[:, None] if single else piece  # type: ignore
         at, feature = at + count, feature + width_of(piece)
-    if stored is None:
-        entries = data.ravel(), indices.ravel(), np.arange(0, m * total + 1, max(total, 1))[: m + 1]
-    else:
-        indptr = np.concatenate([[0], np.cumsum(stored.sum(axis=1))])
-        entries = data[stored], indices[stored], indptr
-    made = csr_array(entries, shape=(m, width))
+    indptr = np.arange(m + 1) * total
+    made = csr_array((data.reshape(-1), indices.reshape(-1), indptr), shape=(m, width))
     made.has_canonical_format = True
     return made
