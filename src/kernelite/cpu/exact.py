@@ -77,7 +77,7 @@ class ExactEngine:
         by lists of features.
         """
         n, d = self.expansion.centers.shape
-        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE or self.expansion.n_outputs > 1:
+        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE:
             return False
         return self.expansion.centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries
 

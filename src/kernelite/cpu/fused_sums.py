@@ -32,7 +32,8 @@ EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
-ROWS = 240  # that one thread takes at once
+ROWS = 240  # that one thread takes at once,
+SPARSE_ROWS = 4096  # if they are but a few entries each: panels are read once for all of them
 LITTLE = 1 << 20  # multiply-adds of a call that one thread does at once
 
 
@@ -162,7 +163,8 @@ class FusedSums:
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
         else:
-            for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
+            most = SPARSE_ROWS if sparse else ROWS
+            for_each_chunk(part, m, max(8, min(most, -(-m // thread_count()))))
         return sums, norms, by_entries
 
     def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
