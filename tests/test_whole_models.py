@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from flint import arb
 from scipy.interpolate import RBFInterpolator
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.decomposition import KernelPCA
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
@@ -26,7 +26,13 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite
@@ -256,6 +262,51 @@ def test_other_folds(name, offset):
     if offset and not hasattr(model, "named_steps"):
         model = make_pipeline(RobustScaler(), model)
     check(model.fit(X, 1e3 * offset + values_of(X)), rng, X)
+
+
+PREPARED = {
+    "PCA": [PCA(2)],
+    "scaled PCA": [StandardScaler(), PCA(2)],
+    "PCA, whitened": [MinMaxScaler(), RobustScaler(), PCA(2, whiten=True)],
+    "PCA between scalers": [StandardScaler(), PCA(2), MinMaxScaler((1.0, 3.0)), StandardScaler()],
+    "selected components": [PCA(3), SelectKBest(f_regression, k=2), StandardScaler()],
+    "TruncatedSVD": [StandardScaler(), TruncatedSVD(2, random_state=0)],
+    "polynomial features": [StandardScaler(), PolynomialFeatures(3)],
+    "scaled polynomial features": [MinMaxScaler(), PolynomialFeatures(2), StandardScaler()],
+    "columns": [
+        ColumnTransformer(
+            [("a", StandardScaler(), [2, 0]), ("b", MinMaxScaler(), [1]), ("c", "passthrough", [2])]
+        ),
+        RobustScaler(),
+    ],
+    "PCA of columns": [
+        ColumnTransformer([("a", MinMaxScaler(), [1, 2]), ("b", RobustScaler(), [0, 1])]),
+        PCA(2),
+        StandardScaler(),
+    ],
+}
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+@pytest.mark.parametrize("name", PREPARED)
+def test_prepared_rows(name, offset):
+    rng = np.random.default_rng(13)
+    X = rows_at(rng, offset, n=40)
+    classes = name in ("scaled PCA", "columns", "polynomial features")
+    machine = SVC(gamma=0.4, C=10.0) if classes else SVR(gamma=0.3)
+    model = make_pipeline(*PREPARED[name], machine)
+    model.fit(X, labels_of(X) if classes else values_of(X))
+    assert not read(model).notes, "all that rounds is counted"
+    check(model, rng, X, labels=classes)
+
+
+def test_rows_far_off_in_a_direction_that_is_dropped():
+    rng = np.random.default_rng(14)
+    X = rows_at(rng, 5.0, n=40) * [1.0, 1.0, 1e-3]
+    model = make_pipeline(PCA(2), SVR(gamma=0.3)).fit(X, values_of(X))
+    across = np.cross(*model[0].components_)
+    far = np.array([10.0, 1e6, 1e12, 1e30, 1e100])[:, None] * across
+    assert_holds(model, X, np.concatenate([X[:5] + far, X[:2]]), labels=False)
 
 
 def gaussians(X: np.ndarray, gamma: Any, z: list[Any]) -> list[Any]:

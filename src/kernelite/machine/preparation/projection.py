@@ -8,7 +8,7 @@ leading ones are exact (Ozaki and others); what is left is 2^-2b of the whole. W
     |computed z_k - z_k| <= 2 u |z_k| + (d + 8)^2 s_k (2^(4 - 2 b - 53) sigma + 2^-104 max |t|).
 
 The second term is below `slack` for each output; rows so large that it is not are computed in
-fractions. Scalers before the map are folded into M and t, each of two words for that: their errors of
+integers. Scalers before the map are folded into M and t, each of two words for that: their errors of
 2^-103 and less are within the terms above.
 """
 
@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import nearest, two_words
+from kernelite.machine.exactly import quotient, two_words
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 
 __all__ = ["Projection"]
 
 BLOCK = 1 << 20  # numbers of a block of rows
 LARGEST = 1e140  # of what slices can be made of,
+PLACES = 1000  # binary ones, of numbers in fixed point
 SMALLEST = 1e-140  # and the least that a number may be off by
 
 
@@ -151,7 +152,7 @@ class Projection:
         for i in far:
             row = rows[[i]].toarray()[0] if is_sparse(rows) else rows[i]
             # What is not finite is refused later, by the number of its row.
-            found[i] = self._by_fractions(row) if np.isfinite(row).all() else np.nan
+            found[i] = self._by_integers(row) if np.isfinite(row).all() else np.nan
         return found
 
     @property
@@ -188,18 +189,22 @@ class Projection:
         left = (a @ m3 + b @ rest) + c @ (m1 + rest)
         return np.asarray(total + ((small + more) + left))
 
-    def _by_fractions(self, row: FloatArray) -> FloatArray:
-        """One row, each output rounded once."""
+    def _by_integers(self, row: FloatArray) -> FloatArray:
+        """One row in fixed point, each output rounded once; 2^-1000 is far below any slack."""
         gaps = [Fraction(x) for x in row.tolist()]
         acts = {"+": add, "-": sub, "*": mul, "/": truediv}
         for mark, by in (*zip(self.marks, self.by, strict=True), ("-", self.shift)):
             gaps = [acts[mark](gap, Fraction(b)) for gap, b in zip(gaps, by.tolist(), strict=True)]
-        return np.array(
-            [
-                nearest(sum((Fraction(a) * g for a, g in zip(line, gaps, strict=True)), Fraction()))
-                for line in self.matrix.tolist()
-            ]
-        )
+        fixed = [(gap.numerator << PLACES) // gap.denominator for gap in gaps]
+        out = []
+        for line in self.matrix:
+            mantissas, exponents = np.frexp(line)
+            least = int(exponents.min(initial=0)) - 53
+            shifts = (exponents - 53 - least).tolist()
+            words = np.ldexp(mantissas, 53).astype(np.int64).tolist()
+            total = sum((w << s) * g for w, s, g in zip(words, shifts, fixed, strict=True))
+            out.append(quotient(total << max(least, 0), 1 << (PLACES + max(-least, 0))))
+        return np.array(out)
 
 
 def _power_above(values: FloatArray) -> FloatArray:
