@@ -73,22 +73,27 @@ def main() -> None:
     sample, _ = table(2000, 2)
     test, _ = table(chosen.rows, 3, unknown=True)
     few = test[:2000]
-    print(f"{model[-1].support_vectors_.shape[0]:,} support vectors, {model[-1].n_features_in_} features")
+    machine = model[-1]
+    print(f"{len(machine.support_):,} support vectors, {machine.n_features_in_} features")
     for guarantee in ("certified", "exact"):
         fast = kl.compile(model, sample, guarantee=guarantee)
         assert (fast.predict(few) == model.predict(few)).all(), "labels differ"
         fast.predict(test)
-        ours, theirs, before = [], [], []
-        for _ in range(chosen.pairs):
-            theirs.append(seconds(lambda: model.predict(few)) / len(few))
-            ours.append(seconds(lambda: fast.predict(test)) / len(test))
-            before.append(seconds(lambda: fast.front(test, list(test.columns))) / len(test))
-        ratio = median(a / b for a, b in zip(theirs, ours, strict=True))
-        print(
-            f"{guarantee} ({fast.plan.chosen.name}): scikit-learn {1e6 * median(theirs):.1f} us per row, "
-            f"kernelite {1e6 * median(ours):.2f} us ({1e6 * median(before):.2f} us of it columns): "
-            f"{ratio:.1f}x"
-        )
+        print(compared(model, fast, few, test, chosen.pairs))
+
+
+def compared(model: Any, fast: Any, few: pd.DataFrame, test: pd.DataFrame, pairs: int) -> str:
+    """One line: both in turn, and the columns alone."""
+    ours, theirs, before = [], [], []
+    for _ in range(pairs):
+        theirs.append(seconds(lambda: model.predict(few)) / len(few))
+        ours.append(seconds(lambda: fast.predict(test)) / len(test))
+        before.append(seconds(lambda: fast.front(test, list(test.columns))) / len(test))
+    ratio = median(a / b for a, b in zip(theirs, ours, strict=True))
+    return (
+        f"{fast.plan.summary}: scikit-learn {1e6 * median(theirs):.1f} us per row, kernelite "
+        f"{1e6 * median(ours):.2f} us ({1e6 * median(before):.2f} us of it columns): {ratio:.1f}x"
+    )
 
 
 if __name__ == "__main__":

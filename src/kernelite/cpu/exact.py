@@ -76,10 +76,11 @@ class ExactEngine:
         Measured: a center costs 0.107 entries + 1.28 ns that way, 1.7 entries that meet + 2.3 ns
         by lists of features.
         """
-        n, d = self.expansion.centers.shape
+        centers: Any = self.expansion.centers
+        n, d = centers.shape
         if self.sparse is None or d > WIDEST or n * d > MOST_DENSE:
             return False
-        return self.expansion.centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries
+        return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
 
     @cached_property
     def single(self) -> FusedSums | None:

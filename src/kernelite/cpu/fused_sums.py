@@ -22,7 +22,7 @@ from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
 __all__ = ["SINGLE_UNIT", "FusedSums", "few_rows"]
@@ -150,7 +150,7 @@ class FusedSums:
         if not sparse:
             rows = np.ascontiguousarray(rows)
         elif not by_entries:
-            rows, sparse = rows.toarray(), False
+            rows, sparse = dense_block(rows, slice(None)), False
 
         def part(block: slice) -> None:
             if sparse:
@@ -184,7 +184,8 @@ class FusedSums:
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         from kernelite.cpu.kernels import panel_rows
 
-        layout, found = self.panels.layout, _room(len(rows), len(rows) * len(self.panels.layout.order))
+        layout = self.panels.layout
+        found = _room(len(rows), len(rows) * len(layout.order))
         panel_rows.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
         self._sum_found(*found, sums)
 
@@ -199,8 +200,8 @@ class FusedSums:
         seen = np.full(len(layout.point), -1)
         bad = panel_rows.sparse_entries(
             *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
-            *(layout.point, layout.always, layout.places, layout.g, layout.least, seen),
-            *(*found, norms),
+            *(layout.point, layout.always, layout.places),
+            *(layout.g, layout.least, seen, *found, norms),
         )
         check_canonical(bad, block.start, rows.shape[1])
         self._sum_found(*found, sums)
@@ -214,7 +215,7 @@ class FusedSums:
         )
 
 
-def _room(m: int, entries: int) -> tuple[Any, ...]:
+def _room(m: int, entries: int) -> tuple[Any, Any, Any, Any]:
     """For indptr, indices, data and shifts of rows."""
     return (
         np.empty(m + 1, np.int64),

@@ -109,7 +109,7 @@ class Layout:
 
     @cached_property
     def always(self) -> NDArray[np.int64]:
-        """Features in which the point is not zero: there a sparse row is off it without an entry."""
+        """Features in which the point is not zero: a sparse row is off it without an entry."""
         return np.flatnonzero(self.point)
 
     @cached_property

@@ -1,7 +1,7 @@
 """What happens to rows before a model sees them, step by step.
 
-Most steps are data (`machine.preparation`) and can be stored in a file. A `Kept` transformer, whatever
-else stood in a pipeline, sees the rows as they came, all at once, and cannot.
+Most steps are data (`machine.preparation`) and can be stored in a file. A `Kept` transformer,
+whatever else stood in a pipeline, sees the rows as they came, all at once, and cannot.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Kept:
 
 
 Step: TypeAlias = (
-    "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | PowerMap | "
-    "QuantileMap | Projection | Kept"
+    "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | "
+    "PowerMap | QuantileMap | Projection | Kept"
 )
 
 

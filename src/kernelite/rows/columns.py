@@ -1,8 +1,8 @@
 """Columns of a table, one by one: numbers as they are, everything else as codes.
 
-In: a data frame, an array or a list of rows. Out: per column an array of numbers, or a `Coded`: a few
-distinct values and, per row, which of them it has. What follows then works on the values, not on the
-rows: text columns are never turned into arrays of Python objects.
+In: a data frame, an array or a list of rows. Out: per column an array of numbers, or a `Coded`: a
+few distinct values and, per row, which of them it has. What follows then works on the values, not
+on the rows: text columns are never turned into arrays of Python objects.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_nan(value: object) -> bool:
     >>> is_nan(float("nan")), is_nan(None), is_nan("nan")
     (True, False, False)
     """
-    return isinstance(value, float | np.floating) and bool(value != value)  # noqa: PLR0124
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def numbers(column: Column, name: str = "X") -> FloatArray:
@@ -77,7 +77,9 @@ def numbers(column: Column, name: str = "X") -> FloatArray:
     try:
         found = [np.nan if value is None else float(value) for value in column.values]
     except (TypeError, ValueError) as error:
-        raise InputError(f"`{name}` must hold numbers where numbers were fitted ({error}).") from None
+        raise InputError(
+            f"`{name}` must hold numbers where numbers were fitted ({error})."
+        ) from None
     return np.asarray(column.spread(np.array(found)), dtype=np.float64)
 
 
@@ -227,5 +229,7 @@ def _of_array(array: NDArray[Any], name: str) -> Column:
         found = map(numbering.__getitem__, array.tolist() if array.dtype.kind != "O" else array)
         codes = np.fromiter(found, np.int32, len(array))
     except TypeError as error:
-        raise InputError(f"`{name}` holds a value that is neither text nor number ({error}).") from None
+        raise InputError(
+            f"`{name}` holds a value that is neither text nor number ({error})."
+        ) from None
     return Coded(codes, list(numbering) or [None])

@@ -124,15 +124,15 @@ def _behind(transformers: list[Any], source: Source) -> Source:
 def _placed(steps: list[Step], source: Source) -> Source:
     """The same model behind steps of data, their rounding counted as far as it can be.
 
-    Scalers and selections at the end become its `input_map`. Before them may stand one projection or
-    one polynomial, with scalers of its own, whose rounding is counted. What rounds before that goes
-    on through functions that jump, or grow: it is taken as computed.
+    Scalers and selections at the end become its `input_map`. Before them may stand one projection
+    or one polynomial, with scalers of its own, whose rounding is counted. What rounds before that
+    goes on through functions that jump, or grow: it is taken as computed.
     """
     steps = _maps_last(steps)
     while steps and isinstance(steps[-1], AffineMap | Selection):
         source = with_step(steps.pop(), source)
-    if steps and isinstance(steps[-1], Projection | Polynomial) and _counts_rows(source):
-        core = steps.pop()
+    if steps and isinstance(core := steps[-1], Projection | Polynomial) and _counts_rows(source):
+        steps.pop()
         maps: list[AffineMap] = []
         while steps and isinstance(steps[-1], AffineMap):
             maps.append(steps.pop())  # type: ignore[arg-type]
@@ -169,10 +169,11 @@ def _counts_rows(source: Source) -> bool:
 
 
 def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Source) -> Source:
-    """The same model behind a projection or polynomial of scaled rows, what it rounds in its bounds.
+    """The same model behind a projection or polynomial of scaled rows, what it rounds in its
+    bounds.
 
-    Entries z_j off by e u |z_j| + a_j are off by e u |z'_j| + |s_j| (a_j + e u |t_j|) behind the map
-    z' = (z - t) s that follows.
+    Entries z_j off by e u |z_j| + a_j are off by e u |z'_j| + |s_j| (a_j + e u |t_j|) behind the
+    map z' = (z - t) s that follows.
     """
     chosen = np.arange(core.n_out)
     for selection in () if source.front is None else source.front.steps:

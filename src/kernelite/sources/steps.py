@@ -1,7 +1,7 @@
 """scikit-learn's transformers as steps of a preparation: one reader per class, found by name.
 
-In: a fitted transformer. Out: the steps that do the same, as data; `NotFolded` where that cannot be,
-so that the transformer is kept as it is.
+In: a fitted transformer. Out: the steps that do the same, as data; `NotFolded` where that cannot
+be, so that the transformer is kept as it is.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def steps_of(transformer: Any) -> list[Step]:
             return [folded]
         if hasattr(transformer, "get_support") and hasattr(transformer, "n_features_in_"):
             return [Selection(transformer.get_support(indices=True), transformer.n_features_in_)]
-    except (InputError, AttributeError):  # what no step can hold, or another version names otherwise
+    except (
+        InputError,
+        AttributeError,
+    ):  # what no step can hold, or another version names otherwise
         raise NotFolded from None
     raise NotFolded
 
@@ -280,7 +283,9 @@ def _pca(pca: Any) -> list[Step]:
 
 
 def _projection(matrix: FloatArray, shift: FloatArray) -> Projection:
-    sizes = np.abs(matrix).max(axis=1, initial=0.0) * max(1.0, float(np.abs(shift).max(initial=0.0)))
+    sizes = np.abs(matrix).max(axis=1, initial=0.0) * max(
+        1.0, float(np.abs(shift).max(initial=0.0))
+    )
     return Projection(matrix, shift, np.maximum(sizes, 1.0) * FLAT_SLACK)
 
 
@@ -339,8 +344,8 @@ def _branch_steps(inner: Any) -> tuple[list[Step], AffineMap | None]:
     for transformer in flat([inner]):
         steps += steps_of(transformer)
     last: AffineMap | None = None
-    while steps and isinstance(steps[-1], AffineMap):
-        step = steps.pop()
+    while steps and isinstance(step := steps[-1], AffineMap):
+        steps.pop()
         last = step if last is None else step.then(last)
     return [own_scaling(s) if isinstance(s, AffineMap) else s for s in steps], last
 

@@ -81,7 +81,9 @@ def test_what_is_not_finite_stays_so() -> None:
         (np.full((1, 2), np.inf), np.zeros(2), np.ones(1)),
     ],
 )
-def test_wrong_numbers_are_refused(matrix: np.ndarray, shift: np.ndarray, slack: np.ndarray) -> None:
+def test_wrong_numbers_are_refused(
+    matrix: np.ndarray, shift: np.ndarray, slack: np.ndarray
+) -> None:
     with pytest.raises(InputError, match="of a projection"):
         Projection(matrix, shift, slack)
 

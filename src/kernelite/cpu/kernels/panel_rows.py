@@ -134,14 +134,14 @@ def sparse_entries(
 ) -> int:
     """As `entries`, for CSR rows of which `always` are the features that p is not zero in.
 
-    `places` (d,) are those of features in the panels' order, -1 for none. `seen` (d,) is room, below
-    zero. Returns the first malformed row, or -1.
+    `places` (d,) are those of features in the panels' order, -1 for none. `seen` (d,) is room,
+    below zero. Returns the first malformed row, or -1.
     """
     indptr[0], found, width = 0, 0, len(point)
     for i in range(len(starts) - 1):
         start, stop = starts[i], starts[i + 1]
-        if start < 0 or stop < start or stop > min(len(columns), len(values)):
-            return i
+        if start < 0 or stop < start or stop > min(len(columns), len(values), starts[-1]):
+            return i  # none has more entries than there is room for
         total, kept = 0.0, 0.0
         for e in range(start, stop + len(always)):
             if e < stop:

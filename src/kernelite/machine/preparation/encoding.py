@@ -174,15 +174,15 @@ class OneHot(_ByColumn):
                 unknown.append(number)
         if unknown:
             warnings.warn(
-                f"Found unknown categories in columns {unknown}; they are encoded as the infrequent "
-                "category, or as all zeros where there is none.",
+                f"Found unknown categories in columns {unknown}; they are encoded as the "
+                "infrequent category, or as all zeros where there is none.",
                 stacklevel=2,
             )
         return found
 
 
 def _has_unknown(categories: Categories, column: Column) -> bool:
-    known = Categories(categories.values, np.zeros(len(categories.values)), 2, 1)
+    known = Categories(categories.values, np.zeros(len(categories.values), np.int64), 2, 1)
     return bool((known.find(column, 0) == 1).any())
 
 

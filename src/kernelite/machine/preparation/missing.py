@@ -78,14 +78,16 @@ class Missing:
             new = {j for j, mask in enumerate(masks) if mask.any()} - set(self.shown.tolist())
             if new:
                 raise InputError(
-                    f"`X` has missing values in columns {sorted(new)}, where there were none in fit."
+                    f"`X` has missing values in columns {sorted(new)}, where fit saw none."
                 )
         return [masks[j].astype(np.float64) for j in self.shown]
 
 
 @dataclass(frozen=True, eq=False)
 class Impute:
-    """Missing values filled in, as SimpleImputer does; columns without a value to fill in are left out.
+    """Missing values filled in, as SimpleImputer does.
+
+    Columns without a value to fill in are left out.
 
     Parameters
     ----------
@@ -145,5 +147,5 @@ class Impute:
             return column
         if isinstance(fill, int | float):
             return np.where(mask, fill, column)
-        values, codes = np.unique(column, return_inverse=True)  # numbers with a text among them
-        return Coded(np.where(mask, len(values), codes), [*values.tolist(), fill])
+        held, codes = np.unique(column, return_inverse=True)  # numbers with a text among them
+        return Coded(np.where(mask, len(held), codes), [*held.tolist(), fill])

@@ -1,8 +1,9 @@
 """Steps on rows of numbers, feature by feature or row by row, as scikit-learn computes them.
 
-`exact` steps do not round. The values of the others are taken as computed: the exact model begins with
-the doubles that come out of them. `Polynomial` alone is counted, if nothing but scaling follows:
-each product of k factors is off by (k - 1) u relatively, and by k times what its factors were off.
+`exact` steps do not round. The values of the others are taken as computed: the exact model begins
+with the doubles that come out of them. `Polynomial` alone is counted, if nothing but scaling
+follows: each product of k factors is off by (k - 1) u relatively, and by k times what its factors
+were off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
 
-NEARLY_ZERO = 10 * np.finfo(np.float64).eps  # norms below are not divided by, as scikit-learn has it
+NEARLY_ZERO = (
+    10 * np.finfo(np.float64).eps
+)  # norms below are not divided by, as scikit-learn has it
 EDGE = 1e-7  # of a distribution, that is cut off before a normal one is made of it
 MOST_TERMS = 10**7  # of a polynomial
 
@@ -164,7 +167,9 @@ class Normalize(_OfNumbers):
 
     def _norms(self, sizes: Any) -> FloatArray:
         if self.norm == "max":
-            return np.asarray(sizes.max(axis=1).toarray() if is_sparse(sizes) else sizes.max(axis=1))
+            return np.asarray(
+                sizes.max(axis=1).toarray() if is_sparse(sizes) else sizes.max(axis=1)
+            )
         if self.norm == "l1":
             return np.asarray(sizes.sum(axis=1))
         if is_sparse(sizes):
@@ -229,7 +234,9 @@ class PowerMap(_OfNumbers):
         rows = dense(rows, self.n_features)
         if self.method == "box-cox":
             if not np.nanmin(rows, initial=1.0) > 0:
-                raise InputError("`X` must be positive, since a Box-Cox transformation stands first.")
+                raise InputError(
+                    "`X` must be positive, since a Box-Cox transformation stands first."
+                )
             from scipy.special import boxcox as power
         else:
             from scipy.stats import yeojohnson as power
@@ -280,7 +287,9 @@ class QuantileMap(_OfNumbers):
         rows = dense(rows, self.n_features)
         out = np.empty(rows.shape)
         for j, quantiles in enumerate(self.quantiles.T):
-            out[:, j] = self._column(np.ascontiguousarray(rows[:, j]), np.ascontiguousarray(quantiles))
+            out[:, j] = self._column(
+                np.ascontiguousarray(rows[:, j]), np.ascontiguousarray(quantiles)
+            )
         return out
 
     def _column(self, x: FloatArray, quantiles: FloatArray) -> FloatArray:

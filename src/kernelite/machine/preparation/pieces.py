@@ -1,7 +1,7 @@
 """What steps make of columns, before it is put together: numbers, blocks, places of ones.
 
-A row of one-hot features is stored as the few places of its ones. `assemble` puts pieces side by side:
-as a sparse matrix where most features would be zero, else as a dense one.
+A row of one-hot features is stored as the few places of its ones. `assemble` puts pieces side by
+side: as a sparse matrix where most features would be zero, else as a dense one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def assemble(pieces: Sequence[Piece], m: int) -> Rows:
            [6., 0., 0.]])
     """
     if len(pieces) == 1 and getattr(pieces[0], "ndim", 1) == 2:
-        return pieces[0]  # type: ignore[return-value]
+        return pieces[0]
     width = sum(map(width_of, pieces))
     entries = sum(1 if isinstance(piece, Hot) else width_of(piece) for piece in pieces)
     sparse = any(is_sparse(piece) for piece in pieces)
@@ -113,7 +113,7 @@ def _dense(pieces: Sequence[Piece], m: int) -> FloatArray:
 
 
 def _sparse(pieces: Sequence[Piece], m: int) -> Any:
-    """As a canonical csr_array with as many entries in each row: numbers and ones, zeros among them."""
+    """As a canonical csr_array, each row with as many entries: numbers and ones, even if zero."""
     from scipy.sparse import csr_array
 
     pieces = [piece for piece in pieces if width_of(piece)]

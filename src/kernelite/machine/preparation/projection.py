@@ -1,15 +1,15 @@
 """A linear map of rows, z = M (x - t), computed nearly without rounding: PCA and TruncatedSVD.
 
-A product of doubles errs relative to |M| |x - t|, which may be far more than |z|: rows may lie far off
-in directions that M drops. So M and x - t are cut into slices of b bits, so few that products of the
-leading ones are exact (Ozaki and others); what is left is 2^-2b of the whole. With sigma the largest
-|x_j - t_j| and s_k the largest |M_kj|, both rounded up to powers of two,
+A product of doubles errs relative to |M| |x - t|, which may be far more than |z|: rows may lie far
+off in directions that M drops. So M and x - t are cut into slices of b bits, so few that products
+of the leading ones are exact (Ozaki and others); what is left is 2^-2b of the whole. With sigma the
+largest |x_j - t_j| and s_k the largest |M_kj|, both rounded up to powers of two,
 
     |computed z_k - z_k| <= 2 u |z_k| + (d + 8)^2 s_k (2^(4 - 2 b - 53) sigma + 2^-104 max |t|).
 
 The second term is below `slack` for each output; rows so large that it is not are computed in
-integers. Scalers before the map are folded into M and t, each of two words for that: their errors of
-2^-103 and less are within the terms above.
+integers. Scalers before the map are folded into M and t, each of two words for that: their errors
+of 2^-103 and less are within the terms above.
 """
 
 from __future__ import annotations
@@ -218,7 +218,9 @@ def _largest(rows: Rows, values: FloatArray) -> FloatArray:
         largest = np.abs(values).max(axis=1, initial=0.0)
     else:
         largest = np.zeros(rows.shape[0])
-        np.maximum.at(largest, np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), np.abs(values))
+        np.maximum.at(
+            largest, np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), np.abs(values)
+        )
     return np.where(np.isfinite(largest), _power_above(np.minimum(largest, 1e300)), np.nan)
 
 
@@ -251,5 +253,3 @@ def _product(matrix: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatAr
     product = matrix * scale
     (a, b), (c, d) = halves(matrix), halves(scale)
     return product, ((a * c - product) + a * d + b * c) + b * d
-
-
