@@ -471,3 +471,35 @@ def test_random_pipelines(seed):
         warnings.simplefilter("ignore")
         model, labels = random_model(rng, X)
     check(model, rng, X, labels=labels)
+
+
+def random_preparation(rng: np.random.Generator, d: int) -> list[Any]:
+    """Scalers, a projection or products of features, scalers."""
+    before, after = (rng.choice(list(SCALERS), size=rng.integers(0, 3)) for _ in range(2))
+    few = int(rng.integers(1, d + 1))
+    middle = [
+        PCA(few, whiten=bool(rng.random() < 0.5)),
+        TruncatedSVD(min(few, d - 1), random_state=0),
+        PolynomialFeatures(int(rng.integers(2, 4))),
+        ColumnTransformer(
+            [("a", StandardScaler(), rng.permutation(d)[:few]), ("b", MinMaxScaler(), [0, d - 1])]
+        ),
+    ]
+    first = [SCALERS[name]() for name in before] or [StandardScaler()]
+    return [*first, middle[rng.integers(len(middle))], *(SCALERS[name]() for name in after)]
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + -(-PIPELINES // 2)))
+def test_random_preparations(seed):
+    rng = np.random.default_rng(seed)
+    offset = rng.choice([0.0, 1.0, 1e2, 1e4, 1e6, 1e9])
+    X = rows_at(rng, offset, n=int(rng.integers(20, 50)), d=int(rng.integers(2, 6)))
+    gamma, C = 10.0 ** rng.uniform(-3, 0.5), 10.0 ** rng.uniform(-1, 3)
+    labels = bool(rng.random() < 0.5)
+    machine = SVC(gamma=gamma, C=C) if labels else SVR(gamma=gamma, C=min(C, 10.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(*random_preparation(rng, X.shape[1]), machine)
+        model.fit(X, labels_of(X) if labels else values_of(X))
+    assert not read(model).notes, "all that rounds is counted"
+    check(model, rng, X, labels=labels)

@@ -18,6 +18,7 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.front import Front, Kept, Selection, Step
+from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray, dense_block
@@ -128,7 +129,7 @@ def _placed(steps: list[Step], source: Source) -> Source:
     or one polynomial, with scalers of its own, whose rounding is counted. What rounds before that
     goes on through functions that jump, or grow: it is taken as computed.
     """
-    steps = _maps_last(steps)
+    steps = _maps_last([step if not i else _chosen(step) for i, step in enumerate(steps)])
     while steps and isinstance(steps[-1], AffineMap | Selection):
         source = with_step(steps.pop(), source)
     if steps and isinstance(core := steps[-1], Projection | Polynomial) and _counts_rows(source):
@@ -147,6 +148,14 @@ def _placed(steps: list[Step], source: Source) -> Source:
         note = f"Values of {names} are taken as computed: the exact model begins behind them."
         source = replace(source, notes=(*source.notes, note))
     return source
+
+
+def _chosen(step: Step) -> Step:
+    """Columns that are only chosen, among rows of numbers: a selection."""
+    if not isinstance(step, Columns) or any(branch.steps for branch in step.branches):
+        return step
+    places = [branch.columns for branch in step.branches]
+    return Selection(np.concatenate(places) if places else np.empty(0, int), step.n_features)
 
 
 def _maps_last(steps: list[Step]) -> list[Step]:
