@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
@@ -224,7 +224,7 @@ MATRIX = [
     PowerTransformer(),
     PowerTransformer("box-cox", standardize=False),
     QuantileTransformer(n_quantiles=20),
-    QuantileTransformer(n_quantiles=200, output_distribution="normal"),
+    QuantileTransformer(n_quantiles=60, output_distribution="normal"),
     VarianceThreshold(0.5),
     PCA(2),
     PCA(3, whiten=True),
@@ -331,6 +331,7 @@ def test_frames_of_other_libraries(library: str) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::kernelite.OutsideValidityWarning")
 def test_a_compiled_frame_pipeline_is_saved_and_loaded(tmp_path: Any) -> None:
     train, test = table(0, 400), table(1, 300, more=("new",))
     y = np.where(train["x"] + (train["word"] == "red") > 3.5, "yes", "no")
@@ -385,3 +386,21 @@ def test_selectors_behind_one_hot_features() -> None:
     model.fit(train, train["x"] > 3)
     fast = kl.compile(model, train)
     np.testing.assert_array_equal(fast.predict(test), model.predict(test))
+
+
+def test_quantiles_of_sparse_rows_are_those_of_their_entries() -> None:
+    rng = np.random.default_rng(4)
+    X = csr_array(np.abs(rng.normal(size=(60, 5))) * (rng.random((60, 5)) < 0.4))
+    same(QuantileTransformer(n_quantiles=20), X, X[::2])
+    same(Normalizer(), X, X[::2])
+    same(TruncatedSVD(2, random_state=0), X, X[::2])
+
+
+def test_quantiles_of_one_hot_features_are_left_to_scikit_learn() -> None:
+    train = table()
+    encoder = make_column_transformer((OneHotEncoder(), TEXTS), ("passthrough", ["y"]))
+    model = make_pipeline(encoder, QuantileTransformer(n_quantiles=20), SVC())
+    model.fit(train, train["x"] > 3)
+    front = read(model).front
+    assert front is not None
+    assert front.keeps == ("ColumnTransformer", "QuantileTransformer")

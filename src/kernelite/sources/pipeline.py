@@ -28,6 +28,7 @@ from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source
 from kernelite.sources.steps import (
     NotFolded,
+    check_sparsity,
     does_nothing,
     flat,
     own_scaling,
@@ -129,6 +130,7 @@ def _placed(steps: list[Step], source: Source) -> Source:
     or one polynomial, with scalers of its own, whose rounding is counted. What rounds before that
     goes on through functions that jump, or grow: it is taken as computed.
     """
+    check_sparsity(steps)
     steps = _maps_last([step if not i else _chosen(step) for i, step in enumerate(steps)])
     while steps and isinstance(steps[-1], AffineMap | Selection):
         source = with_step(steps.pop(), source)

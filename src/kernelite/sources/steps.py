@@ -36,7 +36,15 @@ from kernelite.sources.encoders import (
     places_of,
 )
 
-__all__ = ["NotFolded", "does_nothing", "flat", "own_scaling", "scaler_map", "steps_of"]
+__all__ = [
+    "NotFolded",
+    "check_sparsity",
+    "does_nothing",
+    "flat",
+    "own_scaling",
+    "scaler_map",
+    "steps_of",
+]
 
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 MOST_TERMS = 10**6  # numbers in the table of a polynomial's powers
@@ -101,6 +109,14 @@ def own_scaling(folded: AffineMap) -> OwnScaling:
     """The arithmetic that a scaler itself would do, for what stands before steps that jump."""
     marks = "".join(mark for mark, _ in folded.operations)
     return OwnScaling(marks, tuple(by for _, by in folded.operations))
+
+
+def check_sparsity(steps: Sequence[Step]) -> None:
+    """Refuse quantiles behind one-hot features: it matters there whether zeros are stored."""
+    for i, step in enumerate(steps):
+        before = [branch for s in steps[:i] for branch in getattr(s, "branches", ())]
+        if isinstance(step, QuantileMap) and any(branch.steps for branch in before):
+            raise InputError("quantiles of one-hot features depend on how they are stored.")
 
 
 def flat(steps: Sequence[Any]) -> list[Any]:
@@ -221,6 +237,7 @@ def _branch_steps(inner: Any) -> tuple[list[Step], AffineMap | None]:
     steps: list[Step] = []
     for transformer in flat([inner]):
         steps += steps_of(transformer)
+    check_sparsity(steps)
     last: AffineMap | None = None
     while steps and isinstance(step := steps[-1], AffineMap):
         steps.pop()

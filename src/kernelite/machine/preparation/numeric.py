@@ -9,6 +9,7 @@ were off.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +25,6 @@ NEARLY_ZERO = (
     10 * np.finfo(np.float64).eps
 )  # norms below are not divided by, as scikit-learn has it
 EDGE = 1e-7  # of a distribution, that is cut off before a normal one is made of it
-MOST_TERMS = 10**7  # of a polynomial
 
 
 class _OfNumbers:
@@ -282,14 +282,17 @@ class QuantileMap(_OfNumbers):
         """d."""
         return int(self.quantiles.shape[1])
 
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Shares, or what a normal distribution has there."""
+    def __call__(self, rows: Rows) -> Rows:
+        """Shares, or what a normal distribution has there; of sparse rows, their entries alone."""
+        if is_sparse(rows):
+            made = rows.tocsc(copy=True)
+            for j, (start, stop) in enumerate(pairwise(made.indptr)):
+                made.data[start:stop] = self._column(made.data[start:stop], self.quantiles[:, j])
+            return made.tocsr()
         rows = dense(rows, self.n_features)
         out = np.empty(rows.shape)
         for j, quantiles in enumerate(self.quantiles.T):
-            out[:, j] = self._column(
-                np.ascontiguousarray(rows[:, j]), np.ascontiguousarray(quantiles)
-            )
+            out[:, j] = self._column(np.ascontiguousarray(rows[:, j]), quantiles)
         return out
 
     def _column(self, x: FloatArray, quantiles: FloatArray) -> FloatArray:
