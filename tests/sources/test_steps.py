@@ -331,7 +331,7 @@ def test_frames_of_other_libraries(library: str) -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::kernelite.OutsideValidityWarning")
+@pytest.mark.filterwarnings("ignore:.*validity bound")
 def test_a_compiled_frame_pipeline_is_saved_and_loaded(tmp_path: Any) -> None:
     train, test = table(0, 400), table(1, 300, more=("new",))
     y = np.where(train["x"] + (train["word"] == "red") > 3.5, "yes", "no")
