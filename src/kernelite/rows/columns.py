@@ -18,7 +18,7 @@ from kernelite.errors import InputError
 from kernelite.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.rows.inputs import FloatArray, is_sparse
 
-__all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns"]
+__all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns", "refuse_infinite"]
 
 NUMERIC = "fiub"
 FEW = 16  # rows, that are looked at one by one
@@ -75,12 +75,36 @@ def numbers(column: Column, name: str = "X") -> FloatArray:
         with np.errstate(over="ignore"):
             return column.astype(np.float64, copy=False)
     try:
-        found = [np.nan if value is None else float(value) for value in column.values]
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"`{name}` must hold numbers where numbers were fitted ({error})."
-        ) from None
+        found = [_number(value) for value in column.values]
+    except (TypeError, ValueError):  # values that no row has are no matter
+        found = [np.nan] * len(column.values)
+        for code in np.unique(column.codes).tolist():
+            try:
+                found[code] = _number(column.values[code])
+            except (TypeError, ValueError) as error:
+                raise InputError(f"`{name}` must hold numbers here ({error}).") from None
     return np.asarray(column.spread(np.array(found)), dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    return np.nan if value is None else float(value)
+
+
+def refuse_infinite(values: NDArray[Any], *, nan: bool = False) -> None:
+    """Refuse infinity, and NaN where that is asked, before a step that would hide it.
+
+    Examples
+    --------
+    >>> refuse_infinite(np.array([1.0, np.inf]))
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `X` contains infinity, which this model does not take; drop it.
+    """
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if nan and np.isnan(values).any():
+        raise InputError("`X` contains NaN, which this model does not take; impute it.")
+    if np.isinf(values).any():
+        raise InputError("`X` contains infinity, which this model does not take; drop it.")
 
 
 def read_columns(

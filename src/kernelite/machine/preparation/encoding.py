@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.preparation.pieces import Hot, Piece
-from kernelite.rows.columns import Coded, Column, is_nan, numbers
+from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
 
 __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
 
@@ -103,6 +103,7 @@ class Categories:
         return np.asarray(found)
 
     def _find_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
+        refuse_infinite(column)
         values, places = self._numbers
         if not len(values):
             found = np.full(len(column), self.unknown, dtype=np.int64)
@@ -261,8 +262,7 @@ class Bins(_ByColumn):
         found: list[Piece] = []
         for edges, column in zip(self.edges, columns, strict=True):
             values = numbers(column)
-            if not np.isfinite(values).all():
-                raise InputError("`X` contains NaN or infinity, which lies in no bin; impute it.")
+            refuse_infinite(values, nan=True)  # which lie in no bin
             bins = np.searchsorted(edges, values, side="right")
             found.append(Hot(bins, len(edges) + 1) if self.onehot else bins.astype(np.float64))
         return found

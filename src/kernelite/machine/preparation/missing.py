@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.preparation.pieces import Piece
-from kernelite.rows.columns import Coded, Column, is_nan, numbers
+from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
 
 __all__ = ["Impute", "Missing"]
 
@@ -57,6 +57,7 @@ class Missing:
         """Which rows are missing, shape (m,)."""
         if isinstance(column, Coded):
             return column.spread(np.array([self._is(value) for value in column.values]))
+        refuse_infinite(column)
         if self.any_kind or is_nan(self.marker):
             none = column.dtype.kind != "f"
             return np.zeros(len(column), np.bool_) if none else np.isnan(column)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
+from kernelite.rows.columns import refuse_infinite
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
@@ -198,7 +199,9 @@ class Threshold(_OfNumbers):
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Zeros and ones."""
-        return (dense(rows, self.n_features) > self.threshold).astype(np.float64)
+        rows = dense(rows, self.n_features)
+        refuse_infinite(rows, nan=True)
+        return (rows > self.threshold).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +235,7 @@ class PowerMap(_OfNumbers):
     def __call__(self, rows: Rows) -> FloatArray:
         """Powers, by SciPy's functions."""
         rows = dense(rows, self.n_features)
+        refuse_infinite(rows)
         if self.method == "box-cox":
             if not np.nanmin(rows, initial=1.0) > 0:
                 raise InputError(
@@ -284,6 +288,7 @@ class QuantileMap(_OfNumbers):
 
     def __call__(self, rows: Rows) -> Rows:
         """Shares, or what a normal distribution has there; of sparse rows, their entries alone."""
+        refuse_infinite(rows.data if is_sparse(rows) else rows)
         if is_sparse(rows):
             made = rows.tocsc(copy=True)
             for j, (start, stop) in enumerate(pairwise(made.indptr)):
