@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from flint import arb
 from scipy.interpolate import RBFInterpolator
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.decomposition import KernelPCA
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
@@ -26,7 +26,13 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite
@@ -258,6 +264,51 @@ def test_other_folds(name, offset):
     check(model.fit(X, 1e3 * offset + values_of(X)), rng, X)
 
 
+PREPARED = {
+    "PCA": [PCA(2)],
+    "scaled PCA": [StandardScaler(), PCA(2)],
+    "PCA, whitened": [MinMaxScaler(), RobustScaler(), PCA(2, whiten=True)],
+    "PCA between scalers": [StandardScaler(), PCA(2), MinMaxScaler((1.0, 3.0)), StandardScaler()],
+    "selected components": [PCA(3), SelectKBest(f_regression, k=2), StandardScaler()],
+    "TruncatedSVD": [StandardScaler(), TruncatedSVD(2, random_state=0)],
+    "polynomial features": [StandardScaler(), PolynomialFeatures(3)],
+    "scaled polynomial features": [MinMaxScaler(), PolynomialFeatures(2), StandardScaler()],
+    "columns": [
+        ColumnTransformer(
+            [("a", StandardScaler(), [2, 0]), ("b", MinMaxScaler(), [1]), ("c", "passthrough", [2])]
+        ),
+        RobustScaler(),
+    ],
+    "PCA of columns": [
+        ColumnTransformer([("a", MinMaxScaler(), [1, 2]), ("b", RobustScaler(), [0, 1])]),
+        PCA(2),
+        StandardScaler(),
+    ],
+}
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+@pytest.mark.parametrize("name", PREPARED)
+def test_prepared_rows(name, offset):
+    rng = np.random.default_rng(13)
+    X = rows_at(rng, offset, n=40)
+    classes = name in ("scaled PCA", "columns", "polynomial features")
+    machine = SVC(gamma=0.4, C=10.0) if classes else SVR(gamma=0.3)
+    model = make_pipeline(*PREPARED[name], machine)
+    model.fit(X, labels_of(X) if classes else values_of(X))
+    assert not read(model).notes, "all that rounds is counted"
+    check(model, rng, X, labels=classes)
+
+
+def test_rows_far_off_in_a_direction_that_is_dropped():
+    rng = np.random.default_rng(14)
+    X = rows_at(rng, 5.0, n=40) * [1.0, 1.0, 1e-3]
+    model = make_pipeline(PCA(2), SVR(gamma=0.3)).fit(X, values_of(X))
+    across = np.cross(*model[0].components_)
+    far = np.array([10.0, 1e6, 1e12, 1e30, 1e100])[:, None] * across
+    assert_holds(model, X, np.concatenate([X[:5] + far, X[:2]]), labels=False)
+
+
 def gaussians(X: np.ndarray, gamma: Any, z: list[Any]) -> list[Any]:
     return [exponential(-gamma * squared([real(a) for a in row], z)) for row in X]
 
@@ -419,4 +470,36 @@ def test_random_pipelines(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, labels = random_model(rng, X)
+    check(model, rng, X, labels=labels)
+
+
+def random_preparation(rng: np.random.Generator, d: int) -> list[Any]:
+    """Scalers, a projection or products of features, scalers."""
+    before, after = (rng.choice(list(SCALERS), size=rng.integers(0, 3)) for _ in range(2))
+    few = int(rng.integers(1, d + 1))
+    middle = [
+        PCA(few, whiten=bool(rng.random() < 0.5)),
+        TruncatedSVD(min(few, d - 1), random_state=0),
+        PolynomialFeatures(int(rng.integers(2, 4))),
+        ColumnTransformer(
+            [("a", StandardScaler(), rng.permutation(d)[:few]), ("b", MinMaxScaler(), [0, d - 1])]
+        ),
+    ]
+    first = [SCALERS[name]() for name in before] or [StandardScaler()]
+    return [*first, middle[rng.integers(len(middle))], *(SCALERS[name]() for name in after)]
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + -(-PIPELINES // 2)))
+def test_random_preparations(seed):
+    rng = np.random.default_rng(seed)
+    offset = rng.choice([0.0, 1.0, 1e2, 1e4, 1e6, 1e9])
+    X = rows_at(rng, offset, n=int(rng.integers(20, 50)), d=int(rng.integers(2, 6)))
+    gamma, C = 10.0 ** rng.uniform(-3, 0.5), 10.0 ** rng.uniform(-1, 3)
+    labels = bool(rng.random() < 0.5)
+    machine = SVC(gamma=gamma, C=C) if labels else SVR(gamma=gamma, C=min(C, 10.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(*random_preparation(rng, X.shape[1]), machine)
+        model.fit(X, labels_of(X) if labels else values_of(X))
+    assert not read(model).notes, "all that rounds is counted"
     check(model, rng, X, labels=labels)

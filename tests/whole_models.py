@@ -80,6 +80,42 @@ def _min_max(scaler: Any, z: list[Any]) -> list[Any]:
     return [a * real(s) + real(b) for a, s, b in zip(z, scaler.scale_, scaler.min_)]
 
 
+def _principal(model: Any, z: list[Any]) -> list[Any]:
+    """PCA and TruncatedSVD."""
+    mean = getattr(model, "mean_", np.zeros(len(z)))
+    values = _combined([a - real(m) for a, m in zip(z, mean)], model.components_, 0.0)
+    if not getattr(model, "whiten", False):
+        return values
+    return [a / real(v).sqrt() for a, v in zip(values, model.explained_variance_)]
+
+
+def _products(model: Any, z: list[Any]) -> list[Any]:
+    found = []
+    for powers in model.powers_:
+        term = real(1.0)
+        for base, power in zip(z, powers):
+            for _ in range(power):
+                term *= base
+        found.append(term)
+    return found
+
+
+def _branches(model: Any, z: list[Any]) -> list[Any]:
+    """A ColumnTransformer of numbers, chosen by place."""
+    found = []
+    for _, inner, places in model.transformers_:
+        mine = [z[j] for j in places]
+        found += mine if isinstance(inner, str) else _outputs(inner, mine)
+    return found
+
+
+def _one_hot(model: Any, z: list[Any]) -> list[Any]:
+    found = []
+    for a, categories in zip(z, model.categories_):
+        found += [real(1.0 if a == real(c) else 0.0) for c in categories]
+    return found
+
+
 def _combined(values: list[Any], weights: Any, intercept: Any) -> list[Any]:
     """weights @ values + intercept, of shape (outputs, values)."""
     weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
@@ -238,6 +274,12 @@ _BY_NAME = {
     "MaxAbsScaler": lambda scaler, z: _divided(z, None, scaler.scale_),
     "MinMaxScaler": _min_max,
     "SelectKBest": _selected,
+    "PCA": _principal,
+    "TruncatedSVD": _principal,
+    "PolynomialFeatures": _products,
+    "ColumnTransformer": _branches,
+    "OneHotEncoder": _one_hot,
+    "FunctionTransformer": lambda model, z: z,
     "SVC": _svm,
     "SVR": _svm,
     "OneClassSVM": _svm,

@@ -2,8 +2,8 @@
 Data frames with text columns
 =============================
 
-A pipeline that encodes texts and scales numbers, compiled: the encoder stays as it is, the machine
-behind it becomes fast. Needs pandas.
+A pipeline that encodes texts and scales numbers, compiled: frames are read column by column, the
+encoder becomes a table of codes, and both are stored with the machine. Needs pandas.
 """
 
 from time import perf_counter
@@ -39,7 +39,8 @@ fast = kl.compile(machine, frame[:4000])
 print(fast.plan.summary)
 
 # %%
-# Both take the frame itself.
+# Both take the frame itself. The compiled one can be saved, and knows what to do with a region that
+# it has never seen: the same as scikit-learn.
 
 times = {}
 for name, model in {"scikit-learn": machine, "kernelite": fast}.items():

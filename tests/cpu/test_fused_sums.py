@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
@@ -18,6 +19,7 @@ from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE
 from kernelite.cpu.kernels.panels import double_values, single_sums
 from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
+from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program import stats
 from kernelite.program.criteria import Proven, Within, never
@@ -343,3 +345,50 @@ def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
     assert error <= EXP2_ERROR * 2.0**-53
     assert (powers(np.array([-1030.0, -np.inf, np.nan]), "float64") == 0.0).all()
     assert (powers(np.array([-200.0, -np.inf, np.nan], np.float32), "float32") <= 1e-36).all()
+
+
+@given(**{**models, "d": st.integers(16, 40)})
+@settings(deadline=None, max_examples=60)
+def test_sparse_rows_are_taken_by_their_entries(**given: object) -> None:
+    """Where most centers share a value that is not zero, a row is off it without an entry."""
+    model, rows = random_model(**{**given, "sparse": True})
+    rng = np.random.default_rng(given["seed"])
+    centers = np.array(model.centers)
+    centers[:, :2] = given["scale"] * (3.0 + (rng.random((len(centers), 2)) < 0.1))
+    model = replace(model, centers=centers)
+    if DenseExact.prepare(model).rounding.by_differences:
+        return
+    fused = made(model)
+    layout = fused.panels.layout
+    if not layout.sparse or not layout.few_entries(csr_array(rows)):
+        return
+    scores, bounds = fused.run(csr_array(rows))
+    known = np.isfinite(bounds).all(axis=1)
+    truth = true_scores(model, rows[known])
+    assert np.max(error_ratios(truth, scores[known], bounds[known]), initial=0.0) <= 1.0
+
+
+def test_sparse_rows_that_are_malformed_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(30, 40)) * (rng.random((30, 40)) < 0.1)
+    fused = made(KernelExpansion(centers, rng.normal(size=30), 0.0, gamma=0.1))
+    for indices, indptr in [([3, 40], [0, 2, 2]), ([3, 3], [0, 2, 2]), ([3, 5], [0, 2, 1])]:
+        rows = csr_array((2, 40))
+        rows.data, rows.indices, rows.indptr = np.ones(2), np.array(indices), np.array(indptr)
+        with pytest.raises(InputError, match="not a canonical CSR matrix"):
+            fused.run(rows)
+
+
+def test_labels_of_sparse_centers_with_some_full_features_are_found_in_panels() -> None:
+    """Numbers beside one-hot features: entries that meet are many, entries of a row are few."""
+    rng = np.random.default_rng(1)
+    hot = np.eye(150)[rng.integers(0, 150, 900)]
+    X = np.concatenate([rng.normal(size=(900, 2)), hot], axis=1)
+    model = SVC(gamma=0.2).fit(csr_array(X), X[:, 0] + hot[:, :40].sum(axis=1) > 0.2)
+    fast = kl.compile(model, guarantee="exact")
+    engine = fast._runner.exact
+    assert engine is not None
+    assert engine.sparse is not None
+    assert engine.entries_pay
+    np.testing.assert_array_equal(fast.predict(csr_array(X)), model.predict(csr_array(X)))
+    np.testing.assert_array_equal(fast.predict(X[:5]), model.predict(csr_array(X[:5])))

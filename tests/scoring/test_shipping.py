@@ -73,7 +73,7 @@ def test_few_models_stay_unpacked() -> None:
 
 
 def test_models_with_python_objects_are_pickled() -> None:
-    source, X = fitted("pipeline pca frame")
+    source, X = fitted("pipeline clipped")
     model = kl.compile(source, X)
     shipment = ship(model)
     assert not shipment.stored

@@ -20,12 +20,7 @@ from tests.models import WRAPPED, fitted
 EXACT = 1e-8
 PROBABILITY = 1e-3
 UNSTORABLE = {  # they keep a transformer as it is
-    "calibrated pca",
     "pipeline clipped",
-    "pipeline columns",
-    "pipeline imputer",
-    "pipeline normalizer",
-    "pipeline pca frame",
     "target quantiles",
 }
 

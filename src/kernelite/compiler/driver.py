@@ -5,6 +5,7 @@ source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -134,7 +135,7 @@ def compile(
         kept = {"guarantee": guarantee, "origin": _origin(source), "on_invalid": on_invalid}
         kept["posterior"] = posterior
         composite = compile_composite(source, X, tolerance, compile_part, **kept)
-        return _contained_as(model, composite)
+        return _contained_as(model, _noted(source, composite))
     given = None if X is None else sample_rows(source, X)
     task = Task(source, given, expansion_point, max_bytes, random_state, cells)
     match guarantee:
@@ -157,7 +158,16 @@ def compile(
         tail=source.tail,
         **decided,
     )
-    return _contained_as(model, compiled)
+    return _contained_as(model, _noted(source, compiled))
+
+
+def _noted(source: Source, compiled: CompiledModel) -> CompiledModel:
+    """With what its plan should say about the steps before it."""
+    notes = source.notes
+    if source.front is not None and source.front.keeps:
+        names = ", ".join(source.front.keeps)
+        notes += (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
+    return replace(compiled, plan=compiled.plan.noting(*notes)) if notes else compiled
 
 
 def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:

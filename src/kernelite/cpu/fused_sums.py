@@ -22,7 +22,7 @@ from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
 __all__ = ["SINGLE_UNIT", "FusedSums", "few_rows"]
@@ -32,7 +32,8 @@ EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
-ROWS = 240  # that one thread takes at once
+ROWS = 240  # that one thread takes at once,
+SPARSE_ROWS = 4096  # if they are but a few entries each: panels are read once for all of them
 LITTLE = 1 << 20  # multiply-adds of a call that one thread does at once
 
 
@@ -98,7 +99,8 @@ class FusedSums:
                 panel_errors.bounded_sums,
             ]
             if self.panels.layout.sparse:
-                kernels += [panel_rows.entries, panels_kernels.single_entry_sums]
+                kernels += [panel_rows.entries, panel_rows.sparse_entries]
+                kernels += [panels_kernels.single_entry_sums]
         return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
@@ -110,12 +112,12 @@ class FusedSums:
         np.add.reduce(sums, axis=1, out=out[:, 0])
         return norms[:, 0]
 
-    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
         from kernelite.cpu.kernels.panel_errors import bounded_sums
 
         sums, norms, by_entries = self._sums(rows)
-        scores, bounds = np.empty((len(rows), 1)), np.empty((len(rows), 1))
+        scores, bounds = np.empty((len(sums), 1)), np.empty((len(sums), 1))
         terms = self._terms[by_entries]
         bounded_sums(sums, norms, self.signs, terms, self._constants, scores, bounds)
         return scores, bounds
@@ -139,15 +141,21 @@ class FusedSums:
         most = MOST_NORM if precision.size == 4 else 1e150
         return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
 
-    def _sums(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    def _sums(self, rows: Rows) -> tuple[FloatArray, FloatArray, bool]:
         """Sums of blocks (m, B), norms of rows (m, 2), and whether entries were taken."""
-        rows, m = np.ascontiguousarray(rows), len(rows)
+        m, single = rows.shape[0], self.panels.precision.size == 4
         sums, norms = np.empty((m, self.panels.n_blocks)), np.empty((m, 2))
-        single = self.panels.precision.size == 4
         by_entries = single and self.panels.layout.few_entries(rows)
+        sparse = is_sparse(rows)
+        if not sparse:
+            rows = np.ascontiguousarray(rows)
+        elif not by_entries:
+            rows, sparse = dense_block(rows, slice(None)), False
 
         def part(block: slice) -> None:
-            if by_entries:
+            if sparse:
+                self._sum_sparse(rows, block, sums[block], norms[block])
+            elif by_entries:
                 self._sum_entries(rows[block], sums[block], norms[block])
             else:
                 self._sum_rows(rows[block], sums[block], norms[block])
@@ -155,7 +163,8 @@ class FusedSums:
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
         else:
-            for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
+            most = SPARSE_ROWS if sparse else ROWS
+            for_each_chunk(part, m, max(8, min(most, -(-m // thread_count()))))
         return sums, norms, by_entries
 
     def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
@@ -174,19 +183,46 @@ class FusedSums:
 
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         from kernelite.cpu.kernels import panel_rows
+
+        layout = self.panels.layout
+        found = _room(len(rows), len(rows) * len(layout.order))
+        panel_rows.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
+        self._sum_found(*found, sums)
+
+    def _sum_sparse(self, rows: Any, block: slice, sums: FloatArray, norms: FloatArray) -> None:
+        """As `_sum_entries`, for rows of a csr_array."""
+        from kernelite.cpu.kernels import panel_rows
+        from kernelite.cpu.kernels.densify import check_canonical
+
+        layout, m = self.panels.layout, block.stop - block.start
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        found = _room(m, int(starts[-1] - starts[0]) + m * len(layout.always))
+        seen = np.full(len(layout.point), -1)
+        bad = panel_rows.sparse_entries(
+            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
+            *(layout.point, layout.always, layout.places),
+            *(layout.g, layout.least, seen, *found, norms),
+        )
+        check_canonical(bad, block.start, rows.shape[1])
+        self._sum_found(*found, sums)
+
+    def _sum_found(self, indptr: Any, indices: Any, data: Any, shifts: Any, sums: Any) -> None:
         from kernelite.cpu.kernels import panels as panels_kernels
 
-        panels, layout, m = self.panels, self.panels.layout, len(rows)
-        indptr, shifts = np.empty(m + 1, np.int64), np.empty(m, np.float32)
-        room = m * len(layout.order)
-        indices, data = np.empty(room, np.int32), np.empty(room, np.float32)
-        panel_rows.entries(
-            *(rows, layout.point, layout.order, layout.g, layout.least),
-            *(indptr, indices, data, shifts, norms),
-        )
+        panels = self.panels
         panels_kernels.single_entry_sums(
             *(indptr, indices, data, shifts, panels.lines, panels.exponents, panels.starts, sums)
         )
+
+
+def _room(m: int, entries: int) -> tuple[Any, Any, Any, Any]:
+    """For indptr, indices, data and shifts of rows."""
+    return (
+        np.empty(m + 1, np.int64),
+        np.empty(entries, np.int32),
+        np.empty(entries, np.float32),
+        np.empty(m, np.float32),
+    )
 
 
 def few_rows(m: int, layout: Layout) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.rounding import UNIT
 
 __all__ = ["LOG2_E", "Layout", "Panels", "middle"]
@@ -96,13 +96,28 @@ class Layout:
         """Whether rows like the centers had better be taken entry by entry."""
         return self.filled <= ENTRIES_PAY and len(self.order) >= FEWEST_FEATURES
 
-    def few_entries(self, rows: FloatArray) -> bool:
+    def few_entries(self, rows: Rows) -> bool:
         """Whether rows had better be taken entry by entry, as some of them show."""
-        if not self.sparse or not len(rows):
+        if not self.sparse or not rows.shape[0]:
             return False
+        if is_sparse(rows):
+            most = rows.nnz / rows.shape[0] + len(self.always)
+            return bool(most <= ENTRIES_PAY * len(self.order))
         some = rows[:: max(1, len(rows) // SHOWN)][:, self.order]
         filled = np.abs(some - self.point[self.order]) > self.least
         return bool(filled.mean() <= ENTRIES_PAY)
+
+    @cached_property
+    def always(self) -> NDArray[np.int64]:
+        """Features in which the point is not zero: a sparse row is off it without an entry."""
+        return np.flatnonzero(self.point)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where each feature stands in the order, shape (d,); -1 for none."""
+        places = np.full(len(self.point), -1)
+        places[self.order] = np.arange(len(self.order))
+        return places
 
     @cached_property
     def least(self) -> FloatArray:

@@ -47,8 +47,9 @@ class RowSteps(Buffers):
                 self.hold(**{f"columns{number}": step.columns})
                 self.kinds.append("select")
             else:
+                name = getattr(step, "name", type(step).__name__)
                 raise UnsupportedModelError(
-                    f"this model keeps a {step.name} in front of it as it is, which runs on no "
+                    f"this model keeps a {name} in front of it as it is, which runs on no "
                     "GPU; transform the rows first, or pass them as an array."
                 )
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, overload
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,8 @@ class AffineMap:
     low: FloatArray | None = None
     operations: tuple[Operation, ...] = field(default=(), init=False, repr=False)
     """What the map is in real arithmetic. Files hold the rounded numbers alone."""
+    rowwise: ClassVar[bool] = True
+    takes_columns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("scale", "shift", "low"):
@@ -132,12 +135,37 @@ class AffineMap:
             if is_sparse(rows):
                 if not self.shift.any() and self.low is None:
                     return rows.multiply(self.scale[None, :]).tocsr()
+                if self._keeps_zeros(rows):
+                    return self._of_entries(rows)
                 rows = rows.toarray()
             mapped = rows - self.shift
             if self.low is not None:
                 mapped -= self.low
             mapped *= self.scale
         return mapped
+
+    @cached_property
+    def _shifted(self) -> NDArray[np.bool_]:
+        """Features that are shifted."""
+        return self.shift != 0.0 if self.low is None else (self.shift != 0.0) | (self.low != 0.0)
+
+    def _keeps_zeros(self, rows: Any) -> bool:
+        """Whether each row has an entry for all shifted features: numbers beside one-hot ones."""
+        count = int(np.count_nonzero(self._shifted))
+        if not rows.has_canonical_format or rows.nnz < count * rows.shape[0]:
+            return False
+        return int(np.count_nonzero(self._shifted[rows.indices])) == count * rows.shape[0]
+
+    def _of_entries(self, rows: Any) -> Any:
+        """Mapped entries, in the places that they had."""
+        indices = rows.indices
+        data = rows.data - self.shift[indices]
+        if self.low is not None:
+            data -= self.low[indices]
+        data *= self.scale[indices]
+        made = type(rows)((data, indices, rows.indptr), shape=rows.shape)
+        made.has_canonical_format = True
+        return made
 
     def then(self, other: AffineMap) -> AffineMap:
         """This map followed by another, in real arithmetic: ((z - a) s - b) t = (z - (a + b/s)) st.

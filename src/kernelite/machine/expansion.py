@@ -174,6 +174,8 @@ class KernelExpansion:
         intercept: Any = 0.0,
         gamma: float = 0.0,
         centers: float = 0.0,
+        rows: float = 0.0,
+        relative: float = 0.0,
     ) -> KernelExpansion:
         """The same numbers, known to be off by more than was known before.
 
@@ -183,8 +185,8 @@ class KernelExpansion:
             Relative roundings of each coefficient and of the intercept, in units of 2^-53.
         coefficients, intercept : floats, or arrays of shape (k,)
             Absolute errors, as `Uncertainty` has them.
-        gamma, centers : float
-            Relative errors, likewise.
+        gamma, centers, rows, relative : float
+            Likewise.
         """
         u = units * UNIT * (1.0 + 1e-6)  # for higher orders
         with np.errstate(over="ignore"):
@@ -193,6 +195,8 @@ class KernelExpansion:
                 u * np.abs(self.intercept) + intercept,
                 gamma,
                 centers,
+                rows,
+                relative,
             )
         return replace(self, uncertainty=self.known + more)
 

@@ -1,65 +1,33 @@
 """What happens to rows before a model sees them, step by step.
 
-Three kinds of step: an `AffineMap`, a `Selection` of features, and a `Kept` transformer, which is
-whatever else stood in a pipeline. The first two work on any block of rows and can be stored in a
-file; a kept transformer sees the rows as they came, all at once, and cannot.
+Most steps are data (`machine.preparation`) and can be stored in a file. A `Kept` transformer,
+whatever else stood in a pipeline, sees the rows as they came, all at once, and cannot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, TypeAlias
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.rows.inputs import Rows, check_rows, is_sparse
+from kernelite.machine.preparation.columns import Columns, chain_width
+from kernelite.machine.preparation.numeric import (
+    Normalize,
+    OwnScaling,
+    Polynomial,
+    PowerMap,
+    QuantileMap,
+    Threshold,
+)
+from kernelite.machine.preparation.pieces import Pieces
+from kernelite.machine.preparation.projection import Projection
+from kernelite.machine.preparation.selection import Selection
+from kernelite.rows.frames import check_names
+from kernelite.rows.inputs import Rows, check_rows
 
 __all__ = ["Front", "Kept", "Selection", "Step"]
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Some features of a row, in a given order.
-
-    Parameters
-    ----------
-    columns : array of int, shape (r,)
-        May name a feature twice.
-    n_features : int
-        The width of the rows that come in.
-
-    Examples
-    --------
-    >>> Selection([2, 0], 3)(np.array([[1.0, 2.0, 3.0]]))
-    array([[3., 1.]])
-    """
-
-    columns: NDArray[np.int64]
-    n_features: int
-
-    def __post_init__(self) -> None:
-        columns = np.array(self.columns, dtype=np.int64)
-        if columns.ndim != 1 or (columns < 0).any() or (columns >= self.n_features).any():
-            raise InputError(f"`columns` must lie between 0 and {self.n_features - 1}.")
-        object.__setattr__(self, "columns", columns)
-
-    def __call__(self, rows: Any) -> Any:
-        """The selected features."""
-        rows = rows if is_sparse(rows) else np.asarray(rows)
-        if rows.shape[1] != self.n_features:
-            raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model was compiled for "
-                f"{self.n_features}."
-            )
-        if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
-            return np.take(rows, self.columns, axis=1)
-        chosen = rows.tocsr()[:, self.columns]
-        chosen.sort_indices()  # the columns may come in any order
-        return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +47,7 @@ class Kept:
     transformer: Any
     name: str
     n_features: int | None = None
+    rowwise: ClassVar[bool] = False
 
     @property
     def __unstorable__(self) -> str:
@@ -92,7 +61,10 @@ class Kept:
         return self.transformer.transform(X)
 
 
-Step: TypeAlias = "AffineMap | Selection | Kept"
+Step: TypeAlias = (
+    "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | "
+    "PowerMap | QuantileMap | Projection | Kept"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,18 +73,32 @@ class Front:
 
     Parameters
     ----------
-    steps : tuple of AffineMap, Selection or Kept
+    steps : tuple of steps
     n_features : int, optional
         The width of the rows that come in; None where they are not rows of numbers (text).
 
     Examples
     --------
+    >>> import numpy as np
     >>> front = Front((Selection([1], 2), AffineMap([2.0], [0.0])), 2)
     >>> front(np.array([[5.0, 7.0]])), front.rowwise
     (array([[14.]]), True)
     """
 
-    steps: tuple[AffineMap | Selection | Kept, ...]
+    steps: tuple[
+        AffineMap
+        | Selection
+        | Columns
+        | OwnScaling
+        | Polynomial
+        | Normalize
+        | Threshold
+        | PowerMap
+        | QuantileMap
+        | Projection
+        | Kept,
+        ...,
+    ]
     n_features: int | None
 
     def __post_init__(self) -> None:
@@ -120,11 +106,18 @@ class Front:
             raise InputError("a front needs at least one step.")
         if self.n_features is None and not isinstance(self.steps[0], Kept):
             raise InputError("`n_features` of a front of numbers cannot be None.")
+        if not self.keeps and self.n_features is not None:
+            chain_width(self.steps, self.n_features)
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """Names of the transformers that are kept as they are."""
+        return tuple(step.name for step in self.steps if isinstance(step, Kept))
 
     @property
     def rowwise(self) -> bool:
-        """Whether rows may be taken in blocks: no step is a kept transformer."""
-        return not any(isinstance(step, Kept) for step in self.steps)
+        """Whether rows may be taken in blocks: all steps are functions of a row of numbers."""
+        return all(step.rowwise for step in self.steps)
 
     @property
     def width(self) -> int:
@@ -133,17 +126,37 @@ class Front:
             raise AttributeError(f"a {type(self.steps[0]).__name__} step takes no rows of numbers")
         return self.n_features
 
+    @property
+    def n_out(self) -> int | None:
+        """The width of the rows that come out; None where a kept transformer may say anything."""
+        if self.keeps or self.n_features is None:
+            return None
+        return chain_width(self.steps, self.n_features)
+
     def __call__(self, X: Any, /, feature_names: Sequence[str] | None = None) -> Rows:
         """Rows after all steps.
 
-        A kept transformer in first place sees `X` as it came, and checks it in its own way.
+        A kept transformer in first place sees `X` as it came, and checks it in its own way; so do
+        columns, which a frame may have in any order.
         """
-        if not isinstance(self.steps[0], Kept):
+        first = self.steps[0]
+        if isinstance(first, Columns):
+            if not first.by_name:
+                check_names(X, feature_names)
+            return self._run(first.pieces(X, feature_names), self.steps[1:])
+        if not isinstance(first, Kept):
             X = check_rows(X, n_features=self.n_features, feature_names=feature_names)
         return self.apply(X)
 
     def apply(self, rows: Any) -> Rows:
         """The steps alone, for rows that were checked."""
-        for step in self.steps:
-            rows = step(rows)
-        return rows
+        return self._run(rows, self.steps)
+
+    def _run(self, rows: Any, steps: Sequence[Step]) -> Rows:
+        for step in steps:
+            if isinstance(step, Columns):
+                rows = step.pieces(rows)
+            else:
+                rows = step(rows.assembled() if isinstance(rows, Pieces) else rows)
+        assembled: Rows = rows.assembled() if isinstance(rows, Pieces) else rows
+        return assembled

@@ -8,7 +8,8 @@ bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,10 @@ class Uncertainty:
         The relative error of gamma, or of all squared distances.
     centers : float
         The relative error of each coordinate of the centers.
+    rows : float
+        How far a row may be from where it should be, by a projection or polynomial before.
+    relative : float
+        The same relative to the row's norm, beyond that of an affine map.
 
     Examples
     --------
@@ -45,15 +50,27 @@ class Uncertainty:
     intercept: FloatArray
     gamma: float = 0.0
     centers: float = 0.0
+    rows: float = 0.0
+    relative: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "intercept"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
         if self.coefficients.ndim != 1 or self.coefficients.shape != self.intercept.shape:
             raise InputError("an uncertainty holds two numbers an output.")
-        for name in ("coefficients", "intercept", "gamma", "centers"):
+        for name in ("coefficients", "intercept", "gamma", "centers", "rows", "relative"):
             if not np.all(np.asarray(getattr(self, name)) >= 0):  # infinite is sound
                 raise InputError(f"`{name}` of an uncertainty must not be negative or NaN.")
+
+    def __pack__(self) -> dict[str, Any]:
+        """For files: what is said of rows only where there is something to say."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {k: v for k, v in stored.items() if k not in ("rows", "relative") or v}
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> Uncertainty:
+        """Back from `__pack__`."""
+        return cls(**stored)
 
     @classmethod
     def none(cls, n_outputs: int) -> Uncertainty:
@@ -67,21 +84,23 @@ class Uncertainty:
             self.intercept + other.intercept,
             self.gamma + other.gamma,
             self.centers + other.centers,
+            self.rows + other.rows,
+            self.relative + other.relative,
         )
 
     def behind(self, weights: FloatArray) -> Uncertainty:
         """Of outputs W f, for W of shape (q, k)."""
         sizes = np.abs(weights)
         coefficients, intercept = sizes @ self.coefficients, sizes @ self.intercept
-        return Uncertainty(coefficients, intercept, self.gamma, self.centers)
+        return replace(self, coefficients=coefficients, intercept=intercept)
 
     def times(self, factors: FloatArray) -> Uncertainty:
         """Of outputs that are multiplied, each by its own of k factors."""
         sizes = np.abs(factors)
         coefficients, intercept = sizes * self.coefficients, sizes * self.intercept
-        return Uncertainty(coefficients, intercept, self.gamma, self.centers)
+        return replace(self, coefficients=coefficients, intercept=intercept)
 
     def of_outputs(self, outputs: NDArray[np.integer]) -> Uncertainty:
         """Of some outputs, in their order."""
         coefficients, intercept = self.coefficients[outputs], self.intercept[outputs]
-        return Uncertainty(coefficients, intercept, self.gamma, self.centers)
+        return replace(self, coefficients=coefficients, intercept=intercept)

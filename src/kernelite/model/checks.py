@@ -85,9 +85,9 @@ def _check_inputs(model: ModelFields) -> None:
         raise InputError(
             f"the input map has {model.input_map.n_features} features, but the model has {d}."
         )
-    if model.front is not None and model.front.rowwise:
-        width = model.front(np.zeros((0, model.front.width))).shape[1]
-        if width != d:
+    if model.front is not None:
+        width = model.front.n_out
+        if width is not None and width != d:
             raise InputError(f"the front makes {width} features, but the model has {d}.")
     names = model.origin.feature_names
     if names is not None and len(names) != model.n_features_in_:

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError, MissingExtraError
 
-__all__ = ["check_names", "column_names", "frame_values", "is_frame"]
+__all__ = [
+    "check_names",
+    "column_names",
+    "frame_values",
+    "is_frame",
+    "is_pandas",
+    "narwhals_frame",
+]
 
 
 MARKS = ("__dataframe__", "__arrow_c_stream__", "column_names", "collect")
@@ -50,7 +57,7 @@ def column_names(X: Any, name: str = "X") -> list[str] | None:
     >>> column_names(pandas.DataFrame({"a": [1.0]})), column_names(pandas.DataFrame([[1.0]]))
     (['a'], None)
     """
-    names = list(X.columns) if _is_pandas(X) else list(_narwhals(X, name).columns)
+    names = list(X.columns) if is_pandas(X) else list(narwhals_frame(X, name).columns)
     strings = [isinstance(column, str) for column in names]
     if not any(strings):
         return None
@@ -77,7 +84,7 @@ def frame_values(X: Any, name: str = "X") -> NDArray[Any]:
     >>> frame_values(pandas.DataFrame({"a": [1.0], "b": [2]}))
     array([[1., 2.]])
     """
-    return np.asarray(X if _is_pandas(X) else _narwhals(X, name).to_numpy())
+    return np.asarray(X if is_pandas(X) else narwhals_frame(X, name).to_numpy())
 
 
 def check_names(X: Any, feature_names: Sequence[str] | None, name: str = "X") -> None:
@@ -123,11 +130,13 @@ def _shortened(names: list[str], most: int = 5) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def _is_pandas(X: object) -> bool:
+def is_pandas(X: object) -> bool:
+    """Whether `X` is a frame of pandas, or of a class derived from it."""
     return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(X).__mro__)
 
 
-def _narwhals(X: Any, name: str) -> Any:
+def narwhals_frame(X: Any, name: str) -> Any:
+    """A frame of another library as narwhals shows it (extra `frames`)."""
     if hasattr(type(X), "collect"):
         raise InputError(f"`{name}` is a lazy frame, whose rows are not there yet; collect it.")
     try:

@@ -99,7 +99,8 @@ def folding(
     - |grad f| <= sum_i |A_i| max_r 2 gamma r exp(-gamma r^2) = sqrt(2 gamma / e) sum_i |A_i|, and a
       mapped row moves by at most 5u |z|. Rows with |z| > reach + sqrt(800 / gamma) are so far from
       every center that f is b up to an underflow, before and after; so |z| counts up to there only;
-    - centers move likewise, by a relative error of at most reach;
+    - centers move likewise, by a relative error of at most reach; so do rows behind a projection or
+      polynomial, by `rows` and by a relative error of |z|;
     - gamma, or all squared distances, off by a relative e change a kernel value by at most
       e max_t t exp(-t) = e / exp(1);
     - no kernel value moves by more than 1;
@@ -138,6 +139,9 @@ def folding(
         if known is not None:
             absolute += known.coefficients
             moved += SAFETY * (known.gamma / math.e + steepness * known.centers * reach)
+            if known.rows or known.relative:
+                moved += SAFETY * steepness * (known.rows + known.relative * reach)
+                moved += SAFETY * known.relative * math.sqrt(1600.0 / math.e)
         # Infinity times a relative error of zero: nothing is known of rows so far away.
         return absolute + weight * (moved if moved < 1.0 else 1.0)
 

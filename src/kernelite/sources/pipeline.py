@@ -1,29 +1,44 @@
-"""scikit-learn's Pipeline: scalers folded into the model, other transformers kept in front.
+"""scikit-learn's Pipeline: steps folded into the model's preparation, others kept in front.
 
     (z - mean) / scale, then f      becomes      f after an AffineMap: no step of its own is left
 
-Steps before a transformer that is kept are kept with it, in their order.
+Encoders, imputers and other transformers become steps of data (`sources.steps`). One that cannot is
+kept as it is, and all steps before it with it, in their order.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.affine import AffineMap, Operation
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.exactly import UNIT
 from kernelite.machine.front import Front, Kept, Selection, Step
-from kernelite.rows.inputs import FloatArray
+from kernelite.machine.preparation.columns import Columns
+from kernelite.machine.preparation.numeric import Polynomial
+from kernelite.machine.preparation.projection import Projection
+from kernelite.rows.inputs import FloatArray, dense_block
 from kernelite.sources.linear import FEATURES, is_linear, linear_on
 from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.sklearn_common import feature_names
 from kernelite.sources.source import Source
+from kernelite.sources.steps import (
+    NotFolded,
+    check_sparsity,
+    does_nothing,
+    flat,
+    own_scaling,
+    scaler_map,
+    steps_of,
+)
 
 __all__ = ["read_pipeline", "scaler_map", "with_step"]
 
-SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+AFFINE_UNITS = 5.0  # relative roundings of an affine map, as `machine.affine` counts them
 
 
 def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
@@ -38,7 +53,7 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
     -------
     Source
         With the scalers directly before the model as its `input_map`, and what stands before them
-        as its `front`.
+        as its `front`; its notes name what is kept, or taken as computed.
 
     Raises
     ------
@@ -57,62 +72,17 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
     from kernelite.sources import read
 
     *before, last = [step for _, step in model.steps]
-    if _does_nothing(last):
+    if does_nothing(last):
         raise UnsupportedModelError("this Pipeline ends in a step that does nothing, not a model.")
-    transformers = _flat(before)
+    transformers = flat(before)
     if is_linear(last) and any(type(step).__name__ in FEATURES for step in transformers):
         source, transformers = _on_features(transformers, last)
     else:
         source = read(last)
-    for transformer in reversed(transformers):
-        source = _behind(transformer, source)
+    source = _behind(transformers, source)
     if transformers:
         source = replace(source, feature_names=feature_names(transformers[0]))
     return replace(source, description=f"Pipeline of {source.description}")
-
-
-def scaler_map(scaler: Any, /) -> AffineMap | None:
-    """The affine map of a fitted StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler.
-
-    Parameters
-    ----------
-    scaler : object
-
-    Returns
-    -------
-    AffineMap, or None if it is something else (or clips).
-
-    Raises
-    ------
-    InputError
-        If its scales are beyond what a map can hold.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import MinMaxScaler
-    >>> scaler_map(MinMaxScaler().fit([[1.0], [3.0]]))
-    AffineMap(scale=array([0.5]), shift=array([1.]), low=None)
-    """
-    kind = type(scaler).__name__
-    if kind not in SCALERS or not _of_sklearn(scaler) or getattr(scaler, "clip", False):
-        return None
-    d = int(getattr(scaler, "n_features_in_", 0))
-    if not d:
-        raise UnsupportedModelError(f"this {kind} is not fitted; call `fit` first.")
-    operations: list[Operation] = []
-    if kind == "MinMaxScaler":
-        return AffineMap.of(("*", _numbers(scaler.scale_)), ("+", _numbers(scaler.min_)))
-    shift = getattr(scaler, "mean_" if kind == "StandardScaler" else "center_", None)
-    divisor = getattr(scaler, "scale_", None)
-    # Partial fits keep the mean without using it.
-    if shift is not None and (kind != "StandardScaler" or scaler.with_mean):
-        operations.append(("-", _numbers(shift)))
-    operations.append(("/", np.ones(d) if divisor is None else _numbers(divisor)))
-    return AffineMap.of(*operations)
-
-
-def _numbers(array: Any) -> FloatArray:
-    return np.asarray(array, dtype=np.float64)
 
 
 def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]:
@@ -133,29 +103,133 @@ def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]
     return linear_on(read(transformers[place]), maps, last), transformers[:place]
 
 
-def _flat(steps: list[Any]) -> list[Any]:
-    """Steps that do something, those of nested pipelines among them."""
-    found = []
-    for step in steps:
-        if type(step).__name__ == "Pipeline":
-            found += _flat([inner for _, inner in step.steps])
-        elif not _does_nothing(step):
-            found.append(step)
-    return found
-
-
-def _behind(transformer: Any, source: Source) -> Source:
-    """The same model, with one more step before all others."""
-    kept = source.front is not None and not source.front.rowwise
+def _behind(transformers: list[Any], source: Source) -> Source:
+    """The same model behind transformers; those up to the last that cannot be folded are kept."""
+    folded: list[list[Step]] = []
+    for transformer in reversed(transformers):
+        try:
+            folded.insert(0, steps_of(transformer))
+        except NotFolded:
+            break
+    kept = transformers[: len(transformers) - len(folded)]
     try:
-        step = _step(transformer)
-        if not (isinstance(step, AffineMap) and kept):
-            return with_step(step, source)
-    except InputError:  # no map can hold its scales, or a feature is dropped and moved
-        pass
-    # The scaler's own arithmetic: before a kept transformer, its result goes through unknown
-    # functions, so that no bound could hold the difference. The exact model begins behind it.
-    return with_step(_kept(transformer), source)
+        source = _placed([step for steps in folded for step in steps], source)
+    except InputError:  # what no step or map can hold: the scaler's own arithmetic then
+        kept = transformers
+    # What a scaler before a kept transformer computes goes through unknown functions, so that no
+    # bound could hold a difference: it is kept too. The exact model begins behind them.
+    for transformer in reversed(kept):
+        source = with_step(_kept(transformer), source)
+    return source
+
+
+def _placed(steps: list[Step], source: Source) -> Source:
+    """The same model behind steps of data, their rounding counted as far as it can be.
+
+    Scalers and selections at the end become its `input_map`. Before them may stand one projection
+    or one polynomial, with scalers of its own, whose rounding is counted. What rounds before that
+    goes on through functions that jump, or grow: it is taken as computed.
+    """
+    check_sparsity(steps)
+    steps = _maps_last([step if not i else _chosen(step) for i, step in enumerate(steps)])
+    while steps and isinstance(steps[-1], AffineMap | Selection):
+        source = with_step(steps.pop(), source)
+    if steps and isinstance(core := steps[-1], Projection | Polynomial) and _counts_rows(source):
+        steps.pop()
+        maps: list[AffineMap] = []
+        while steps and isinstance(steps[-1], AffineMap):
+            maps.append(steps.pop())  # type: ignore[arg-type]
+        source = _counted(core, maps[::-1], source)
+    computed = []
+    for step in reversed(steps):
+        found = own_scaling(step) if isinstance(step, AffineMap) else step
+        computed += _rounding_steps(found)
+        source = with_step(found, source)
+    if computed:
+        names = ", ".join(dict.fromkeys(reversed(computed)))
+        note = f"Values of {names} are taken as computed: the exact model begins behind them."
+        source = replace(source, notes=(*source.notes, note))
+    return source
+
+
+def _chosen(step: Step) -> Step:
+    """Columns that are only chosen, among rows of numbers: a selection."""
+    if not isinstance(step, Columns) or any(branch.steps for branch in step.branches):
+        return step
+    places = [branch.columns for branch in step.branches]
+    return Selection(np.concatenate(places) if places else np.empty(0, int), step.n_features)
+
+
+def _maps_last(steps: list[Step]) -> list[Step]:
+    """A map before a selection is one after it, of the features that are selected."""
+    steps = list(steps)
+    for i in range(len(steps) - 1, 0, -1):
+        for j in range(i, len(steps)):
+            first, second = steps[j - 1], steps[j]
+            if not (isinstance(first, AffineMap) and isinstance(second, Selection)):
+                break
+            steps[j - 1 : j + 1] = [second, first.selected(second.columns)]
+    return steps
+
+
+def _counts_rows(source: Source) -> bool:
+    """Whether bounds have a term for rows that are off: one machine with an RBF kernel."""
+    single = not isinstance(source.expansion, CompositeExpansion)
+    plain = source.front is None or all(isinstance(s, Selection) for s in source.front.steps)
+    return single and plain and getattr(source.expansion, "kernel", "") == "rbf"
+
+
+def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Source) -> Source:
+    """The same model behind a projection or polynomial of scaled rows, what it rounds in its
+    bounds.
+
+    Entries z_j off by e u |z_j| + a_j are off by e u |z'_j| + |s_j| (a_j + e u |t_j|) behind the
+    map z' = (z - t) s that follows.
+    """
+    chosen = np.arange(core.n_out)
+    for selection in () if source.front is None else source.front.steps:
+        chosen = chosen[selection.columns]  # type: ignore[union-attr]
+    scale, shift = np.ones(len(chosen)), np.zeros(len(chosen))
+    if source.input_map is not None:
+        scale, shift = np.abs(source.input_map.scale), np.abs(source.input_map.shift)
+    steps: list[Step]
+    if isinstance(core, Projection):
+        for first in reversed(maps):
+            core = core.after(first)
+        core = replace(core, slack=_slack(core, chosen, source))
+        # The third is for square roots of variances, by which whitened rows are divided.
+        units, slack, steps = 3.0, core.slack[chosen], [core]
+    else:
+        own = AFFINE_UNITS if maps else 0.0
+        units, slack = (own + 1.0) * max(core.degree, 1), np.full(len(chosen), 1e-280)
+        steps = [reduce(AffineMap.then, maps), core] if maps else [core]
+    off = scale * (slack + units * UNIT * shift)
+    expansion = source.single.rounded(
+        rows=1.001 * float(np.linalg.norm(off)), relative=units * UNIT
+    )
+    source = replace(source, expansion=expansion)
+    for step in reversed(steps):
+        source = _in_front(step, source)
+    return source
+
+
+def _slack(core: Projection, chosen: Any, source: Source) -> FloatArray:
+    """What outputs may be off by: an eighth of a rounding of the largest center's entry."""
+    sizes = np.abs(dense_block(source.single.centers, slice(None))).max(axis=0, initial=0.0)
+    if source.input_map is not None:
+        with np.errstate(divide="ignore"):
+            sizes = sizes / np.abs(source.input_map.scale) + np.abs(source.input_map.shift)
+    sizes[~np.isfinite(sizes)] = 0.0
+    slack = np.zeros(core.n_out)
+    np.maximum.at(slack, chosen, sizes)
+    floor = 1e-6 * float(slack.max(initial=0.0)) + 1e-100
+    return np.maximum(np.maximum(slack, floor) * (UNIT / 8.0), 4.0 * core.fixed_error)
+
+
+def _rounding_steps(step: Any) -> list[str]:
+    """Names of what rounds in a step, last one first."""
+    inner = [s for branch in getattr(step, "branches", ()) for s in branch.steps]
+    return [type(s).__name__ for s in reversed(inner or [step]) if not s.exact]
 
 
 def with_step(step: Step, source: Source) -> Source:
@@ -167,7 +241,7 @@ def with_step(step: Step, source: Source) -> Source:
         If the maps cannot be joined.
     """
     if isinstance(source.expansion, CompositeExpansion):
-        if isinstance(step, Kept) or source.front is not None:
+        if not isinstance(step, AffineMap | Selection) or source.front is not None:
             return _in_front(step, source)
         parts = tuple(
             replace(part, source=with_step(step, part.source)) for part in source.expansion.parts
@@ -180,7 +254,7 @@ def with_step(step: Step, source: Source) -> Source:
     # order of scalers and selections, one map is left, and so one rounding.
     for later in () if source.front is None else source.front.steps:
         if not isinstance(later, Selection):
-            raise InputError("an affine map cannot stand before a transformer that is kept.")
+            raise InputError("an affine map cannot stand before a step that rounds or jumps.")
         step = step.selected(later.columns)
     if source.width_is_open:
         raise InputError("an affine map cannot stand before a model that takes rows of any width.")
@@ -193,32 +267,11 @@ def _in_front(step: Step, source: Source) -> Source:
     return replace(source, front=Front((step, *rest), step.n_features))
 
 
-def _step(transformer: Any) -> Step:
-    folded = scaler_map(transformer)
-    if folded is not None:
-        return folded
+def _kept(transformer: Any) -> Kept:
     if not hasattr(transformer, "transform"):
         raise UnsupportedModelError(
             f"this Pipeline has a {type(transformer).__name__} before its model, which cannot "
             "transform new rows."
         )
-    if hasattr(transformer, "get_support") and hasattr(transformer, "n_features_in_"):
-        # A feature selector: what it keeps is known.
-        return Selection(transformer.get_support(indices=True), int(transformer.n_features_in_))
-    return _kept(transformer)
-
-
-def _kept(transformer: Any) -> Kept:
     width = getattr(transformer, "n_features_in_", None)  # text has none
     return Kept(transformer, type(transformer).__name__, None if width is None else int(width))
-
-
-def _does_nothing(step: Any) -> bool:
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return True
-    identity = type(step).__name__ == "FunctionTransformer" and _of_sklearn(step)
-    return identity and step.func is None
-
-
-def _of_sklearn(instance: Any) -> bool:
-    return type(instance).__module__.partition(".")[0] == "sklearn"

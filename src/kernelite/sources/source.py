@@ -47,9 +47,11 @@ class Source:
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
     front : Front, optional
-        What comes before that: transformers kept as they are, features selected.
+        What comes before that: steps of data, transformers kept as they are.
     tail : PolynomialTail, optional
         A polynomial of the rows that is added to the scores.
+    notes : tuple of str
+        Sentences that a plan should say about what was read.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Source:
     front: Front | None = None
     tail: PolynomialTail | None = None
     ignores_beyond: bool = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.head.n_scores != self.expansion.n_outputs:

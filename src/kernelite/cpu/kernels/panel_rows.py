@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelite.cpu.kernels.compiling import array_type, helper, kernel
 
-__all__ = ["double_rows", "entries", "single_rows"]
+__all__ = ["double_rows", "entries", "single_rows", "sparse_entries"]
 
 
 @helper
@@ -98,3 +98,70 @@ def entries(
         shifts[i] = -g * total
         indptr[i + 1] = found
         norms[i, 0], norms[i, 1] = total, (found - indptr[i]) * math.sqrt(kept)
+
+
+@kernel(
+    array_type(1, "int64"),
+    array_type(1, "int32"),
+    array_type(1),
+    array_type(1),
+    array_type(1, "int64"),
+    array_type(1, "int64"),
+    "float64",
+    array_type(1),
+    array_type(1, "int64", writable=True),
+    array_type(1, "int64", writable=True),
+    array_type(1, "int32", writable=True),
+    array_type(1, "float32", writable=True),
+    array_type(1, "float32", writable=True),
+    _NORMS,
+)
+def sparse_entries(
+    starts: Any,
+    columns: Any,
+    values: Any,
+    point: Any,
+    always: Any,
+    places: Any,
+    g: float,
+    least: Any,
+    seen: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    shifts: Any,
+    norms: Any,
+) -> int:
+    """As `entries`, for CSR rows of which `always` are the features that p is not zero in.
+
+    `places` (d,) are those of features in the panels' order, -1 for none. `seen` (d,) is room,
+    below zero. Returns the first malformed row, or -1.
+    """
+    indptr[0], found, width = 0, 0, len(point)
+    for i in range(len(starts) - 1):
+        start, stop = starts[i], starts[i + 1]
+        if start < 0 or stop < start or stop > min(len(columns), len(values), starts[-1]):
+            return i  # none has more entries than there is room for
+        total, kept = 0.0, 0.0
+        for e in range(start, stop + len(always)):
+            if e < stop:
+                feature = int(columns[e])
+                if feature < 0 or feature >= width or seen[feature] == i:
+                    return i
+                seen[feature] = i
+                u = values[e] - point[feature]
+            else:
+                feature = always[e - stop]
+                if seen[feature] == i:
+                    continue
+                u = -point[feature]
+            total += u * u
+            position = places[feature]
+            if position >= 0 and not abs(u) <= least[position]:
+                indices[found], data[found] = position, u
+                kept += u * u
+                found += 1
+        shifts[i] = -g * total
+        indptr[i + 1] = found
+        norms[i, 0], norms[i, 1] = total, (found - indptr[i]) * math.sqrt(kept)
+    return -1

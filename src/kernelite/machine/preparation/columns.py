@@ -1,0 +1,150 @@
+"""A table's columns, each group through its own steps, then side by side: ColumnTransformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
+from kernelite.machine.preparation.missing import Impute, Missing
+from kernelite.machine.preparation.numeric import (
+    Normalize,
+    OwnScaling,
+    Polynomial,
+    PowerMap,
+    QuantileMap,
+    Threshold,
+)
+from kernelite.machine.preparation.pieces import Piece, Pieces, as_columns, assemble
+from kernelite.machine.preparation.projection import Projection
+from kernelite.machine.preparation.selection import Selection
+from kernelite.rows.columns import Column, read_columns
+from kernelite.rows.inputs import Rows
+
+__all__ = ["Branch", "Columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Some columns, and the steps that they go through together.
+
+    Parameters
+    ----------
+    columns : int array
+        May name a column twice.
+    steps : tuple of steps
+        None: numbers as they are.
+    """
+
+    columns: NDArray[np.int64]
+    steps: tuple[
+        OneHot
+        | Ordinal
+        | Bins
+        | Impute
+        | Missing
+        | Selection
+        | OwnScaling
+        | Polynomial
+        | Normalize
+        | Threshold
+        | PowerMap
+        | QuantileMap
+        | Projection,
+        ...,
+    ] = ()
+
+    def __post_init__(self) -> None:
+        columns = np.array(self.columns, dtype=np.int64)
+        if columns.ndim != 1 or (columns < 0).any():
+            raise InputError("`columns` of a branch must be a list of whole numbers.")
+        object.__setattr__(self, "columns", columns)
+        chain_width(self.steps, len(columns))
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return chain_width(self.steps, len(self.columns))
+
+    def run(self, columns: Sequence[Column], m: int) -> list[Piece]:
+        """The features of m rows, in pieces."""
+        pieces: list[Piece] = list(columns)
+        for step in self.steps:
+            if step.takes_columns:
+                pieces = step.run(as_columns(pieces, m))  # type: ignore[union-attr]
+            else:
+                pieces = [step(assemble(pieces, m))]  # type: ignore[operator]
+        return pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Rows of numbers from the columns of a table.
+
+    Parameters
+    ----------
+    branches : tuple of Branch
+        In the order of what they give.
+    n_features : int
+        Columns of the table in fit.
+    by_name : bool
+        Whether a frame may have its columns in another order, and more of them.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    >>> Columns((Branch([0]),), 2)(frame, ("a", "b"))
+    array([[1.],
+           [2.]])
+    """
+
+    branches: tuple[Branch, ...]
+    n_features: int
+    by_name: bool = True
+    rowwise: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for branch in self.branches:
+            if (branch.columns >= self.n_features).any():
+                raise InputError(f"a branch takes columns beyond the {self.n_features} there are.")
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return sum(branch.n_out for branch in self.branches)
+
+    def __call__(self, X: Any, names: Sequence[str] | None = None) -> Rows:
+        """Rows, dense or sparse as they are shorter."""
+        return self.pieces(X, names).assembled()
+
+    def pieces(self, X: Any, names: Sequence[str] | None = None) -> Pieces:
+        """What each branch makes of its columns, not yet put together."""
+        if isinstance(X, Pieces):
+            columns, m = dict(enumerate(as_columns(X.pieces, X.m))), X.m
+        else:
+            wanted = sorted({int(j) for branch in self.branches for j in branch.columns})
+            columns, m = read_columns(X, wanted, self.n_features, names)
+        found: list[Piece] = []
+        for branch in self.branches:
+            found += branch.run([columns[int(j)] for j in branch.columns], m)
+        return Pieces(found, m)
+
+
+def chain_width(steps: Sequence[Any], width: int) -> int:
+    """The width behind steps that take each other's rows, which is checked."""
+    for step in steps:
+        expected = step.n_features
+        if expected != width:
+            kind = type(step).__name__
+            raise InputError(f"a {kind} of {expected} features stands behind {width}.")
+        width = width if isinstance(step, AffineMap) else step.n_out
+    return width

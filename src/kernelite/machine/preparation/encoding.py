@@ -1,0 +1,268 @@
+"""Columns of categories or numbers to codes: one-hot, ordinal, bins. All of it is exact.
+
+What a category becomes is a table that was made when the encoder was read: dropped categories,
+infrequent ones grouped together and unknown ones are entries of it like all others.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.preparation.pieces import Hot, Piece
+from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+
+__all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+NOTHING, REFUSED = -1, -2  # places of a category
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """What each value of one column becomes.
+
+    Parameters
+    ----------
+    values : tuple of str, int, float, bool or None
+        The categories.
+    places : int array of shape (categories,)
+        The place of each; -1: none.
+    width : int
+        Places there are.
+    unknown : int
+        The place of all other values; -1: none; -2: they are refused.
+
+    Examples
+    --------
+    >>> sizes = Categories(("large", "small"), np.array([0, 1]), 2, -1)
+    >>> sizes.find(Coded(np.array([1, 0, 2]), ["large", "small", "tiny"]), 0)
+    array([ 1,  0, -1])
+    """
+
+    values: tuple[str | int | float | bool | None, ...]
+    places: NDArray[np.int64]
+    width: int
+    unknown: int = REFUSED
+
+    def __post_init__(self) -> None:
+        places = np.array(self.places, dtype=np.int64)
+        if places.shape != (len(self.values),):
+            raise InputError("`places` of categories must hold one number per category.")
+        lowest = min(places.min(initial=0), self.unknown + 1)
+        if lowest < NOTHING or max(places.max(initial=-1), self.unknown) >= max(self.width, 0):
+            raise InputError(f"`places` of categories must lie between -1 and {self.width - 1}.")
+        object.__setattr__(self, "places", places)
+
+    @cached_property
+    def _table(self) -> dict[Any, int]:
+        found = dict(zip(self.values, self.places.tolist(), strict=True))
+        return {value: place for value, place in found.items() if not is_nan(value)}
+
+    @cached_property
+    def _of_nan(self) -> int:
+        held = [i for i, value in enumerate(self.values) if is_nan(value)]
+        return int(self.places[held[0]]) if held else self.unknown
+
+    @cached_property
+    def _numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Categories that are numbers, in order, and their places."""
+        held = [
+            (value, int(place))
+            for value, place in zip(self.values, self.places, strict=True)
+            if isinstance(value, int | float) and not is_nan(value)
+        ]
+        held.sort()
+        whole = all(isinstance(value, int) for value, _ in held)
+        values = np.array([value for value, _ in held], dtype=np.int64 if whole else np.float64)
+        return values, np.array([place for _, place in held], dtype=np.int64)
+
+    def find(self, column: Column, number: int) -> NDArray[np.int64]:
+        """The place of each row's value, shape (m,); `number` is the column's, for messages."""
+        if isinstance(column, Coded):
+            table, unknown = self._table, self.unknown
+            places = np.array(
+                [
+                    self._of_nan if is_nan(value) else table.get(value, unknown)
+                    for value in column.values
+                ],
+                dtype=np.int64,
+            )
+            found = column.spread(places)
+        else:
+            found = self._find_numbers(column)
+        if self.unknown == REFUSED and (found == REFUSED).any():
+            self._refuse(column, found, number)
+        return np.asarray(found)
+
+    def _find_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
+        refuse_infinite(column)
+        values, places = self._numbers
+        if not len(values):
+            found = np.full(len(column), self.unknown, dtype=np.int64)
+        else:
+            at = np.minimum(np.searchsorted(values, column), len(values) - 1)
+            found = np.where(values[at] == column, places[at], self.unknown)
+        if column.dtype.kind == "f":
+            found[np.isnan(column)] = self._of_nan
+        return found
+
+    def _refuse(self, column: Column, found: NDArray[Any], number: int) -> None:
+        rows = np.flatnonzero(found == REFUSED)
+        if isinstance(column, Coded):
+            seen = [column.values[int(column.codes[row])] for row in rows[:1000]]
+        else:
+            seen = column[rows[:1000]].tolist()
+        some = list(dict.fromkeys(map(repr, seen)))[:5]
+        raise InputError(
+            f"Found unknown categories [{', '.join(some)}] in column {number}, first in row "
+            f"{rows[0]}; drop such rows, or fit the encoder with handle_unknown='ignore'."
+        )
+
+    @property
+    def warned(self) -> bool:
+        return self.unknown != REFUSED
+
+
+class _ByColumn:
+    """A step that works on columns one by one."""
+
+    rowwise: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(_ByColumn):
+    """A feature per category, as OneHotEncoder makes them.
+
+    Parameters
+    ----------
+    columns : tuple of Categories
+        Of each column.
+    warns : bool
+        Whether unknown categories are worth a warning.
+    """
+
+    columns: tuple[Categories, ...]
+    warns: bool = False
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come in."""
+        return len(self.columns)
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return sum(categories.width for categories in self.columns)
+
+    def run(self, columns: Sequence[Column]) -> list[Piece]:
+        """Places of ones, per column."""
+        found: list[Piece] = []
+        unknown = []
+        for number, (categories, column) in enumerate(zip(self.columns, columns, strict=True)):
+            places = categories.find(column, number)
+            found.append(Hot(places, categories.width))
+            if self.warns and _has_unknown(categories, column):
+                unknown.append(number)
+        if unknown:
+            warnings.warn(
+                f"Found unknown categories in columns {unknown}; they are encoded as the "
+                "infrequent category, or as all zeros where there is none.",
+                stacklevel=2,
+            )
+        return found
+
+
+def _has_unknown(categories: Categories, column: Column) -> bool:
+    known = Categories(categories.values, np.zeros(len(categories.values), np.int64), 2, 1)
+    return bool((known.find(column, 0) == 1).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Ordinal(_ByColumn):
+    """A number per category, as OrdinalEncoder gives them.
+
+    Parameters
+    ----------
+    columns : tuple of Categories
+        Places are those in `numbers`.
+    numbers : tuple of tuples of float
+        Of each column; NaN may be among them.
+    """
+
+    columns: tuple[Categories, ...]
+    numbers: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        if [categories.width for categories in self.columns] != [*map(len, self.numbers)]:
+            raise InputError("an ordinal encoding needs a number per place of each column.")
+        if any((c.places < 0).any() or c.unknown == NOTHING for c in self.columns):
+            raise InputError("an ordinal encoding has a place for every category.")
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come in."""
+        return len(self.columns)
+
+    @property
+    def n_out(self) -> int:
+        """As many."""
+        return len(self.columns)
+
+    def run(self, columns: Sequence[Column]) -> list[Piece]:
+        """A column of numbers each."""
+        pairs = enumerate(zip(self.columns, self.numbers, columns, strict=True))
+        return [
+            np.asarray(values, dtype=np.float64)[categories.find(column, number)]
+            for number, (categories, values, column) in pairs
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(_ByColumn):
+    """The bin that each number lies in, as KBinsDiscretizer finds it.
+
+    Parameters
+    ----------
+    edges : tuple of float arrays
+        Between the bins of each column, in order; a number on an edge lies above it.
+    onehot : bool
+        A feature per bin, or the number of the bin.
+    """
+
+    edges: tuple[NDArray[np.float64], ...]
+    onehot: bool
+
+    def __post_init__(self) -> None:
+        for edges in self.edges:
+            if edges.ndim != 1 or not (np.diff(edges) >= 0).all():
+                raise InputError("the edges of bins must be a list of numbers that do not fall.")
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come in."""
+        return len(self.edges)
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return sum(len(edges) + 1 for edges in self.edges) if self.onehot else len(self.edges)
+
+    def run(self, columns: Sequence[Column]) -> list[Piece]:
+        """Places of ones, or columns of numbers."""
+        found: list[Piece] = []
+        for edges, column in zip(self.edges, columns, strict=True):
+            values = numbers(column)
+            refuse_infinite(values, nan=True)  # which lie in no bin
+            bins = np.searchsorted(edges, values, side="right")
+            found.append(Hot(bins, len(edges) + 1) if self.onehot else bins.astype(np.float64))
+        return found

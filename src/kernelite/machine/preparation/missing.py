@@ -1,0 +1,152 @@
+"""Missing values: filled in, or told of by features of their own. All of it is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.preparation.pieces import Piece
+from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+
+__all__ = ["Impute", "Missing"]
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """Which values count as missing, and the features that say so (MissingIndicator).
+
+    Parameters
+    ----------
+    marker : str, int, float or None
+        What stands for a missing value; NaN is every NaN.
+    any_kind : bool
+        Whether None, NaN and pandas' NA all count instead (`missing_values=pandas.NA`).
+    shown : int array
+        The columns whose mask becomes a feature.
+    n_features : int
+    refuses_new : bool
+        Whether missing values in other columns are an error.
+    """
+
+    marker: str | int | float | bool | None
+    any_kind: bool
+    shown: NDArray[np.int64]
+    n_features: int
+    refuses_new: bool = False
+    rowwise: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        shown = np.array(self.shown, dtype=np.int64)
+        if shown.ndim != 1 or ((shown < 0) | (shown >= self.n_features)).any():
+            raise InputError(f"`shown` must lie between 0 and {self.n_features - 1}.")
+        object.__setattr__(self, "shown", shown)
+
+    @property
+    def n_out(self) -> int:
+        """How many features come out."""
+        return len(self.shown)
+
+    def mask(self, column: Column) -> NDArray[np.bool_]:
+        """Which rows are missing, shape (m,)."""
+        if isinstance(column, Coded):
+            return column.spread(np.array([self._is(value) for value in column.values]))
+        refuse_infinite(column)
+        if self.any_kind or is_nan(self.marker):
+            none = column.dtype.kind != "f"
+            return np.zeros(len(column), np.bool_) if none else np.isnan(column)
+        if not isinstance(self.marker, int | float):
+            return np.zeros(len(column), np.bool_)
+        return np.asarray(column == self.marker)
+
+    def _is(self, value: Any) -> bool:
+        if self.any_kind:
+            return value is None or is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
+        if is_nan(self.marker):
+            return is_nan(value)
+        return value is None if self.marker is None else bool(value == self.marker)
+
+    def run(self, columns: Sequence[Column]) -> list[Piece]:
+        """A column of zeros and ones per column that is shown."""
+        masks = [self.mask(column) for column in columns]
+        if self.refuses_new:
+            new = {j for j, mask in enumerate(masks) if mask.any()} - set(self.shown.tolist())
+            if new:
+                raise InputError(
+                    f"`X` has missing values in columns {sorted(new)}, where fit saw none."
+                )
+        return [masks[j].astype(np.float64) for j in self.shown]
+
+
+@dataclass(frozen=True, eq=False)
+class Impute:
+    """Missing values filled in, as SimpleImputer does.
+
+    Columns without a value to fill in are left out.
+
+    Parameters
+    ----------
+    missing : Missing
+        Its shown columns come after the filled ones.
+    columns : int array
+        Those that are filled.
+    fills : tuple of str, int, float, bool or None
+        With what, each.
+    numeric : bool
+        Whether all values are numbers.
+    """
+
+    missing: Missing
+    columns: NDArray[np.int64]
+    fills: tuple[str | int | float | bool | None, ...]
+    numeric: bool
+    rowwise: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        columns = np.array(self.columns, dtype=np.int64)
+        if columns.shape != (len(self.fills),):
+            raise InputError("an imputation needs a value per column.")
+        if ((columns < 0) | (columns >= self.missing.n_features)).any():
+            raise InputError(f"`columns` must lie between 0 and {self.missing.n_features - 1}.")
+        if self.numeric and not all(isinstance(fill, int | float) for fill in self.fills):
+            raise InputError("an imputation of numbers fills in numbers.")
+        object.__setattr__(self, "columns", columns)
+
+    @property
+    def n_features(self) -> int:
+        """How many columns come in."""
+        return self.missing.n_features
+
+    @property
+    def n_out(self) -> int:
+        """How many come out."""
+        return len(self.columns) + self.missing.n_out
+
+    def run(self, columns: Sequence[Column]) -> list[Piece]:
+        """Filled columns, then those that tell what was missing."""
+        if self.numeric:
+            columns = [numbers(column) for column in columns]
+        filled = [
+            self._filled(columns[j], fill) for j, fill in zip(self.columns, self.fills, strict=True)
+        ]
+        return [*filled, *self.missing.run(columns)]
+
+    def _filled(self, column: Column, fill: Any) -> Column:
+        if isinstance(column, Coded):
+            values = [fill if self.missing._is(value) else value for value in column.values]
+            return Coded(column.codes, values)
+        mask = self.missing.mask(column)
+        if not mask.any():
+            return column
+        if isinstance(fill, int | float):
+            return np.where(mask, fill, column)
+        held, codes = np.unique(column, return_inverse=True)  # numbers with a text among them
+        return Coded(np.where(mask, len(held), codes), [*held.tolist(), fill])

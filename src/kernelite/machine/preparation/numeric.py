@@ -1,0 +1,320 @@
+"""Steps on rows of numbers, feature by feature or row by row, as scikit-learn computes them.
+
+`exact` steps do not round. The values of the others are taken as computed: the exact model begins
+with the doubles that come out of them. `Polynomial` alone is counted, if nothing but scaling
+follows: each product of k factors is off by (k - 1) u relatively, and by k times what its factors
+were off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import InputError
+from kernelite.machine.affine import AffineMap
+from kernelite.rows.columns import refuse_infinite
+from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+
+__all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
+
+NEARLY_ZERO = (
+    10 * np.finfo(np.float64).eps
+)  # norms below are not divided by, as scikit-learn has it
+EDGE = 1e-7  # of a distribution, that is cut off before a normal one is made of it
+
+
+class _OfNumbers:
+    """A step that works on any block of rows."""
+
+    rowwise: ClassVar[bool] = True
+    takes_columns: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
+
+
+def dense(rows: Rows, n_features: int) -> FloatArray:
+    """Rows of the expected width as a dense array."""
+    if rows.shape[1] != n_features:
+        raise InputError(
+            f"`X` has {rows.shape[1]} features, but this model was compiled for {n_features}."
+        )
+    return rows.toarray() if is_sparse(rows) else np.asarray(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnScaling(_OfNumbers):
+    """A scaler's own arithmetic, operation by operation, where no bound can hold another's.
+
+    Parameters
+    ----------
+    marks : str
+        Of '+', '-', '*' and '/', in order.
+    by : tuple of float arrays of shape (d,)
+        With what.
+    """
+
+    marks: str
+    by: tuple[NDArray[np.float64], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.marks) != len(self.by) or not self.by or set(self.marks) - set("+-*/"):
+            raise InputError("a scaling needs an array per operation.")
+        AffineMap.of(*zip(self.marks, self.by, strict=True))  # type: ignore[arg-type]  # checks
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.by[0])
+
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return len(self.by[0])
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Scaled rows."""
+        out = np.array(dense(rows, self.n_features))
+        acts = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+        with np.errstate(over="ignore"):
+            for mark, by in zip(self.marks, self.by, strict=True):
+                acts[mark](out, by, out=out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(_OfNumbers):
+    """Products of features, as PolynomialFeatures makes them.
+
+    Parameters
+    ----------
+    powers : int array of shape (terms, d)
+        Of each feature in each product.
+
+    Examples
+    --------
+    >>> Polynomial(np.array([[0, 0], [1, 0], [1, 2]]))(np.array([[2.0, 3.0]]))
+    array([[ 1.,  2., 18.]])
+    """
+
+    powers: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        powers = np.array(self.powers, dtype=np.int64)
+        if powers.ndim != 2 or (powers < 0).any() or (powers > 64).any():
+            raise InputError("`powers` of a polynomial must be a table of small whole numbers.")
+        object.__setattr__(self, "powers", powers)
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.powers.shape[1])
+
+    @property
+    def n_out(self) -> int:
+        """The number of products."""
+        return len(self.powers)
+
+    @property
+    def degree(self) -> int:
+        """The largest number of factors of a product."""
+        return int(self.powers.sum(axis=1).max(initial=0))
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Products of features of each row."""
+        columns = np.ascontiguousarray(dense(rows, self.n_features).T)
+        out = np.empty((self.n_out, columns.shape[1]))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for term, powers in zip(out, self.powers, strict=True):
+                factors = np.repeat(np.flatnonzero(powers), powers[powers > 0])
+                term[:] = columns[factors[0]] if len(factors) else 1.0
+                for j in factors[1:]:
+                    term *= columns[j]
+        return np.ascontiguousarray(out.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Normalize(_OfNumbers):
+    """Rows divided by their norm, as Normalizer does.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2", "max"}
+    n_features : int
+    """
+
+    norm: Literal["l1", "l2", "max"]
+    n_features: int
+
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return self.n_features
+
+    def __call__(self, rows: Rows) -> Rows:
+        """Rows of norm 1, sparse ones as such."""
+        with np.errstate(over="ignore"):
+            if is_sparse(rows):
+                norms = self._norms(np.abs(rows))
+                made = rows.copy()
+                made.data /= np.repeat(np.where(norms == 0.0, 1.0, norms), np.diff(rows.indptr))
+                return made
+            rows = dense(rows, self.n_features)
+            norms = self._norms(np.abs(rows))
+            return rows / np.where(norms < NEARLY_ZERO, 1.0, norms)[:, None]
+
+    def _norms(self, sizes: Any) -> FloatArray:
+        if self.norm == "max":
+            return np.asarray(
+                sizes.max(axis=1).toarray() if is_sparse(sizes) else sizes.max(axis=1)
+            )
+        if self.norm == "l1":
+            return np.asarray(sizes.sum(axis=1))
+        if is_sparse(sizes):
+            return np.sqrt(np.asarray(sizes.multiply(sizes).sum(axis=1)))
+        return np.sqrt(np.einsum("ij,ij->i", sizes, sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold(_OfNumbers):
+    """1 above a threshold, else 0, as Binarizer does.
+
+    Parameters
+    ----------
+    threshold : float
+    n_features : int
+    """
+
+    threshold: float
+    n_features: int
+    exact: ClassVar[bool] = True
+
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return self.n_features
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Zeros and ones."""
+        rows = dense(rows, self.n_features)
+        refuse_infinite(rows, nan=True)
+        return (rows > self.threshold).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerMap(_OfNumbers):
+    """A power of each feature, as PowerTransformer takes it before it standardises.
+
+    Parameters
+    ----------
+    method : {"yeo-johnson", "box-cox"}
+    exponents : float array of shape (d,)
+        lambda of each feature.
+    """
+
+    method: Literal["yeo-johnson", "box-cox"]
+    exponents: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.exponents.ndim != 1 or not np.isfinite(self.exponents).all():
+            raise InputError("`exponents` of a power map must be a list of finite numbers.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.exponents)
+
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return len(self.exponents)
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Powers, by SciPy's functions."""
+        rows = dense(rows, self.n_features)
+        refuse_infinite(rows)
+        if self.method == "box-cox":
+            if not np.nanmin(rows, initial=1.0) > 0:
+                raise InputError(
+                    "`X` must be positive, since a Box-Cox transformation stands first."
+                )
+            from scipy.special import boxcox as power
+        else:
+            from scipy.stats import yeojohnson as power
+        out = np.empty(rows.shape)
+        with np.errstate(invalid="ignore", over="ignore"):
+            for j, exponent in enumerate(self.exponents):
+                # It refuses empty arrays.
+                out[:, j] = power(np.ascontiguousarray(rows[:, j]), exponent) if len(rows) else 0.0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileMap(_OfNumbers):
+    """Each feature by its quantiles, as QuantileTransformer does.
+
+    Parameters
+    ----------
+    quantiles : float array of shape (q, d)
+        Of each feature, in order.
+    references : float array of shape (q,)
+        The shares that they stand for.
+    normal : bool
+        Whether a normal distribution is made of the uniform one.
+    """
+
+    quantiles: NDArray[np.float64]
+    references: NDArray[np.float64]
+    normal: bool
+
+    def __post_init__(self) -> None:
+        if self.quantiles.ndim != 2 or self.references.shape != self.quantiles.shape[:1]:
+            raise InputError("`quantiles` must have a line per reference.")
+        if not len(self.references):
+            raise InputError("a quantile map needs at least one quantile.")
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.quantiles.shape[1])
+
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return int(self.quantiles.shape[1])
+
+    def __call__(self, rows: Rows) -> Rows:
+        """Shares, or what a normal distribution has there; of sparse rows, their entries alone."""
+        refuse_infinite(rows.data if is_sparse(rows) else rows)
+        if is_sparse(rows):
+            made = rows.tocsc(copy=True)
+            for j, (start, stop) in enumerate(pairwise(made.indptr)):
+                made.data[start:stop] = self._column(made.data[start:stop], self.quantiles[:, j])
+            return made.tocsr()
+        rows = dense(rows, self.n_features)
+        out = np.empty(rows.shape)
+        for j, quantiles in enumerate(self.quantiles.T):
+            out[:, j] = self._column(np.ascontiguousarray(rows[:, j]), quantiles)
+        return out
+
+    def _column(self, x: FloatArray, quantiles: FloatArray) -> FloatArray:
+        first, last = quantiles[0], quantiles[-1]
+        if self.normal:
+            low, high = x - EDGE < first, x + EDGE > last
+        else:
+            low, high = x == first, x == last
+        # From both sides: where quantiles repeat, the middle of the shares counts.
+        upwards = np.interp(x, quantiles, self.references)
+        downwards = np.interp(-x, -quantiles[::-1], -self.references[::-1])
+        shares = 0.5 * (upwards - downwards)
+        shares[high] = 1.0
+        shares[low] = 0.0
+        if not self.normal:
+            return shares
+        from scipy.special import ndtri
+
+        margin = EDGE - np.spacing(1)
+        return np.asarray(np.clip(ndtri(shares), ndtri(margin), ndtri(1 - margin)))

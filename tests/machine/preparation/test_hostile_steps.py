@@ -1,0 +1,121 @@
+"""Steps from files that somebody has changed: refused by one sentence, or run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    StandardScaler,
+)
+
+from kernelite.errors import KerneliteError
+from kernelite.machine.front import Front
+from kernelite.sources.steps import steps_of
+from kernelite.store.packing import pack, unpack
+
+VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", "+-", [], {})
+CHANGES = {
+    "shorter": lambda array: array[:-1],
+    "turned": lambda array: array.T,
+    "flat": lambda array: array.ravel(),
+    "zeros": np.zeros_like,
+    "empty": lambda array: array[:0],
+    "twice": lambda array: np.concatenate([array, array]),
+    "negative": lambda array: array * -1,
+    "huge": lambda array: np.full_like(array, 1e308 if array.dtype.kind == "f" else 127),
+}
+
+
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    numbers = {name: np.abs(rng.normal(2, 1, 40)) for name in "abcd"}
+    words = rng.choice(["x", "y", "z"], (2, 40))
+    return pd.DataFrame({**numbers, "e": words[0], "f": words[1]})
+
+
+@cache
+def stored() -> list[tuple[Any, dict[str, np.ndarray]]]:
+    X = frame()
+    bins = KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf")
+    transformers = [
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(add_indicator=True), MinMaxScaler(), bins), ["a", "b"]),
+            (make_pipeline(StandardScaler(), PCA(1), Normalizer()), ["c", "d"]),
+            (OneHotEncoder(handle_unknown="ignore", max_categories=2), ["e"]),
+            (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["e", "f"]),
+            (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["f"]),
+            (PolynomialFeatures(2), ["a", "d"]),
+        ),
+        make_column_transformer(
+            (make_pipeline(PowerTransformer(), Binarizer()), ["a", "b"]),
+            (QuantileTransformer(n_quantiles=5, output_distribution="normal"), ["c"]),
+        ),
+    ]
+    found = []
+    for transformer in transformers:
+        steps = tuple(steps_of(transformer.fit(X)))
+        found.append(pack(Front(steps, 6)))
+    steps = tuple(steps_of(PCA(2).fit(X[list("abcd")].to_numpy())))
+    found.append(pack(Front((*steps_of(Normalizer().fit(X[["a", "b", "c", "d"]])), *steps), 4)))
+    return found
+
+
+def leaves(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if not isinstance(tree, dict | list):
+        yield way
+        return
+    for key, item in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield from leaves(item, (*way, key))
+
+
+def copied(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: copied(item) for key, item in tree.items()}
+    return [copied(item) for item in tree] if isinstance(tree, list) else tree
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2), st.data())
+def test_changed_steps_are_refused_or_run(which: int, data: st.DataObject) -> None:
+    tree, tensors = stored()[which]
+    tree, tensors = copied(tree), dict(tensors)
+    if data.draw(st.booleans()):
+        *way, last = data.draw(st.sampled_from(list(leaves(tree))))
+        node = tree
+        for step in way:
+            node = node[step]
+        node[last] = data.draw(st.sampled_from(VALUES))
+    else:
+        key = data.draw(st.sampled_from(sorted(tensors)))
+        tensors[key] = CHANGES[data.draw(st.sampled_from(sorted(CHANGES)))](tensors[key])
+    X: Any = frame()
+    X = X[["a", "b", "c", "d"]] if which == 2 else X
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            front = unpack(tree, tensors)
+            rows = front(X)
+        except KerneliteError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+        else:
+            assert rows.shape == (40, front.n_out)
