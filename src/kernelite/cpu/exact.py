@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.exact_dense import DenseExact
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
+from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
@@ -58,8 +60,10 @@ class ExactEngine:
         return engine
 
     @cached_property
-    def dense(self) -> DenseExact:
+    def dense(self) -> DenseExact | LinearExact | PackedExact | PointwiseExact:
         """For dense rows."""
+        if not self.expansion.has_series:
+            return laid_out(self.expansion, mapped=self.mapped)
         return DenseExact.prepare(self.expansion, mapped=self.mapped)
 
     @cached_property
@@ -70,7 +74,7 @@ class ExactEngine:
     @cached_property
     def single(self) -> FusedSums | None:
         """For dense rows and one output: single precision, with a bound."""
-        if not isinstance(self.dense.fused, FusedSums):
+        if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):
             return None
         from kernelite.cpu.kernels.exp2 import SINGLE
 
@@ -79,9 +83,16 @@ class ExactEngine:
     @cached_property
     def pairs(self) -> FusedPairs | None:
         """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
-        if self.sparse is not None or self.dense.fused is None:
+        if self.sparse is not None or not isinstance(self.dense, DenseExact):
+            return None
+        if self.dense.fused is None:
             return None
         return FusedPairs.prepare(self.dense.rounding, self.dense.layout)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows may stay so."""
+        return self.sparse is not None or isinstance(self.dense, LinearExact)
 
     @property
     def by_panels(self) -> bool:
@@ -199,7 +210,7 @@ class ExactEngine:
         """What serves these rows, and the rows as it takes them."""
         sparse = self.sparse
         if sparse is None:
-            return self.dense, as_dense(rows)
+            return self.dense, rows if isinstance(self.dense, LinearExact) else as_dense(rows)
         if is_sparse(rows):
             return sparse, rows
         if not sparse.serves_dense_rows:

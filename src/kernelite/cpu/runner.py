@@ -234,7 +234,7 @@ class Runner:
 
     @property
     def _exact_takes_sparse(self) -> bool:
-        return self.exact is not None and self.exact.sparse is not None
+        return self.exact is not None and self.exact.takes_sparse
 
     def _blocks(self, rows: Rows) -> Iterator[slice]:
         block = self._block(rows, 0)

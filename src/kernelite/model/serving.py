@@ -96,9 +96,15 @@ def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tupl
         beyond = cut_off if beyond is None else beyond + cut_off
     if model.origin.ignores_beyond:
         beyond = None
-    if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
+    if beyond is None or not beyond.any() or model.parts or not _counts_beyond(model):
         return rows, model._runner
     return with_column(rows, np.minimum(np.sqrt(beyond), FARTHEST)), model._wide_runner
+
+
+def _counts_beyond(model: ModelFields) -> bool:
+    """Whether features beyond the width change a kernel value: not one of x.z."""
+    kernel = model._served.kernel
+    return kernel != "poly2" and bool(getattr(kernel, "shifts", True))
 
 
 def _checked_beyond(beyond: Any, count: int) -> FloatArray:
@@ -123,7 +129,7 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
     if model.front is not None and not model.front.rowwise:
         return check_rows(model.front(X, names), n_features=model._served.n_features), None
     d = model.n_features_in_
-    poly = model._served.kernel == "poly2"  # drops what is beyond its width, NaN included
+    poly = not _counts_beyond(model)  # drops what is beyond its width, NaN included
     wide = model.origin.width_is_open
     width = None if wide else d
     rows = check_rows(X, n_features=width, feature_names=names, finite=wide and poly)
