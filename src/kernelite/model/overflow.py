@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.machine.expansion import squared_norms
 from kernelite.machine.kernels import Reach
-from kernelite.rows.inputs import FloatArray, is_sparse
+from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
     from kernelite.machine.expansion import KernelExpansion
@@ -55,8 +56,7 @@ def _largest_values(expansion: KernelExpansion) -> FloatArray:
 
 def _largest_of(expansion: KernelExpansion) -> FloatArray:
     """Of any other kernel, for rows of norm 1: shape (1, 1)."""
-    centers = expansion.centers
-    radius = float(np.sqrt((centers.multiply(centers) if is_sparse(centers) else centers**2).sum(1).max())) if expansion.n_centers else 0.0
+    radius = float(np.sqrt(squared_norms(expansion.centers).max(initial=0.0)))
     reach = Reach(np.ones(1), radius, 0.0, expansion.n_features)
     return expansion.kernel.largest(reach)[:, None]  # type: ignore[union-attr]
 

@@ -1,8 +1,8 @@
-"""scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier with RBF kernels.
+"""scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier.
 
 The posterior mean is sum_i alpha_i k(x_i, z), an expansion; `normalize_y` is folded into
-coefficients and intercept, length scales per feature into a map of the inputs. A sum of RBF
-kernels is a sum of expansions.
+coefficients and intercept. Of RBF kernels, length scales per feature become a map of the inputs,
+and a sum of them a sum of expansions; with any other kernel among them it is one expansion.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from kernelite.machine.heads.one_vs_rest import OneVsRestHead
 from kernelite.machine.heads.pairwise import PairwiseHead
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.gaussian_process_kernels import Covariance, covariance
-from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.gaussian_process_kernels import Covariance
+from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
+from kernelite.sources.kernel_trees import KernelTree
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
@@ -54,7 +55,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     True
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = covariance(model.kernel_, _width(model), type_name)
+    kernel = reduced(model.kernel_, _width(model), type_name)
     alphas = np.asarray(model.alpha_, dtype=np.float64)
     alphas = alphas.reshape(len(alphas), -1)
     k = alphas.shape[1]
@@ -146,7 +147,7 @@ def read_binary_classifier(
         Column names seen at fit time.
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = covariance(model.kernel_, _width(model), type_name)
+    kernel = reduced(model.kernel_, _width(model), type_name)
     labels = np.asarray(model.y_train_, dtype=np.float64)
     shares = np.asarray(model.pi_, dtype=np.float64)
     gradient = DualWeights(
@@ -171,13 +172,17 @@ def _width(model: Any) -> int:
 
 
 def _posterior(
-    model: Any, kernel: Covariance, weights: FloatArray, scales: FloatArray
+    model: Any, kernel: Covariance | KernelTree, weights: FloatArray, scales: FloatArray
 ) -> Posterior:
-    several = len(kernel.amplitudes) > 1
+    if isinstance(kernel, KernelTree):
+        amplitude: float | FloatArray = kernel.amplitude
+    else:
+        several = len(kernel.amplitudes) > 1
+        amplitude = kernel.amplitudes if several else float(kernel.amplitudes[0])
     return Posterior(
         np.array(model.L_, dtype=np.float64),
         weights,
-        kernel.amplitudes if several else float(kernel.amplitudes[0]),
+        amplitude,
         kernel.constant,
         kernel.diagonal,
         scales,
