@@ -7,7 +7,7 @@ features when rows meet it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
 ROWS = 1 << 14  # of a product that one thread takes
 LEAST = 1e-250  # that the largest terms of a tensor must be above
+FARTHEST = 1e70  # of a row whose fourth power is no overflow
 PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
 
 
@@ -169,6 +170,7 @@ class PackedExact:
             least = (expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
         if not (rounding.weight[rounding.weight > 0.0] * least > LEAST).all():
             return None
+        rounding = replace(rounding, farthest=FARTHEST)
         return cls(expansion, rounding, tensor, expansion.kernel.degree)
 
     @cached_property

@@ -54,6 +54,8 @@ class PointwiseRounding:
         Of the sums over centers, in units of rounding.
     relative, moves : float
         As in `Reach`.
+    farthest : float
+        Of rows with |z - p| above that nothing is known: products on the way may overflow.
     """
 
     kernel: Kernel
@@ -66,6 +68,7 @@ class PointwiseRounding:
     lengths: float
     relative: float = 0.0
     moves: float = 0.0
+    farthest: float = math.inf
 
     @classmethod
     def of(
@@ -100,11 +103,9 @@ class PointwiseRounding:
             if self.lost.any():
                 bounds += np.multiply.outer(sizes, SAFETY * self.lost)
             bounds += self.constant
-        if not self.weight.all():  # nothing is infinite times no coefficient
-            bounds[:, (self.weight == 0.0) & (self.lost == 0.0)] = self.constant[
-                (self.weight == 0.0) & (self.lost == 0.0)
-            ]
         bounds[np.isnan(bounds)] = np.inf
+        if self.farthest < math.inf:
+            bounds[~(squares < self.farthest**2)] = np.inf
         return bounds
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
