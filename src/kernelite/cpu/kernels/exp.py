@@ -18,13 +18,20 @@ from numba.core import types
 
 from kernelite.cpu.kernels.compiling import helper, instruction
 
-__all__ = ["SMALLEST_EXPONENT", "exp_nonpositive"]
+__all__ = [
+    "LN2_LOWER",
+    "LN2_UPPER",
+    "SMALLEST_EXPONENT",
+    "bits_of",
+    "double_of",
+    "exp_nonpositive",
+]
 
 SMALLEST_EXPONENT = -708.0  # exp(-708) = 3.3e-308 is still normal
 _LOG2_E = 1.0 / math.log(2.0)
 # ln 2 = upper + lower; the upper part has 32 bits, so n times it is exact for n < 2^21.
-_LN2_UPPER = float.fromhex("0x1.62e42feep-1")
-_LN2_LOWER = float.fromhex("0x1.a39ef35793c76p-33")
+LN2_UPPER = float.fromhex("0x1.62e42feep-1")
+LN2_LOWER = float.fromhex("0x1.a39ef35793c76p-33")
 _ROUNDER = 1.5 * 2.0**52  # adding it rounds to an integer, which stays in the lowest bits
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (
     1.0 / math.factorial(j) for j in range(2, 14)
@@ -32,7 +39,7 @@ _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (
 
 
 @instruction
-def _bits_of(_context: Any, _value: Any) -> Any:
+def bits_of(_context: Any, _value: Any) -> Any:
     """The 64 bits of a double as an integer."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -42,7 +49,7 @@ def _bits_of(_context: Any, _value: Any) -> Any:
 
 
 @instruction
-def _double_of(_context: Any, _bits: Any) -> Any:
+def double_of(_context: Any, _bits: Any) -> Any:
     """The double with these 64 bits."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -57,7 +64,7 @@ def exp_nonpositive(x: float) -> float:
     y = SMALLEST_EXPONENT if x < SMALLEST_EXPONENT else x
     shifted = y * _LOG2_E + _ROUNDER
     n = shifted - _ROUNDER
-    r = (y - n * _LN2_UPPER) - n * _LN2_LOWER
+    r = (y - n * LN2_UPPER) - n * LN2_LOWER
     s = _C12 + r * _C13
     s = _C11 + r * s
     s = _C10 + r * s
@@ -71,5 +78,5 @@ def exp_nonpositive(x: float) -> float:
     s = _C2 + r * s
     mantissa = 1.0 + (r + (r * r) * s)
     # The low bits of `shifted` hold n: moved to the exponent's place they make 2^n.
-    scale = _double_of((_bits_of(shifted) + 1023) << 52)
+    scale = double_of((bits_of(shifted) + 1023) << 52)
     return 0.0 if x < SMALLEST_EXPONENT else mantissa * scale

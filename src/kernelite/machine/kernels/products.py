@@ -155,7 +155,7 @@ class Sigmoid(_OfProducts):
 
     def error(self, reach: Reach) -> FloatArray:
         size = self.size(reach)
-        found = units(self.units(reach)) * size + units(16.0)
+        found = units(self.units(reach)) * size + units(32.0)
         # Where sums overflowed, the value may be no number.
         return np.where(np.isfinite(size), np.minimum(found, 2.0), np.inf)
 
