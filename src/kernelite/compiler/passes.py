@@ -25,7 +25,7 @@ from kernelite.program.criteria import label_settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
-from kernelite.series.packed import packed_degree
+from kernelite.series.packed import collapsed, packed_degree
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.progress import progress_bar
@@ -63,9 +63,11 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any) -> Fields:
     collapses = packed_degree(task.expansion) is not None
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
     chosen = exact_candidate(task.expansion, verdict, labels=_is_for_labels(task))
+    # A variance is computed from the training rows; nothing else needs those of a linear kernel.
+    posterior = task.source.posterior if guarantee != "none" else None
     fields: Fields = {
         "approximation": None,
-        "expansion": task.expansion,
+        "expansion": collapsed(task.expansion) if posterior is None else task.expansion,
         "plan": Plan(guarantee, chosen, (), chosen.nanoseconds),
     }
     if guarantee == "certified":

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.cpu.blas import cubic_values
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
-from kernelite.machine.expansion import KernelExpansion, squared_norms
+from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import Cosine, Kernel, Polynomial
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.packed import linear_map, packed_degree, packed_tensor, pair_places
@@ -66,22 +67,22 @@ class LinearExact:
     rounding: PointwiseRounding
     weights: FloatArray
     intercept: FloatArray
+    columns: NDArray[np.integer] | None = None
 
     @classmethod
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> LinearExact:
         """Add the centers up; what that rounds is counted."""
-        W, b, lost, lost_b = linear_map(expansion)
-        cosine = isinstance(expansion.kernel, Cosine)
+        W, b, lost, lost_b, columns = linear_map(expansion)
         with np.errstate(over="ignore"):
-            sizes = np.sqrt(np.einsum("ij,ij->i", W, W)) * (1.0 + 1e-9)
+            sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
         sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
-        kernel: Kernel = Cosine() if cosine else Polynomial(1)
+        kernel: Kernel = Cosine() if isinstance(expansion.kernel, Cosine) else Polynomial(1)
         constant = 8.0 * SAFETY * UNIT * np.abs(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
             moves=5.0 if mapped else 0.0,
         )
-        return cls(expansion, rounding, np.ascontiguousarray(W.T), b)
+        return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
 
     @property
     def fused(self) -> Any:
@@ -102,6 +103,7 @@ class LinearExact:
                 np.einsum("ij,ij->i", own, own, out=squares[block])
                 if cosine:
                     own = Cosine.normalized(own)
+                own = own if self.columns is None else own[:, self.columns]
                 np.matmul(own, self.weights, out=scores[block])
                 scores[block] += self.intercept
 
@@ -111,18 +113,12 @@ class LinearExact:
         return scores, squares
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        if isinstance(self.expansion.kernel, Cosine):  # rows of length one, by the safe way
+            return self.scores(np.asarray(rows.toarray()), out)
         squares = squared_norms(rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.asarray(rows @ self.weights)
-            if isinstance(self.expansion.kernel, Cosine):
-                norms = np.sqrt(squares)
-                # Squares that under- or overflow: let those rows be dense.
-                odd = ~((norms > 1e-140) & (norms < 1e140)) & (np.diff(rows.indptr) > 0)
-                found /= np.where(norms > 0.0, norms, 1.0)[:, None]
-                if odd.any():
-                    dense = Cosine.normalized(rows[np.flatnonzero(odd)].toarray())
-                    found[odd] = dense @ self.weights
-            found += self.intercept
+            own = rows if self.columns is None else only_columns(rows, self.columns)
+            found = np.asarray(own @ self.weights) + self.intercept
         if out is None:
             return found, squares
         out[...] = found

@@ -12,21 +12,33 @@ is at most sum_i |A_i| (gamma |x_i| |z| + |coef0|)^p.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.exactly import accurate_product, exact_sum, gap, nearest_all
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, gap, nearest_all
+from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import Cosine, Polynomial
+from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cubic import packed_size
 
-__all__ = ["linear_map", "packed_degree", "packed_tensor", "pair_places", "packed_numbers"]
+__all__ = [
+    "LinearMap",
+    "collapsed",
+    "linear_map",
+    "packed_degree",
+    "packed_numbers",
+    "packed_tensor",
+    "pair_places",
+]
 
 DEGREES = (1, 3, 4)
 MOST_NUMBERS = 1 << 24  # of a tensor: 128 MB
+MOST_COLLAPSED = 1 << 21  # numbers of all outputs, held as centers: 16 MB
 ROWS = 4096  # centers at a time
+LOST = 1e-150  # of a norm whose square underflows
 
 
 def packed_degree(expansion: KernelExpansion) -> int | None:
@@ -64,33 +76,60 @@ def packed_numbers(d: int, degree: int) -> int:
     return packed_size(d + 1) if degree == 3 else ((d + 1) * (d + 2) // 2) ** 2
 
 
-def linear_map(expansion: KernelExpansion) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """W (k, d) and b (k,) of a linear kernel, f(z) = W z + b; bounds on |error of W_j|, and of b.
+class LinearMap(NamedTuple):
+    """f(z) = W z + b; for a cosine kernel z is of length one.
 
-    For a cosine kernel z is of length one.
+    Parameters
+    ----------
+    weights : ndarray of shape (k, c)
+        W, of the features in `columns`; elsewhere it is zero.
+    intercept : ndarray of shape (k,)
+    lost : ndarray of shape (k,)
+        How far W_j may be off, as a norm,
+    lost_intercept : ndarray of shape (k,)
+        and b.
+    columns : ndarray of shape (c,), optional
+        None stands for all.
     """
-    kernel, A = expansion.kernel, expansion.coefficients
-    centers, known = expansion.centers, expansion.known
-    units = 0.0
+
+    weights: FloatArray
+    intercept: FloatArray
+    lost: FloatArray
+    lost_intercept: FloatArray
+    columns: NDArray[np.integer] | None
+
+
+def linear_map(expansion: KernelExpansion) -> LinearMap:
+    """Add up the centers of a linear or a cosine kernel.
+
+    Examples
+    --------
+    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=Polynomial(1))
+    >>> linear_map(two).weights
+    array([[-2.]])
+    """
+    kernel, A, known = expansion.kernel, expansion.coefficients, expansion.known
+    centers, columns, units = expansion.centers, None, 0.0
     if isinstance(kernel, Cosine):
         centers = Cosine.normalized(expansion.dense_centers())
         units, gamma, coef0 = 1.1 * expansion.n_features + 10.0, 1.0, 0.0
     else:
         assert isinstance(kernel, Polynomial)
         gamma, coef0 = kernel.gamma, kernel.coef0
-    sizes = _norms(centers)
+    if is_sparse(centers):
+        columns = np.unique(centers.indices)
+        centers = only_columns(centers, columns)
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(centers):
-            W = np.asarray((centers.T @ A).T)
-            errors = 2.0**-53 * 1.01 * (len(A) + 2.0) * (abs(centers).T @ np.abs(A)).T
+            product = np.asarray(centers.T @ A)
+            error = UNIT * 1.01 * (len(A) + 2.0) * np.asarray(abs(centers).T @ np.abs(A))
         else:
             product, error = accurate_product(np.ascontiguousarray(centers.T), A)
-            W, errors = np.ascontiguousarray(product.T), error.T
-        W = W * gamma
-        errors = gamma * errors + 2.0**-52 * np.abs(W)
+        W = np.ascontiguousarray(gamma * product.T)
+        sizes = np.sqrt(squared_norms(centers)) * (1.0 + 1e-9) + LOST
         weight = gamma * (np.abs(A) * sizes[:, None]).sum(axis=0)
-        lost = np.sqrt(np.square(errors).sum(axis=1))
-        lost += (units * 2.0**-53 + known.gamma + known.centers) * weight
+        lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + LOST
+        lost += (units * UNIT + known.gamma + known.centers) * weight
         lost += gamma * float(sizes.max(initial=0.0)) * known.coefficients
     constants = [
         Fraction(b) + Fraction(coef0) * exact_sum(column)
@@ -98,13 +137,33 @@ def linear_map(expansion: KernelExpansion) -> tuple[FloatArray, FloatArray, Floa
     ]
     b = nearest_all(constants)
     lost_b = np.array(list(map(gap, b, constants))) + abs(coef0) * known.coefficients
-    return W, b, lost * (1.0 + 1e-6), lost_b + known.intercept
+    return LinearMap(W, b, lost * (1.0 + 1e-6), lost_b + known.intercept, columns)
 
 
-def _norms(centers: FloatArray) -> FloatArray:
-    if is_sparse(centers):
-        return np.sqrt(np.asarray(centers.multiply(centers).sum(axis=1)).reshape(-1)) * (1.0 + 1e-9)
-    return np.sqrt(np.einsum("ij,ij->i", centers, centers)) * (1.0 + 1e-9)
+def collapsed(expansion: KernelExpansion) -> KernelExpansion:
+    """A linear expansion with one center per output; others, and small ones, as they are.
+
+    Examples
+    --------
+    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=Polynomial(1))
+    >>> collapsed(two).centers, collapsed(two).coefficients
+    (array([[-2.]]), array([[1.]]))
+    """
+    k, d = expansion.n_outputs, expansion.n_features
+    few = expansion.n_centers <= k or k * d > MOST_COLLAPSED
+    if few or not isinstance(expansion.kernel, Polynomial) or expansion.kernel.degree != 1:
+        return expansion
+    found = linear_map(expansion)
+    size = float(np.sqrt(squared_norms(found.weights)).max())
+    if not 1e-100 < size < 1e100 or not np.isfinite(found.lost).all():
+        return expansion
+    W = found.weights
+    if found.columns is not None:
+        W = np.zeros((k, d))
+        W[:, found.columns] = found.weights
+    # An error of the coefficient meets no more than |W| |z|.
+    lost = Uncertainty(found.lost / size * (1.0 + 1e-9), found.lost_intercept)
+    return KernelExpansion(W, np.eye(k), found.intercept, kernel=Polynomial(1), uncertainty=lost)
 
 
 def pair_places(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -33,10 +33,15 @@ from kernelite.sources.source import Source
 __all__ = ["DualWeights", "kernel_source", "reduced"]
 
 
-def reduced(kernel: Any, n_features: int, type_name: str) -> Covariance | KernelTree:
-    """A kernel of scikit-learn's algebra in our terms."""
-    read = covariance if of_rbf_alone(kernel) else kernel_tree
-    return read(kernel, n_features, type_name)
+def reduced(
+    kernel: Any, n_features: int, type_name: str, *, whole: bool = False
+) -> Covariance | KernelTree:
+    """A kernel of scikit-learn's algebra in our terms; `whole`: as one kernel, not as parts."""
+    if not of_rbf_alone(kernel):
+        return kernel_tree(kernel, n_features, type_name)
+    found = covariance(kernel, n_features, type_name)
+    several = whole and len(found.amplitudes) > 1
+    return kernel_tree(kernel, n_features, type_name) if several else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ kernels alone have a form, and are read by `gaussian_process_kernels` instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -21,13 +22,16 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.kernels import (
+    Cosine,
     ExpSineSquared,
     Kernel,
+    Laplacian,
     Matern,
     Polynomial,
     Product,
     RationalQuadratic,
     Rbf,
+    Sigmoid,
     Sum,
 )
 
@@ -208,7 +212,27 @@ class _Reader:
             return ExpSineSquared(float(kernel.length_scale), float(kernel.periodicity))
         if name == "DotProduct":  # its square is rounded, which `units` counts
             return Polynomial(1, 1.0, float(kernel.sigma_0) ** 2)
+        if name == "PairwiseKernel":
+            return self.pairwise(kernel)
         raise self.refusal(f"{name} is not served")
+
+    def pairwise(self, kernel: Any) -> Kernel:
+        """A kernel by the name that `sklearn.metrics.pairwise` has for it."""
+        metric, gamma = kernel.metric, float(kernel.gamma)
+        given = kernel.pairwise_kernels_kwargs or {}
+        coef0 = float(given.get("coef0", 1.0))
+        found: dict[Any, Callable[[], Kernel]] = {
+            "linear": lambda: Polynomial(1),
+            "cosine": Cosine,
+            "laplacian": lambda: Laplacian(gamma),
+            "sigmoid": lambda: Sigmoid(gamma, coef0),
+            "poly": lambda: Polynomial(int(given.get("degree", 3)), gamma, coef0),
+            "rbf": lambda: Rbf((1.0 / math.sqrt(2.0 * gamma),)),  # off by 2 u, of 2 units
+        }
+        found["polynomial"] = found["poly"]
+        if not isinstance(metric, str) or metric not in found:
+            raise self.refusal(f"PairwiseKernel with metric {metric!r} is not served")
+        return found[metric]()
 
     def scales(self, kernel: Any) -> tuple[float, ...]:
         scales = np.asarray(kernel.length_scale, dtype=np.float64).reshape(-1)

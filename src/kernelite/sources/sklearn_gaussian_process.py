@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import LatentClassesHead, LatentHead, RegressorHead
 from kernelite.machine.heads.latent_classes import MomentsHead
@@ -103,13 +102,9 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     if len(model.classes_) == 2:
         return read_binary_classifier(model.base_estimator_, type_name, names=names)
     ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
-    machines = [read_binary_classifier(one, type_name) for one in ensemble.estimators_]
-    if any(isinstance(machine.expansion, CompositeExpansion) for machine in machines):
-        raise UnsupportedModelError(
-            f"this {type_name} has {len(model.classes_)} classes and a kernel that is a sum of RBF "
-            "kernels with different length scales, which is served for two classes; fit one RBF, "
-            "with a length scale per feature if need be."
-        )
+    machines = [
+        read_binary_classifier(one, type_name, whole=True) for one in ensemble.estimators_
+    ]
     parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
     count, width = len(machines), int(model.n_features_in_)
     members = tuple(
@@ -135,7 +130,12 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
 
 
 def read_binary_classifier(
-    model: Any, type_name: str = "GaussianProcessClassifier", /, names: Any = None
+    model: Any,
+    type_name: str = "GaussianProcessClassifier",
+    /,
+    names: Any = None,
+    *,
+    whole: bool = False,
 ) -> Source:
     """Read the Laplace approximation inside a GaussianProcessClassifier.
 
@@ -145,9 +145,11 @@ def read_binary_classifier(
     type_name : str
     names : tuple of str, optional
         Column names seen at fit time.
+    whole : bool
+        One expansion, even where the kernel is a sum of RBF kernels.
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = reduced(model.kernel_, _width(model), type_name)
+    kernel = reduced(model.kernel_, _width(model), type_name, whole=whole)
     labels = np.asarray(model.y_train_, dtype=np.float64)
     shares = np.asarray(model.pi_, dtype=np.float64)
     gradient = DualWeights(
