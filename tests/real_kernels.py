@@ -96,17 +96,17 @@ def _(kernel: kl.Laplacian, x: list[Any], z: list[Any]) -> Any:
 
 
 @real_kernel.register
-def _(kernel: kl.Polynomial, x: list[Any], z: list[Any]) -> Any:
+def _(kernel: kl.PolynomialKernel, x: list[Any], z: list[Any]) -> Any:
     return (arb(kernel.gamma) * _product(x, z) + arb(kernel.coef0)) ** kernel.degree
 
 
 @real_kernel.register
-def _(kernel: kl.Sigmoid, x: list[Any], z: list[Any]) -> Any:
+def _(kernel: kl.SigmoidKernel, x: list[Any], z: list[Any]) -> Any:
     return (arb(kernel.gamma) * _product(x, z) + arb(kernel.coef0)).tanh()
 
 
 @real_kernel.register
-def _(kernel: kl.Cosine, x: list[Any], z: list[Any]) -> Any:
+def _(kernel: kl.CosineKernel, x: list[Any], z: list[Any]) -> Any:
     sizes = _product(x, x), _product(z, z)
     if any(size == 0 for size in sizes):
         return arb(0)
@@ -114,11 +114,11 @@ def _(kernel: kl.Cosine, x: list[Any], z: list[Any]) -> Any:
 
 
 @real_kernel.register
-def _(kernel: kl.Product, x: list[Any], z: list[Any]) -> Any:
+def _(kernel: kl.ProductKernel, x: list[Any], z: list[Any]) -> Any:
     return prod((real_kernel(one, x, z) for one in kernel.kernels), start=arb(1))
 
 
 @real_kernel.register
-def _(kernel: kl.Sum, x: list[Any], z: list[Any]) -> Any:
+def _(kernel: kl.SumKernel, x: list[Any], z: list[Any]) -> Any:
     pairs = zip(kernel.amplitudes, kernel.kernels)
     return sum((arb(a) * real_kernel(one, x, z) for a, one in pairs), arb(0))

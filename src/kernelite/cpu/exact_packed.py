@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.blas import cubic_values
-from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
+from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding, of_rows
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
-from kernelite.machine.kernels import Cosine, Kernel, Polynomial
+from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.packed import linear_map, packed_degree, packed_tensor, pair_places
 from kernelite.series.rounding import SAFETY, TINY, UNIT
@@ -58,7 +58,7 @@ class LinearExact:
 
     Examples
     --------
-    >>> model = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=Polynomial(1))
+    >>> model = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=PolynomialKernel(1))
     >>> LinearExact.prepare(model).scores(np.array([[2.0]]))[0]
     array([[-3.5]])
     """
@@ -76,11 +76,12 @@ class LinearExact:
         with np.errstate(over="ignore"):
             sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
         sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
-        kernel: Kernel = Cosine() if isinstance(expansion.kernel, Cosine) else Polynomial(1)
+        kernel: Kernel = CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
         constant = 8.0 * SAFETY * UNIT * np.abs(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
-            moves=5.0 if mapped else 0.0,
+            moves=(5.0 if mapped else 0.0) + of_rows(expansion.known, "relative") / UNIT,
+            moved=of_rows(expansion.known, "rows"),
         )
         return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
 
@@ -95,14 +96,14 @@ class LinearExact:
             return self._sparse_scores(rows, out)
         m = len(rows)
         scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
-        cosine = isinstance(self.expansion.kernel, Cosine)
+        cosine = isinstance(self.expansion.kernel, CosineKernel)
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 own = rows[block]
                 np.einsum("ij,ij->i", own, own, out=squares[block])
                 if cosine:
-                    own = Cosine.normalized(own)
+                    own = CosineKernel.normalized(own)
                 own = own if self.columns is None else own[:, self.columns]
                 np.matmul(own, self.weights, out=scores[block])
                 scores[block] += self.intercept
@@ -113,7 +114,7 @@ class LinearExact:
         return scores, squares
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        if isinstance(self.expansion.kernel, Cosine):  # rows of length one, by the safe way
+        if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way
             return self.scores(np.asarray(rows.toarray()), out)
         squares = squared_norms(rows)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -139,7 +140,7 @@ class PackedExact:
 
     Examples
     --------
-    >>> model = KernelExpansion(np.ones((40, 1)), np.ones(40), 0.5, kernel=Polynomial(3, 1.0, 1.0))
+    >>> model = KernelExpansion(np.ones((40, 1)), np.ones(40), 0.5, kernel=PolynomialKernel(3, 1.0, 1.0))
     >>> PackedExact.prepare(model).scores(np.array([[1.0]]))[0]
     array([[320.5]])
     """
@@ -152,7 +153,7 @@ class PackedExact:
     @classmethod
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> PackedExact | None:
         """Add the centers up; None where that overflows."""
-        assert isinstance(expansion.kernel, Polynomial)
+        assert isinstance(expansion.kernel, PolynomialKernel)
         with np.errstate(over="ignore", invalid="ignore"):
             tensor = packed_tensor(expansion)
         if not np.isfinite(tensor).all():

@@ -24,10 +24,11 @@ from kernelite.cpu.panels import middle
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, Reach
+from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["PointwiseExact", "PointwiseRounding"]
+__all__ = ["PointwiseExact", "PointwiseRounding", "of_rows"]
 
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
@@ -52,7 +53,7 @@ class PointwiseRounding:
     n_features : int
     lengths : float
         Of the sums over centers, in units of rounding.
-    relative, moves : float
+    relative, moves, moved : float
         As in `Reach`.
     farthest : float
         Of rows with |z - p| above that nothing is known: products on the way may overflow.
@@ -68,6 +69,7 @@ class PointwiseRounding:
     lengths: float
     relative: float = 0.0
     moves: float = 0.0
+    moved: float = 0.0
     farthest: float = math.inf
 
     @classmethod
@@ -92,7 +94,8 @@ class PointwiseRounding:
             expansion.n_features,
             lengths,
             known.gamma / UNIT,
-            known.centers / UNIT + (MAPPED if mapped else 0.0),
+            known.centers / UNIT + (MAPPED if mapped else 0.0) + of_rows(known, "relative") / UNIT,
+            of_rows(known, "rows"),
         )
 
     def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
@@ -112,7 +115,8 @@ class PointwiseRounding:
         """E + lengths u K and K of each row, shape (m,)."""
         rows = np.sqrt(squares) * (1.0 + 1e-9)
         reach = Reach(
-            rows, self.radius, self.offset, self.n_features, self.relative, self.moves
+            *(rows, self.radius, self.offset, self.n_features),
+            *(self.relative, self.moves, self.moved),
         )
         sizes = self.kernel.largest(reach)
         return self.kernel.error(reach) + UNIT * self.lengths * sizes, sizes
@@ -124,6 +128,11 @@ class PointwiseRounding:
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:
         """No row is answered without being computed."""
         return np.zeros(len(squares), dtype=np.bool_)
+
+
+def of_rows(known: Uncertainty, name: str) -> float:
+    """What steps before the model leave of a row, where an uncertainty can say so."""
+    return float(getattr(known, name, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

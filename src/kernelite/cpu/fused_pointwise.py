@@ -45,7 +45,7 @@ LOOPS: dict[type, Callable[[Any], Loop | None]] = {
     kl.PowerSpline: lambda k: ("power_spline", k.epsilon**2, float(k.power), "square_distances"),
     kl.ThinPlateSpline: lambda k: ("thin_plate", k.epsilon**2, 0.0, "square_distances"),
     kl.Laplacian: lambda k: ("exponential", k.gamma, 0.0, "city_distances"),
-    kl.Sigmoid: lambda k: ("sigmoid", k.gamma, k.coef0, None),
+    kl.SigmoidKernel: lambda k: ("sigmoid", k.gamma, k.coef0, None),
 }
 
 
@@ -75,7 +75,7 @@ class FusedPointwise:
         """Lay the centers out; None where there is no loop for the kernel."""
         if not jit_available():
             return None
-        if isinstance(kernel, kl.Sum):
+        if isinstance(kernel, kl.SumKernel):
             parts = [
                 cls.prepare(one, centers, amplitude * coefficients)
                 for amplitude, one in zip(kernel.amplitudes, kernel.kernels)

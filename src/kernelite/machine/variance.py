@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion, kernel_values
-from kernelite.machine.kernels import Kernel, Polynomial
+from kernelite.machine.kernels import Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Posterior"]
@@ -116,7 +116,7 @@ class Posterior:
         for amplitude, expansion, seen in zip(np.atleast_1d(self.amplitude), expansions, rows):
             kernel = expansion.kernel
             if kernel == "poly2":
-                kernel = Polynomial(2, expansion.gamma, expansion.coef0)
+                kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
             if isinstance(kernel, Kernel) and not kernel.shifts:
                 total = total + amplitude * kernel.diagonal(seen)
         return total

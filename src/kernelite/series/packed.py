@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
-from kernelite.machine.kernels import Cosine, Polynomial
+from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cubic import packed_size
@@ -46,13 +46,13 @@ def packed_degree(expansion: KernelExpansion) -> int | None:
 
     Examples
     --------
-    >>> packed_degree(KernelExpansion(np.ones((50, 2)), np.ones(50), 0.0, kernel=Polynomial(3)))
+    >>> packed_degree(KernelExpansion(np.ones((50, 2)), np.ones(50), 0.0, kernel=PolynomialKernel(3)))
     3
     """
     kernel = expansion.kernel
-    if isinstance(kernel, Cosine):
+    if isinstance(kernel, CosineKernel):
         return 1
-    if not isinstance(kernel, Polynomial) or kernel.degree not in DEGREES:
+    if not isinstance(kernel, PolynomialKernel) or kernel.degree not in DEGREES:
         return None
     if kernel.degree == 1:
         return 1
@@ -104,17 +104,17 @@ def linear_map(expansion: KernelExpansion) -> LinearMap:
 
     Examples
     --------
-    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=Polynomial(1))
+    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=PolynomialKernel(1))
     >>> linear_map(two).weights
     array([[-2.]])
     """
     kernel, A, known = expansion.kernel, expansion.coefficients, expansion.known
     centers, columns, units = expansion.centers, None, 0.0
-    if isinstance(kernel, Cosine):
-        centers = Cosine.normalized(expansion.dense_centers())
+    if isinstance(kernel, CosineKernel):
+        centers = CosineKernel.normalized(expansion.dense_centers())
         units, gamma, coef0 = 1.1 * expansion.n_features + 10.0, 1.0, 0.0
     else:
-        assert isinstance(kernel, Polynomial)
+        assert isinstance(kernel, PolynomialKernel)
         gamma, coef0 = kernel.gamma, kernel.coef0
     if is_sparse(centers):
         columns = np.unique(centers.indices)
@@ -145,13 +145,13 @@ def collapsed(expansion: KernelExpansion) -> KernelExpansion:
 
     Examples
     --------
-    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=Polynomial(1))
+    >>> two = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=PolynomialKernel(1))
     >>> collapsed(two).centers, collapsed(two).coefficients
     (array([[-2.]]), array([[1.]]))
     """
     k, d = expansion.n_outputs, expansion.n_features
     few = expansion.n_centers <= k or k * d > MOST_COLLAPSED
-    if few or not isinstance(expansion.kernel, Polynomial) or expansion.kernel.degree != 1:
+    if few or not isinstance(expansion.kernel, PolynomialKernel) or expansion.kernel.degree != 1:
         return expansion
     found = linear_map(expansion)
     size = float(np.sqrt(squared_norms(found.weights)).max())
@@ -163,7 +163,7 @@ def collapsed(expansion: KernelExpansion) -> KernelExpansion:
         W[:, found.columns] = found.weights
     # An error of the coefficient meets no more than |W| |z|.
     lost = Uncertainty(found.lost / size * (1.0 + 1e-9), found.lost_intercept)
-    return KernelExpansion(W, np.eye(k), found.intercept, kernel=Polynomial(1), uncertainty=lost)
+    return KernelExpansion(W, np.eye(k), found.intercept, kernel=PolynomialKernel(1), uncertainty=lost)
 
 
 def pair_places(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -177,12 +177,12 @@ def packed_tensor(expansion: KernelExpansion) -> FloatArray:
 
     Examples
     --------
-    >>> one = KernelExpansion([[2.0]], [1.0], 0.0, kernel=Polynomial(3, 1.0, 1.0))
+    >>> one = KernelExpansion([[2.0]], [1.0], 0.0, kernel=PolynomialKernel(3, 1.0, 1.0))
     >>> packed_tensor(one)  # (2 z + 1)^3
     array([[ 8., 12.,  6.,  1.]])
     """
     kernel = expansion.kernel
-    assert isinstance(kernel, Polynomial)
+    assert isinstance(kernel, PolynomialKernel)
     r, k = expansion.n_features + 1, expansion.n_outputs
     a, b = pair_places(r)
     twice = np.where(a == b, 1.0, 2.0)

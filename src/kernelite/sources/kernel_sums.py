@@ -21,7 +21,7 @@ import numpy as np
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.kernels import Polynomial
+from kernelite.machine.kernels import PolynomialKernel
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
@@ -165,7 +165,7 @@ def _tree_expansion(
         alphas, units = kernel.amplitude * alphas, units + 1.0
     units += kernel.units
     named = NamedKernel(kernel.kernel)
-    if isinstance(kernel.kernel, Polynomial) and kernel.kernel.degree == 2:  # which has a form
+    if isinstance(kernel.kernel, PolynomialKernel) and kernel.kernel.degree == 2:  # which has a form
         named = NamedKernel("poly2", kernel.kernel.gamma, kernel.kernel.coef0)
     made = named.expansion(rows, alphas, np.zeros(k)).rounded(units=units)
     made = scaled_outputs(made, weights.scales, weights.constants(kernel))

@@ -22,17 +22,17 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.kernels import (
-    Cosine,
+    CosineKernel,
     ExpSineSquared,
     Kernel,
     Laplacian,
     Matern,
-    Polynomial,
-    Product,
+    PolynomialKernel,
+    ProductKernel,
     RationalQuadratic,
     Rbf,
-    Sigmoid,
-    Sum,
+    SigmoidKernel,
+    SumKernel,
 )
 
 __all__ = ["KernelTree", "kernel_tree", "of_rbf_alone"]
@@ -70,7 +70,7 @@ class KernelTree:
         """The kernel without constant and noise; one alone without its amplitude."""
         if len(self.kernels) == 1:
             return self.kernels[0]
-        return Sum(self.amplitudes, self.kernels, self.units)
+        return SumKernel(self.amplitudes, self.kernels, self.units)
 
     @property
     def amplitude(self) -> float:
@@ -168,7 +168,7 @@ def kernel_tree(kernel: Any, n_features: int, type_name: str) -> KernelTree:
     kept = [term for term in found.values() if term.amplitude] or list(found.values())[:1]
     return KernelTree(
         tuple(nearest(term.amplitude) for term in kept),
-        tuple(t.kernels[0] if len(t.kernels) == 1 else Product(t.kernels) for t in kept),
+        tuple(t.kernels[0] if len(t.kernels) == 1 else ProductKernel(t.kernels) for t in kept),
         constant,
         nearest(rounded) * UNIT,
         nearest(noise),
@@ -211,7 +211,7 @@ class _Reader:
         if name == "ExpSineSquared":
             return ExpSineSquared(float(kernel.length_scale), float(kernel.periodicity))
         if name == "DotProduct":  # its square is rounded, which `units` counts
-            return Polynomial(1, 1.0, float(kernel.sigma_0) ** 2)
+            return PolynomialKernel(1, 1.0, float(kernel.sigma_0) ** 2)
         if name == "PairwiseKernel":
             return self.pairwise(kernel)
         raise self.refusal(f"{name} is not served")
@@ -222,11 +222,11 @@ class _Reader:
         given = kernel.pairwise_kernels_kwargs or {}
         coef0 = float(given.get("coef0", 1.0))
         found: dict[Any, Callable[[], Kernel]] = {
-            "linear": lambda: Polynomial(1),
-            "cosine": Cosine,
+            "linear": lambda: PolynomialKernel(1),
+            "cosine": CosineKernel,
             "laplacian": lambda: Laplacian(gamma),
-            "sigmoid": lambda: Sigmoid(gamma, coef0),
-            "poly": lambda: Polynomial(int(given.get("degree", 3)), gamma, coef0),
+            "sigmoid": lambda: SigmoidKernel(gamma, coef0),
+            "poly": lambda: PolynomialKernel(int(given.get("degree", 3)), gamma, coef0),
             "rbf": lambda: Rbf((1.0 / math.sqrt(2.0 * gamma),)),  # off by 2 u, of 2 units
         }
         found["polynomial"] = found["poly"]
@@ -251,8 +251,8 @@ class _Reader:
         if len(term.kernels) > 1 or not 0 < p < math.inf:
             return None
         kernel = term.kernels[0] if term.kernels else None
-        if isinstance(kernel, Polynomial) and kernel.degree == 1 and p.is_integer() and p <= 100:
-            kernel = Polynomial(int(p), kernel.gamma, kernel.coef0)
+        if isinstance(kernel, PolynomialKernel) and kernel.degree == 1 and p.is_integer() and p <= 100:
+            kernel = PolynomialKernel(int(p), kernel.gamma, kernel.coef0)
         elif isinstance(kernel, Rbf | RationalQuadratic | Matern | ExpSineSquared):
             return None
         amplitude, units = term.amplitude, p * (term.units + 2.0)

@@ -15,7 +15,7 @@ import numpy as np
 from kernelite.errors import FileFormatError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.machine.kernels import Polynomial, Sigmoid
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
@@ -148,10 +148,10 @@ def _expansion(header: Header, vectors: Vectors) -> KernelExpansion:
 
 def _kernel(header: Header) -> NamedKernel:
     if header.kernel_type == "linear":
-        return NamedKernel(Polynomial(1))
+        return NamedKernel(PolynomialKernel(1))
     assert header.gamma is not None  # the header's checks saw to it
     if header.kernel_type == "sigmoid":
-        return NamedKernel(Sigmoid(header.gamma, header.coef0))
+        return NamedKernel(SigmoidKernel(header.gamma, header.coef0))
     if header.kernel_type == "polynomial":
         assert header.degree is not None
         return polynomial(header.degree, header.gamma, header.coef0, "LIBSVM model")

@@ -15,7 +15,7 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.kernels import Cosine, Kernel, Laplacian, Polynomial, Sigmoid
+from kernelite.machine.kernels import CosineKernel, Kernel, Laplacian, PolynomialKernel, SigmoidKernel
 from kernelite.sources.source import Source, describe
 
 __all__ = [
@@ -78,9 +78,9 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     if not isinstance(name, str):
         raise other_kernel(model, type_name)
     if name == "linear":
-        return NamedKernel(Polynomial(1))
+        return NamedKernel(PolynomialKernel(1))
     if name == "cosine":
-        return NamedKernel(Cosine())
+        return NamedKernel(CosineKernel())
     gamma = getattr(model, "gamma_", model.gamma)
     error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
@@ -92,7 +92,7 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
         raise other_kernel(model, type_name)
     coef0 = 1.0 if model.coef0 is None else float(model.coef0)
     if name == "sigmoid":
-        return NamedKernel(Sigmoid(gamma, coef0), gamma_error=error)
+        return NamedKernel(SigmoidKernel(gamma, coef0), gamma_error=error)
     degree = 3 if model.degree is None else model.degree
     return polynomial(degree, gamma, coef0, type_name, error)
 
@@ -114,7 +114,7 @@ def polynomial(
             f"this {type_name} has a polynomial kernel of degree {degree:g}; served are whole "
             "degrees from 1 to 100."
         )
-    return NamedKernel(Polynomial(int(degree), gamma, coef0), gamma_error=error)
+    return NamedKernel(PolynomialKernel(int(degree), gamma, coef0), gamma_error=error)
 
 
 def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.machine.kernels import Polynomial, Sigmoid
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
 from kernelite.sources.sklearn_common import (
@@ -74,13 +74,13 @@ def read_svm(model: Any, type_name: str, /) -> Source:
 def _kernel(model: Any, type_name: str) -> NamedKernel:
     gamma = float(model._gamma)  # what "scale" or "auto" came to
     if model.kernel == "linear":
-        return NamedKernel(Polynomial(1))
+        return NamedKernel(PolynomialKernel(1))
     if model.kernel == "rbf":
         return NamedKernel("rbf", gamma)
     if model.kernel == "poly":
         return polynomial(model.degree, gamma, float(model.coef0), type_name)
     if model.kernel == "sigmoid":
-        return NamedKernel(Sigmoid(gamma, float(model.coef0)))
+        return NamedKernel(SigmoidKernel(gamma, float(model.coef0)))
     raise other_kernel(model, type_name)
 
 

@@ -42,16 +42,16 @@ KERNELS: dict[str, Scale] = {
     "multiquadric": lambda rng, d, l: kl.Multiquadric(1.0 / l),
     "inverse multiquadric": lambda rng, d, l: kl.InverseMultiquadric(1.0 / l),
     "inverse quadratic": lambda rng, d, l: kl.InverseQuadratic(1.0 / l),
-    "linear": lambda rng, d, l: kl.Polynomial(1, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "cubic": lambda rng, d, l: kl.Polynomial(3, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "quartic": lambda rng, d, l: kl.Polynomial(4, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "degree 7": lambda rng, d, l: kl.Polynomial(7, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "sigmoid": lambda rng, d, l: kl.Sigmoid(1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "cosine": lambda rng, d, l: kl.Cosine(),
-    "product": lambda rng, d, l: kl.Product(
-        (kl.Rbf(scales(rng, d, l)), kl.Polynomial(1, 1.0 / l**2, 1.0))
+    "linear": lambda rng, d, l: kl.PolynomialKernel(1, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
+    "cubic": lambda rng, d, l: kl.PolynomialKernel(3, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
+    "quartic": lambda rng, d, l: kl.PolynomialKernel(4, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
+    "degree 7": lambda rng, d, l: kl.PolynomialKernel(7, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
+    "sigmoid": lambda rng, d, l: kl.SigmoidKernel(1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
+    "cosine": lambda rng, d, l: kl.CosineKernel(),
+    "product": lambda rng, d, l: kl.ProductKernel(
+        (kl.Rbf(scales(rng, d, l)), kl.PolynomialKernel(1, 1.0 / l**2, 1.0))
     ),
-    "sum": lambda rng, d, l: kl.Sum(
+    "sum": lambda rng, d, l: kl.SumKernel(
         (float(10.0 ** rng.uniform(-6, 6)), 0.5),
         (kl.Matern(scales(rng, d, l), 1.5), kl.Laplacian(1.0 / l)),
         0.0,

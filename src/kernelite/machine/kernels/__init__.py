@@ -7,12 +7,12 @@ makes it faster.
 
 from __future__ import annotations
 
-from kernelite.machine.kernels.algebra import Product, Sum
+from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
 from kernelite.machine.kernels.base import Kernel, Reach
 from kernelite.machine.kernels.laplacian import Laplacian
 from kernelite.machine.kernels.matern import Matern
 from kernelite.machine.kernels.periodic import ExpSineSquared
-from kernelite.machine.kernels.products import Cosine, Polynomial, Sigmoid
+from kernelite.machine.kernels.products import CosineKernel, PolynomialKernel, SigmoidKernel
 from kernelite.machine.kernels.radial import Radial, Rbf
 from kernelite.machine.kernels.rational import (
     InverseMultiquadric,
@@ -23,7 +23,7 @@ from kernelite.machine.kernels.rational import (
 from kernelite.machine.kernels.splines import PowerSpline, ThinPlateSpline
 
 __all__ = [
-    "Cosine",
+    "CosineKernel",
     "ExpSineSquared",
     "InverseMultiquadric",
     "InverseQuadratic",
@@ -31,14 +31,14 @@ __all__ = [
     "Laplacian",
     "Matern",
     "Multiquadric",
-    "Polynomial",
+    "PolynomialKernel",
     "PowerSpline",
-    "Product",
+    "ProductKernel",
     "Radial",
     "RationalQuadratic",
     "Rbf",
     "Reach",
-    "Sigmoid",
-    "Sum",
+    "SigmoidKernel",
+    "SumKernel",
     "ThinPlateSpline",
 ]

@@ -18,7 +18,7 @@ from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Product", "Sum"]
+__all__ = ["ProductKernel", "SumKernel"]
 
 
 class _Several(Kernel):
@@ -38,7 +38,7 @@ class _Several(Kernel):
 
 
 @dataclass(frozen=True)
-class Product(_Several):
+class ProductKernel(_Several):
     """A product of kernels.
 
     Parameters
@@ -80,7 +80,7 @@ class Product(_Several):
 
 
 @dataclass(frozen=True)
-class Sum(_Several):
+class SumKernel(_Several):
     """A weighted sum of kernels.
 
     Parameters
@@ -93,8 +93,8 @@ class Sum(_Several):
 
     Examples
     --------
-    >>> from kernelite.machine.kernels import Matern, Polynomial
-    >>> both = Sum((2.0, 0.5), (Matern((1.0,), 0.5), Polynomial(1)))
+    >>> from kernelite.machine.kernels import Matern, PolynomialKernel
+    >>> both = SumKernel((2.0, 0.5), (Matern((1.0,), 0.5), PolynomialKernel(1)))
     >>> both.values(np.array([[1.0]]), np.array([[1.0], [2.0]])).round(4)
     array([[2.5   , 1.7358]])
     """

@@ -43,6 +43,8 @@ class Reach:
         Relative errors of a kernel's argument by folding, in units of 2^-53.
     moves : float
         Relative errors of each coordinate of rows or centers, in units of 2^-53.
+    moved : float
+        How far a row may be from where it should be, besides.
     """
 
     rows: FloatArray
@@ -51,6 +53,7 @@ class Reach:
     n_features: int
     relative: float = 0.0
     moves: float = 0.0
+    moved: float = 0.0
 
     @property
     def distances(self) -> FloatArray:

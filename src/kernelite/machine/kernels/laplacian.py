@@ -60,6 +60,8 @@ class Laplacian(Kernel):
             root = math.sqrt(reach.n_features)
             moved = self.gamma * (3.0 * reach.radius + 2.0 * reach.offset) + 0.74
             found += units(reach.moves) * root * moved
+        if reach.moved:
+            found += 1.01 * reach.moved * math.sqrt(reach.n_features) * self.gamma
         return np.where(reach.distances < FARTHEST, min(found, 1.0 + 1e-9), 1.0 + 1e-9)
 
     @property

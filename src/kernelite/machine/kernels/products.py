@@ -7,7 +7,7 @@ polynomial of degree p by u p (d + 8) B^p; tanh has slope 1 at most.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Cosine", "Polynomial", "Sigmoid"]
+__all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
 
 OVERFLOWS = 1e290  # of a sum whose terms may have overflowed
 MOST_DEGREE = 100
@@ -61,13 +61,17 @@ class _OfProducts(Kernel):
             sound = (products < OVERFLOWS) & (found < OVERFLOWS)
         return np.where(sound, found, np.inf)
 
+    def moved(self, reach: Reach) -> float:
+        """How far the argument moves with a row."""
+        return 1.01 * self.gamma * (reach.radius + LOST) * reach.moved if reach.moved else 0.0
+
     def units(self, reach: Reach) -> float:
         """Roundings of the argument, relative to B."""
         return reach.n_features + 6.0 + reach.relative + 2.1 * reach.moves
 
 
 @dataclass(frozen=True)
-class Polynomial(_OfProducts):
+class PolynomialKernel(_OfProducts):
     """(gamma x.z + coef0)^degree; of degree 1, scikit-learn's `linear` and DotProduct.
 
     Parameters
@@ -80,7 +84,7 @@ class Polynomial(_OfProducts):
 
     Examples
     --------
-    >>> Polynomial(3, 0.5, 1.0).values(np.array([[2.0]]), np.array([[1.0], [2.0]]))
+    >>> PolynomialKernel(3, 0.5, 1.0).values(np.array([[2.0]]), np.array([[1.0], [2.0]]))
     array([[ 8., 27.]])
     """
 
@@ -113,7 +117,12 @@ class Polynomial(_OfProducts):
 
     def error(self, reach: Reach) -> FloatArray:
         count = self.degree * (self.units(reach) + 2.0)
-        return np.asarray(units(1.05 * count) * self.largest(reach))
+        found = units(1.05 * count) * self.largest(reach)
+        if reach.moved:  # |p B^(p-1)| times what the argument moves by, for a row a bit farther
+            moved = replace(reach, rows=reach.rows + reach.moved)
+            slope = self.degree * powers(self.size(moved), self.degree - 1)
+            found = found + slope * self.moved(reach)
+        return np.asarray(found)
 
     @property
     def label(self) -> str:
@@ -126,7 +135,7 @@ class Polynomial(_OfProducts):
 
 
 @dataclass(frozen=True)
-class Sigmoid(_OfProducts):
+class SigmoidKernel(_OfProducts):
     """tanh(gamma x.z + coef0).
 
     Parameters
@@ -137,7 +146,7 @@ class Sigmoid(_OfProducts):
 
     Examples
     --------
-    >>> Sigmoid(1.0, 0.0).values(np.array([[1.0]]), np.array([[0.0], [9.0]])).round(4)
+    >>> SigmoidKernel(1.0, 0.0).values(np.array([[1.0]]), np.array([[0.0], [9.0]])).round(4)
     array([[0., 1.]])
     """
 
@@ -155,7 +164,7 @@ class Sigmoid(_OfProducts):
 
     def error(self, reach: Reach) -> FloatArray:
         size = self.size(reach)
-        found = units(self.units(reach)) * size + units(32.0)
+        found = units(self.units(reach)) * size + units(32.0) + self.moved(reach)
         # Where sums overflowed, the value may be no number.
         return np.where(np.isfinite(size), np.minimum(found, 2.0), np.inf)
 
@@ -165,12 +174,12 @@ class Sigmoid(_OfProducts):
 
 
 @dataclass(frozen=True)
-class Cosine(Kernel):
+class CosineKernel(Kernel):
     """x.z / (|x| |z|); zero where a vector is.
 
     Examples
     --------
-    >>> Cosine().values(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[2.0, 0.0]])).round(4)
+    >>> CosineKernel().values(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[2.0, 0.0]])).round(4)
     array([[0.7071],
            [0.    ]])
     """
@@ -196,7 +205,11 @@ class Cosine(Kernel):
 
     def error(self, reach: Reach) -> FloatArray:
         count = 3.0 * reach.n_features + 24.0 + 2.1 * reach.moves
-        return np.full(len(reach.rows), min(float(units(count)), 2.0))
+        found = np.full(len(reach.rows), min(float(units(count)), 2.0))
+        if reach.moved:  # which turns it by twice its share of the length, at most
+            with np.errstate(divide="ignore"):
+                found = np.minimum(found + 2.1 * reach.moved / reach.rows, 2.0)
+        return found
 
     @property
     def label(self) -> str:

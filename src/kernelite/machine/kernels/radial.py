@@ -101,6 +101,8 @@ class Radial(Kernel):
             if moves:
                 moved = self.scale * (3.0 * reach.radius + 2.0 * reach.offset)
                 found = found + units(moves) * (g * moved + 2.0 * s)
+            if reach.moved:
+                found = found + 1.01 * reach.moved * self.scale * g
             found = np.broadcast_to(found, r.shape)
             far = FARTHEST * min(1.0, self.scale)  # squares are taken before or after scaling
             if not self.bounded:
