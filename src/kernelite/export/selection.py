@@ -113,6 +113,11 @@ def _check_whole(model: CompiledModel) -> None:
             f"this model is made of {len(model.parts)} machines that do not share a kernel; only "
             "single machines are exported, so compile and export them one by one."
         )
+    if model.expansion is not None and not model.expansion.has_series:
+        raise UnsupportedModelError(
+            f"the kernel of this model ({model.expansion.kernel_name}) is not exported; exported "
+            "are RBF kernels and polynomials of degree 2."
+        )
     if model.tail is not None:
         raise UnsupportedModelError(
             "this model adds a polynomial of the rows to its kernels, which is not exported."

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.whitening import Whitening
 from kernelite.rows.inputs import Rows, check_rows, is_sparse
 
 __all__ = ["Front", "Kept", "Selection", "Step"]
@@ -92,7 +93,7 @@ class Kept:
         return self.transformer.transform(X)
 
 
-Step: TypeAlias = "AffineMap | Selection | Kept"
+Step: TypeAlias = "AffineMap | Selection | Kept | Whitening"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class Front:
     (array([[14.]]), True)
     """
 
-    steps: tuple[AffineMap | Selection | Kept, ...]
+    steps: tuple[AffineMap | Selection | Kept | Whitening, ...]
     n_features: int | None
 
     def __post_init__(self) -> None:

@@ -111,6 +111,8 @@ class ModelFields:
             names = names - getattr(self.head, "needs_posterior", frozenset())
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
+        if self.head.kind == "density" and self.origin.family == "scipy":
+            names |= {"pdf", "logpdf"}
         if self.head.kind == "transform":
             names |= {"get_feature_names_out", "set_output"}
         return names
@@ -127,6 +129,8 @@ class ModelFields:
         """The kernel's width."""
         if self.parts:
             raise AttributeError("the parts of this model have a `gamma` each")
+        if not isinstance(self._served.kernel, str):
+            raise AttributeError("the kernel of this model has parameters of its own")
         return self._served.gamma
 
     @property

@@ -36,6 +36,7 @@ READERS: dict[str, str] = {
         "kernelite.sources.sklearn_label_propagation:read_label_propagation"
     ),
     "scipy.RBFInterpolator": "kernelite.sources.scipy_rbf:read_rbf_interpolator",
+    "scipy.gaussian_kde": "kernelite.sources.scipy_kde:read_gaussian_kde",
     "tslearn.KernelKMeans": "kernelite.sources.kernel_kmeans:read_tslearn_kmeans",
     "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
     "sklearn.Pipeline": "kernelite.sources.pipeline:read_pipeline",

@@ -147,7 +147,7 @@ def _key(step: Step) -> Hashable:
         return "affine", *((how, by.tobytes()) for how, by in step.operations)
     if isinstance(step, Selection):
         return "selection", step.columns.tobytes(), step.n_features
-    return "kept", id(step.transformer)
+    return "kept", id(getattr(step, "transformer", step))
 
 
 def _merged(group: list[Part]) -> Part:

@@ -81,6 +81,7 @@ CLASSES = {
     "TransformHead": "kernelite.machine.heads",
     "Uncertainty": "kernelite.machine.uncertainty",
     "VotingHead": "kernelite.machine.heads.voting",
+    "Whitening": "kernelite.machine.whitening",
 }
 """Name and module; imported when a file or a model first needs it."""
 
