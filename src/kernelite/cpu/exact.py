@@ -18,6 +18,7 @@ from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.single_products import SingleProducts
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Proven, Settles, Within
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
@@ -72,8 +73,10 @@ class ExactEngine:
         return SparseExact.prepare(self.expansion, mapped=self.mapped)
 
     @cached_property
-    def single(self) -> FusedSums | None:
+    def single(self) -> FusedSums | SingleProducts | None:
         """For dense rows and one output: single precision, with a bound."""
+        if isinstance(self.dense, PointwiseExact):
+            return SingleProducts.prepare(self.dense)
         if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):
             return None
         from kernelite.cpu.kernels.exp2 import SINGLE
@@ -105,7 +108,7 @@ class ExactEngine:
         ways = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
         return all([way is None or way.ready for way in ways])  # noqa: C419  # begin them all
 
-    def _single_for_values(self, way: Any) -> FusedSums | None:
+    def _single_for_values(self, way: Any) -> FusedSums | SingleProducts | None:
         """Single precision, where it saves enough to give values fewer digits."""
         if way is not self.dense or self.expansion.centers.size < FEWEST_NUMBERS:
             return None
@@ -143,7 +146,7 @@ class ExactEngine:
         return scores, bounds
 
     def _run_single(
-        self, single: FusedSums, rows: FloatArray, settles: Settles
+        self, single: FusedSums | SingleProducts, rows: FloatArray, settles: Settles
     ) -> tuple[FloatArray, FloatArray]:
         """Single precision, then double for the rows that it does not settle."""
         if not self._pays(single, rows, settles):
@@ -154,7 +157,7 @@ class ExactEngine:
             scores[still], bounds[still] = self.run(rows[still])
         return scores, bounds
 
-    def _pays(self, single: FusedSums, rows: FloatArray, settles: Settles) -> bool:
+    def _pays(self, single: FusedSums | SingleProducts, rows: FloatArray, settles: Settles) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
         if len(rows) < 16 * TRIED:
             return True

@@ -20,7 +20,7 @@ from kernelite.rows.inputs import FloatArray, row_blocks
 
 __all__ = ["FusedPointwise"]
 
-ROWS = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
+ROWS = 128  # with CENTERS a tile of kernel values: half a megabyte
 SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
 
 # The loop, its two numbers, and the loop that makes its distances; none where it takes products.

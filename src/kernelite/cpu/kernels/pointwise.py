@@ -27,6 +27,7 @@ __all__ = [
     "power_spline",
     "rational",
     "sigmoid",
+    "sigmoid_of_single",
     "square_distances",
     "thin_plate",
 ]
@@ -41,27 +42,39 @@ _TINY = 1e-300  # that logarithms are taken of instead of zero
 def square_distances(
     rows: FloatArray, lines: FloatArray, start: int, count: int, tile: FloatArray
 ) -> Any:
-    """tile[i, j] = |x - z|^2 for the `count` centers from `start` on; lines of shape (d, n)."""
-    d = rows.shape[1]
+    """tile[i, j] = |x - z|^2 for the `count` centers from `start` on; lines of shape (d, n).
+
+    Features that are left over by fours come first: one, two or three of them.
+    """
+    d, stop = rows.shape[1], start + count
     for i in range(rows.shape[0]):
-        out = tile[i]
-        for j in range(count):
-            out[j] = 0.0
-        f = 0
-        while f + 4 <= d:
+        out, f = tile[i], d % 4
+        if f == 0:
+            out[:count] = 0.0
+        elif f == 1:
+            z0, x0 = rows[i, 0], lines[0, start:stop]
+            for j in range(count):
+                a = x0[j] - z0
+                out[j] = a * a
+        elif f == 2:
+            z0, z1, x0, x1 = rows[i, 0], rows[i, 1], lines[0, start:stop], lines[1, start:stop]
+            for j in range(count):
+                a, b = x0[j] - z0, x1[j] - z1
+                out[j] = a * a + b * b
+        else:
+            z0, z1, z2 = rows[i, 0], rows[i, 1], rows[i, 2]
+            x0, x1, x2 = lines[0, start:stop], lines[1, start:stop], lines[2, start:stop]
+            for j in range(count):
+                a, b, c = x0[j] - z0, x1[j] - z1, x2[j] - z2
+                out[j] = (a * a + b * b) + c * c
+        while f < d:
             z0, z1, z2, z3 = rows[i, f], rows[i, f + 1], rows[i, f + 2], rows[i, f + 3]
-            x0, x1 = lines[f, start : start + count], lines[f + 1, start : start + count]
-            x2, x3 = lines[f + 2, start : start + count], lines[f + 3, start : start + count]
+            x0, x1 = lines[f, start:stop], lines[f + 1, start:stop]
+            x2, x3 = lines[f + 2, start:stop], lines[f + 3, start:stop]
             for j in range(count):
                 a, b, c, e = x0[j] - z0, x1[j] - z1, x2[j] - z2, x3[j] - z3
                 out[j] += (a * a + b * b) + (c * c + e * e)
             f += 4
-        while f < d:
-            z0, x0 = rows[i, f], lines[f, start : start + count]
-            for j in range(count):
-                a = x0[j] - z0
-                out[j] += a * a
-            f += 1
 
 
 @kernel(*_TILE)
@@ -69,25 +82,22 @@ def city_distances(
     rows: FloatArray, lines: FloatArray, start: int, count: int, tile: FloatArray
 ) -> Any:
     """As `square_distances`, of |x - z|_1."""
-    d = rows.shape[1]
+    d, stop = rows.shape[1], start + count
     for i in range(rows.shape[0]):
-        out = tile[i]
-        for j in range(count):
-            out[j] = 0.0
-        f = 0
-        while f + 4 <= d:
+        out, f = tile[i], d % 4
+        out[:count] = 0.0
+        for rest in range(f):
+            z0, x0 = rows[i, rest], lines[rest, start:stop]
+            for j in range(count):
+                out[j] += math.fabs(x0[j] - z0)
+        while f < d:
             z0, z1, z2, z3 = rows[i, f], rows[i, f + 1], rows[i, f + 2], rows[i, f + 3]
-            x0, x1 = lines[f, start : start + count], lines[f + 1, start : start + count]
-            x2, x3 = lines[f + 2, start : start + count], lines[f + 3, start : start + count]
+            x0, x1 = lines[f, start:stop], lines[f + 1, start:stop]
+            x2, x3 = lines[f + 2, start:stop], lines[f + 3, start:stop]
             for j in range(count):
                 near = math.fabs(x0[j] - z0) + math.fabs(x1[j] - z1)
                 out[j] += near + (math.fabs(x2[j] - z2) + math.fabs(x3[j] - z3))
             f += 4
-        while f < d:
-            z0, x0 = rows[i, f], lines[f, start : start + count]
-            for j in range(count):
-                out[j] += math.fabs(x0[j] - z0)
-            f += 1
 
 
 @helper
@@ -173,6 +183,19 @@ def thin_plate(values: FloatArray, rate: float, _b: float) -> Any:
     for j in range(len(values)):
         s = rate * values[j]
         values[j] = 0.5 * (s * log_positive(s if s > _TINY else _TINY))
+
+
+@kernel(
+    *(array_type(1, "float32"), "float64", "float64"),
+    *(array_type(1, writable=True),),
+)
+def sigmoid_of_single(products: Any, gamma: float, coef0: float, values: FloatArray) -> Any:
+    """As `sigmoid`, from products in single precision."""
+    for j in range(len(values)):
+        v = gamma * float(products[j]) + coef0
+        e = exp_nonpositive(-2.0 * math.fabs(v))
+        t = (1.0 - e) / (1.0 + e)
+        values[j] = t if v > 0.0 else -t
 
 
 @kernel(*_VALUES)
