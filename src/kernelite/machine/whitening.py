@@ -59,10 +59,10 @@ class Whitening:
 
     def error(self, lower: FloatArray) -> float:
         """How far z' may be off, as a share of |z'|, where M should undo L."""
-        d, M, L = len(lower), np.abs(self.matrix), np.abs(lower)
-        norm = np.linalg.norm
-        of_matrix = d * float(norm(M @ L))
-        return 1.1 * UNIT * (d + 3.0 + of_matrix) * float(norm(M)) * float(norm(L))
+        d = len(lower)
+        # |M| |z - t| <= |M| |L| |z'|, which no scale of a feature changes.
+        meets = float(np.linalg.norm(np.abs(self.matrix) @ np.abs(lower)))
+        return 1.1 * UNIT * (d + 3.0 + d * meets) * meets
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Rows of shape (m, d) in the new coordinates."""
