@@ -1,9 +1,9 @@
 """`python -m benchmarks.kernels_table`: every kernel against its own library, in one process.
 
-`goals` are a few large models (5,000 support vectors, 10,000 points) with the speed that is asked of
-each; `pairs` is a table of kernels and estimators, 1,000 rows to train on. Answers are compared before
-anything is timed; then both take turns, so that other work on the machine hurts both alike. With
-`--processor`, it is one thread each and processor time, which other work hardly disturbs.
+`goals` are a few large models (5,000 support vectors, 10,000 points) with the speed that is asked
+of each; `pairs` is a table of kernels and estimators, 1,000 rows to train on. Answers are compared
+before anything is timed; then both take turns, so that other work on the machine hurts both alike.
+With `--processor`, it is one thread each and processor time, which other work hardly disturbs.
 """
 
 from __future__ import annotations
@@ -174,9 +174,14 @@ def _pairs(y: Any) -> Iterator[tuple[str, str, Any, str, Any]]:
         yield kernel, "KernelRidge", KernelRidge(**options), "predict", y
         if kernel != "Laplacian":
             yield kernel, "KernelPCA", KernelPCA(3, **options), "transform", y
-        yield kernel, "Nystroem", Nystroem(n_components=200, random_state=0, **options), *(
-            "transform",
-            y,
+        yield (
+            kernel,
+            "Nystroem",
+            Nystroem(n_components=200, random_state=0, **options),
+            *(
+                "transform",
+                y,
+            ),
         )
     covariances = {
         "RBF": gp.RBF(3.0),

@@ -321,7 +321,7 @@ MACHINES: dict[str, Recipe] = {
     "gpc iris matern one vs rest": Recipe(
         GaussianProcessClassifier(2.0 * Matern(2.0, nu=2.5), optimizer=None), named_iris, "frame"
     ),
-    "gpc iris matern and line one vs one": Recipe(
+    "gpc iris one vs one, matern and line": Recipe(
         GaussianProcessClassifier(
             Matern(2.0) + DotProduct(), multi_class="one_vs_one", optimizer=None
         ),

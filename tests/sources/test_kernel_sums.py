@@ -21,7 +21,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import kernelite
 from kernelite.cli.main import main
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from tests.models import MACHINES, fitted

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
+from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, OutlierHead

@@ -76,7 +76,9 @@ class LinearExact:
         with np.errstate(over="ignore"):
             sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
         sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
-        kernel: Kernel = CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
+        kernel: Kernel = (
+            CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
+        )
         constant = 8.0 * SAFETY * UNIT * np.abs(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
@@ -140,7 +142,8 @@ class PackedExact:
 
     Examples
     --------
-    >>> model = KernelExpansion(np.ones((40, 1)), np.ones(40), 0.5, kernel=PolynomialKernel(3, 1.0, 1.0))
+    >>> cubic = PolynomialKernel(3, 1.0, 1.0)
+    >>> model = KernelExpansion(np.ones((40, 1)), np.ones(40), 0.5, kernel=cubic)
     >>> PackedExact.prepare(model).scores(np.array([[1.0]]))[0]
     array([[320.5]])
     """

@@ -84,9 +84,7 @@ class SingleProducts:
         for block in row_blocks(self.centers.shape[1], CENTERS):
             products = own @ self.centers[:, block]
             values = np.empty(products.shape)
-            sigmoid_of_single(
-                products.reshape(-1), kernel.gamma, kernel.coef0, values.reshape(-1)
-            )
+            sigmoid_of_single(products.reshape(-1), kernel.gamma, kernel.coef0, values.reshape(-1))
             sums += values @ coefficients[block]
 
     def _more(self, squares: FloatArray) -> FloatArray:

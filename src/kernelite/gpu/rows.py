@@ -48,7 +48,7 @@ class RowSteps(Buffers):
                 self.kinds.append("select")
             else:
                 raise UnsupportedModelError(
-                    f"this model keeps a {step.name} in front of it as it is, which runs on no "
+                    f"this model keeps a {_name(step)} in front of it as it is, which runs on no "
                     "GPU; transform the rows first, or pass them as an array."
                 )
 
@@ -63,3 +63,8 @@ class RowSteps(Buffers):
                 rows = rows.double() - shift
                 rows = (rows - low if len(low) else rows) * scale
         return rows
+
+
+def _name(step: Any) -> str:
+    """What messages call a step that is not lowered."""
+    return str(getattr(step, "name", type(step).__name__))

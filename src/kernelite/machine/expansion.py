@@ -3,7 +3,8 @@
     f(z) = sum_i A_i k(x_i, z) + b                                   k outputs at once
     k(x, z) = exp(-gamma |x - z|^2)    or    (gamma x.z + coef0)^2    or any other `Kernel`
 
-The first two have names of their own, since they have the paper's form. Every source becomes a `KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
+The first two have names of their own, since they have the paper's form. Every source becomes a
+`KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
     """What the model was, name and value."""
     part = model.expansion if model.approximation is None else model.approximation.form
     assert part is not None
-    kernel = {"rbf": "exp(−γ |x − z|²)", "poly2": "(γ x·z + β)²"}.get(part.kernel, str(part.kernel))
+    kernel = str(part.kernel)
+    kernel = {"rbf": "exp(−γ |x − z|²)", "poly2": "(γ x·z + β)²"}.get(kernel, kernel)
     width = f", γ = {part.gamma:.6g}" if isinstance(part.kernel, str) else ""
     out = [
         ("kind", model.head.kind),

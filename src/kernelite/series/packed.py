@@ -46,7 +46,8 @@ def packed_degree(expansion: KernelExpansion) -> int | None:
 
     Examples
     --------
-    >>> packed_degree(KernelExpansion(np.ones((50, 2)), np.ones(50), 0.0, kernel=PolynomialKernel(3)))
+    >>> cubic = PolynomialKernel(3)
+    >>> packed_degree(KernelExpansion(np.ones((50, 2)), np.ones(50), 0.0, kernel=cubic))
     3
     """
     kernel = expansion.kernel
@@ -163,7 +164,9 @@ def collapsed(expansion: KernelExpansion) -> KernelExpansion:
         W[:, found.columns] = found.weights
     # An error of the coefficient meets no more than |W| |z|.
     lost = Uncertainty(found.lost / size * (1.0 + 1e-9), found.lost_intercept)
-    return KernelExpansion(W, np.eye(k), found.intercept, kernel=PolynomialKernel(1), uncertainty=lost)
+    return KernelExpansion(
+        W, np.eye(k), found.intercept, kernel=PolynomialKernel(1), uncertainty=lost
+    )
 
 
 def pair_places(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -155,9 +155,7 @@ def kernel_source(
     return replace(first, expansion=whole, input_map=None, description=description)
 
 
-def _tree_expansion(
-    kernel: KernelTree, rows: FloatArray, weights: DualWeights
-) -> KernelExpansion:
+def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) -> KernelExpansion:
     """One expansion; a single kernel's amplitude goes into the coefficients."""
     k = weights.alphas.shape[1]
     alphas, units = weights.alphas, weights.units
@@ -165,7 +163,9 @@ def _tree_expansion(
         alphas, units = kernel.amplitude * alphas, units + 1.0
     units += kernel.units
     named = NamedKernel(kernel.kernel)
-    if isinstance(kernel.kernel, PolynomialKernel) and kernel.kernel.degree == 2:  # which has a form
+    if (
+        isinstance(kernel.kernel, PolynomialKernel) and kernel.kernel.degree == 2
+    ):  # which has a form
         named = NamedKernel("poly2", kernel.kernel.gamma, kernel.kernel.coef0)
     made = named.expansion(rows, alphas, np.zeros(k)).rounded(units=units)
     made = scaled_outputs(made, weights.scales, weights.constants(kernel))

@@ -251,7 +251,12 @@ class _Reader:
         if len(term.kernels) > 1 or not 0 < p < math.inf:
             return None
         kernel = term.kernels[0] if term.kernels else None
-        if isinstance(kernel, PolynomialKernel) and kernel.degree == 1 and p.is_integer() and p <= 100:
+        if (
+            isinstance(kernel, PolynomialKernel)
+            and kernel.degree == 1
+            and p.is_integer()
+            and p <= 100
+        ):
             kernel = PolynomialKernel(int(p), kernel.gamma, kernel.coef0)
         elif isinstance(kernel, Rbf | RationalQuadratic | Matern | ExpSineSquared):
             return None
@@ -268,7 +273,7 @@ class _Reader:
 
     def refusal(self, reason: str) -> UnsupportedModelError:
         return UnsupportedModelError(
-            f"this {self.type_name} has the kernel {self.whole}, in which {reason}; served are RBF, "
-            "Matern, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel and "
+            f"this {self.type_name} has the kernel {self.whole}, in which {reason}; served are "
+            "RBF, Matern, RationalQuadratic, ExpSineSquared, DotProduct, ConstantKernel and "
             "WhiteKernel, their sums, products and whole powers."
         )

@@ -52,9 +52,9 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Source:
     step = Whitening.undoing(lower, rows.mean(axis=0))
     centers = step(rows)
     weights = np.asarray(model.weights, dtype=np.float64)
-    # Rows and centers are off by a share of their length. As `rounding.folding` has it for rows that
-    # are mapped, a kernel value moves by sqrt(2 gamma / e) of that, and |z| counts up to where all
-    # kernel values vanish.
+    # Rows and centers are off by a share of their length. As `rounding.folding` has it for rows
+    # that are mapped, a kernel value moves by sqrt(2 gamma / e) of that, and |z| counts up to where
+    # all kernel values vanish.
     share = step.error(lower)
     reach = float(np.sqrt(np.square(centers).sum(axis=1).max()))
     steepness = math.sqrt(1.0 / math.e)

@@ -98,7 +98,9 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
 def _expansion(model: Any, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
     epsilon = float(model.epsilon)
     if model.kernel != "gaussian":
-        return KernelExpansion(centers, coefficients, intercept, kernel=SHAPES[model.kernel](epsilon))
+        return KernelExpansion(
+            centers, coefficients, intercept, kernel=SHAPES[model.kernel](epsilon)
+        )
     meant = Fraction(epsilon) ** 2
     gamma = nearest(meant)
     expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)

@@ -15,7 +15,13 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.kernels import CosineKernel, Kernel, Laplacian, PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels import (
+    CosineKernel,
+    Kernel,
+    Laplacian,
+    PolynomialKernel,
+    SigmoidKernel,
+)
 from kernelite.sources.source import Source, describe
 
 __all__ = [

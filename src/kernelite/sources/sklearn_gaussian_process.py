@@ -102,9 +102,7 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     if len(model.classes_) == 2:
         return read_binary_classifier(model.base_estimator_, type_name, names=names)
     ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
-    machines = [
-        read_binary_classifier(one, type_name, whole=True) for one in ensemble.estimators_
-    ]
+    machines = [read_binary_classifier(one, type_name, whole=True) for one in ensemble.estimators_]
     parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
     count, width = len(machines), int(model.n_features_in_)
     members = tuple(

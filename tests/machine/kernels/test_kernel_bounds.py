@@ -27,32 +27,42 @@ def scales(rng: np.random.Generator, d: int, size: float) -> tuple[float, ...]:
 
 
 KERNELS: dict[str, Scale] = {
-    "matern 1/2": lambda rng, d, l: kl.Matern(scales(rng, d, l), 0.5),
-    "matern 3/2": lambda rng, d, l: kl.Matern(scales(rng, d, l), 1.5),
-    "matern 5/2": lambda rng, d, l: kl.Matern(scales(rng, d, l), 2.5),
-    "rbf": lambda rng, d, l: kl.Rbf(scales(rng, d, l)),
-    "rational": lambda rng, d, l: kl.RationalQuadratic(scales(rng, d, l), 10 ** rng.uniform(-3, 4)),
-    "periodic": lambda rng, d, l: kl.ExpSineSquared(10 ** rng.uniform(-2, 2), float(l)),
-    "laplacian": lambda rng, d, l: kl.Laplacian(1.0 / l),
-    "thin plate": lambda rng, d, l: kl.ThinPlateSpline(1.0 / l),
-    "linear spline": lambda rng, d, l: kl.PowerSpline(1.0 / l, 1),
-    "cubic spline": lambda rng, d, l: kl.PowerSpline(1.0 / l, 3),
-    "quintic spline": lambda rng, d, l: kl.PowerSpline(1.0 / l, 5),
-    "multiquadric": lambda rng, d, l: kl.Multiquadric(1.0 / l),
-    "inverse multiquadric": lambda rng, d, l: kl.InverseMultiquadric(1.0 / l),
-    "inverse quadratic": lambda rng, d, l: kl.InverseQuadratic(1.0 / l),
-    "linear": lambda rng, d, l: kl.PolynomialKernel(1, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "cubic": lambda rng, d, l: kl.PolynomialKernel(3, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "quartic": lambda rng, d, l: kl.PolynomialKernel(4, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "degree 7": lambda rng, d, l: kl.PolynomialKernel(7, 1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "sigmoid": lambda rng, d, l: kl.SigmoidKernel(1.0 / l**2, rng.choice([0.0, 1.0, -0.3])),
-    "cosine": lambda rng, d, l: kl.CosineKernel(),
-    "product": lambda rng, d, l: kl.ProductKernel(
-        (kl.Rbf(scales(rng, d, l)), kl.PolynomialKernel(1, 1.0 / l**2, 1.0))
+    "matern 1/2": lambda rng, d, size: kl.Matern(scales(rng, d, size), 0.5),
+    "matern 3/2": lambda rng, d, size: kl.Matern(scales(rng, d, size), 1.5),
+    "matern 5/2": lambda rng, d, size: kl.Matern(scales(rng, d, size), 2.5),
+    "rbf": lambda rng, d, size: kl.Rbf(scales(rng, d, size)),
+    "rational": lambda rng, d, size: kl.RationalQuadratic(
+        scales(rng, d, size), 10 ** rng.uniform(-3, 4)
     ),
-    "sum": lambda rng, d, l: kl.SumKernel(
+    "periodic": lambda rng, d, size: kl.ExpSineSquared(10 ** rng.uniform(-2, 2), float(size)),
+    "laplacian": lambda rng, d, size: kl.Laplacian(1.0 / size),
+    "thin plate": lambda rng, d, size: kl.ThinPlateSpline(1.0 / size),
+    "linear spline": lambda rng, d, size: kl.PowerSpline(1.0 / size, 1),
+    "cubic spline": lambda rng, d, size: kl.PowerSpline(1.0 / size, 3),
+    "quintic spline": lambda rng, d, size: kl.PowerSpline(1.0 / size, 5),
+    "multiquadric": lambda rng, d, size: kl.Multiquadric(1.0 / size),
+    "inverse multiquadric": lambda rng, d, size: kl.InverseMultiquadric(1.0 / size),
+    "inverse quadratic": lambda rng, d, size: kl.InverseQuadratic(1.0 / size),
+    "linear": lambda rng, d, size: kl.PolynomialKernel(
+        1, 1.0 / size**2, rng.choice([0.0, 1.0, -0.3])
+    ),
+    "cubic": lambda rng, d, size: kl.PolynomialKernel(
+        3, 1.0 / size**2, rng.choice([0.0, 1.0, -0.3])
+    ),
+    "quartic": lambda rng, d, size: kl.PolynomialKernel(
+        4, 1.0 / size**2, rng.choice([0.0, 1.0, -0.3])
+    ),
+    "degree 7": lambda rng, d, size: kl.PolynomialKernel(
+        7, 1.0 / size**2, rng.choice([0.0, 1.0, -0.3])
+    ),
+    "sigmoid": lambda rng, d, size: kl.SigmoidKernel(1.0 / size**2, rng.choice([0.0, 1.0, -0.3])),
+    "cosine": lambda rng, d, size: kl.CosineKernel(),
+    "product": lambda rng, d, size: kl.ProductKernel(
+        (kl.Rbf(scales(rng, d, size)), kl.PolynomialKernel(1, 1.0 / size**2, 1.0))
+    ),
+    "sum": lambda rng, d, size: kl.SumKernel(
         (float(10.0 ** rng.uniform(-6, 6)), 0.5),
-        (kl.Matern(scales(rng, d, l), 1.5), kl.Laplacian(1.0 / l)),
+        (kl.Matern(scales(rng, d, size), 1.5), kl.Laplacian(1.0 / size)),
         0.0,
     ),
 }

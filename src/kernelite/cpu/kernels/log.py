@@ -3,9 +3,10 @@
     x = 2^k m, sqrt(1/2) <= m < sqrt(2):   log(x) = k ln 2 + 2 t (1 + s p(s)),    s = t^2
     t = (m - 1) / (m + 1), |t| <= 0.1716
 
-p interpolates (atanh(t) / t - 1) / s in seven Chebyshev points, so that 1 + s p errs by 5e-18. m - 1 is exact, m + 1 and the quotient are rounded,
-so that near 1, where k = 0, the logarithm errs by a few u of itself; elsewhere it is at least 0.34,
-and k ln 2, whose upper part has 32 bits, adds no more. Together at most 8 u of the value.
+p interpolates (atanh(t) / t - 1) / s in seven Chebyshev points, so that 1 + s p errs by 5e-18.
+m - 1 is exact, m + 1 and the quotient are rounded, so that near 1, where k = 0, the logarithm errs
+by a few u of itself; elsewhere it is at least 0.34, and k ln 2, whose upper part has 32 bits, adds
+no more. Together at most 8 u of the value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Laplacian kernel exp(-gamma |x - z|_1), with a kink at zero in every feature.
 
-By differences, |x - z|_1 errs relatively by (d + 2) u, and t exp(-t) <= 1 / e: near rows and centers
-are as exact as far ones. Where coordinates move by c u, the distance moves by at most
+By differences, |x - z|_1 errs relatively by (d + 2) u, and t exp(-t) <= 1 / e: near rows and
+centers are as exact as far ones. Where coordinates move by c u, the distance moves by at most
 c u sqrt(d) (|z| + |x|).
 """
 

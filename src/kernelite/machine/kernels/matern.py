@@ -1,6 +1,6 @@
 """Matern kernels: exp(-r), (1 + a) exp(-a), (1 + a + a^2 / 3) exp(-a), or any nu by SciPy's `kv`.
 
-    a = sqrt(2 nu) r,    k = 2^(1 - nu) / Gamma(nu) a^nu K_nu(a),    a k'(a) = -c a^(nu + 1) K_(nu-1)
+    a = sqrt(2 nu) r,    k = 2^(1 - nu) / Gamma(nu) a^nu K_nu(a)
 
 |r k'(r)| is at most 0.37, 0.55 and 0.61 for nu = 1/2, 3/2 and 5/2, and below 2 / e in the limit;
 |k'(r)| is at most 1, 0.64 and 0.63.

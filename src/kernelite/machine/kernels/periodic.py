@@ -71,4 +71,6 @@ class ExpSineSquared(Radial):
 
     @property
     def label(self) -> str:
-        return f"ExpSineSquared, length scale {self.length_scale:.6g}, period {self.periodicity:.6g}"
+        return (
+            f"ExpSineSquared, length scale {self.length_scale:.6g}, period {self.periodicity:.6g}"
+        )

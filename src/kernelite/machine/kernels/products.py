@@ -129,9 +129,7 @@ class PolynomialKernel(_OfProducts):
         if self.degree == 1:
             plain = self.gamma == 1.0 and self.coef0 == 0.0
             return "linear" if plain else f"linear, gamma {self.gamma:.6g}, coef0 {self.coef0:.6g}"
-        return (
-            f"polynomial of degree {self.degree}, gamma {self.gamma:.6g}, coef0 {self.coef0:.6g}"
-        )
+        return f"polynomial of degree {self.degree}, gamma {self.gamma:.6g}, coef0 {self.coef0:.6g}"
 
 
 @dataclass(frozen=True)
@@ -208,8 +206,8 @@ class CosineKernel(Kernel):
         found = np.full(len(reach.rows), min(float(units(count)), 2.0))
         if reach.moved:  # which turns it by twice its share of the length, at most
             with np.errstate(divide="ignore"):
-                found = np.minimum(found + 2.1 * reach.moved / reach.rows, 2.0)
-        return found
+                found = found + 2.1 * reach.moved / reach.rows
+        return np.minimum(found, 2.0, out=found)
 
     @property
     def label(self) -> str:

@@ -185,5 +185,3 @@ class Rbf(ScaledRadial):
     @property
     def label(self) -> str:
         return f"RBF, {self.scales}"
-
-
