@@ -28,7 +28,7 @@ from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
 from kernelite.sources.source import Source
 
-__all__ = ["read_binary_classifier", "read_classifier", "read_regressor"]
+__all__ = ["posterior_of", "read_binary_classifier", "read_classifier", "read_regressor"]
 
 
 def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Source:
@@ -72,7 +72,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
             [Fraction(scale) for scale in scales],
             [Fraction(mean) for mean in means],
         ),
-        posterior=_posterior(model, kernel, np.ones(len(alphas)), scales),
+        posterior=posterior_of(model.L_, kernel, np.ones(len(alphas)), scales),
     )
 
 
@@ -161,7 +161,7 @@ def read_binary_classifier(
         LatentHead(np.array(model.classes_)),
         rows=model.X_train_,
         weights=gradient,
-        posterior=_posterior(model, kernel, weights, np.ones(1)),
+        posterior=posterior_of(model.L_, kernel, weights, np.ones(1)),
         **({} if names is None else {"feature_names": names}),
     )
 
@@ -171,16 +171,17 @@ def _width(model: Any) -> int:
     return int(np.shape(model.X_train_)[1]) if np.ndim(model.X_train_) == 2 else 1
 
 
-def _posterior(
-    model: Any, kernel: Covariance | KernelTree, weights: FloatArray, scales: FloatArray
+def posterior_of(
+    factor: Any, kernel: Covariance | KernelTree, weights: FloatArray, scales: FloatArray
 ) -> Posterior:
+    """What a variance is computed from: L, the kernel, and what stands beside them."""
     if isinstance(kernel, KernelTree):
         amplitude: float | FloatArray = kernel.amplitude
     else:
         several = len(kernel.amplitudes) > 1
         amplitude = kernel.amplitudes if several else float(kernel.amplitudes[0])
     return Posterior(
-        np.array(model.L_, dtype=np.float64),
+        np.array(factor, dtype=np.float64),
         weights,
         amplitude,
         kernel.constant,
