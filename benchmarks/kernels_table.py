@@ -93,6 +93,7 @@ def _entry(
     sample: Any,
     rows: Any,
     goal: float | None = None,
+    seconds: float = SECONDS,
 ) -> Entry:
     """Compile, compare, then let both take turns."""
     fast = kl.compile(model, sample[:2_000])
@@ -100,7 +101,7 @@ def _entry(
     if method == "pdf":
         ours = lambda rows, pdf=ours: pdf(rows.T)  # noqa: E731
     deviation, differ = _compared(ours(rows[:CHECKED]), theirs(rows[:CHECKED]))
-    counts = [max(64, rows_within(call, rows, SECONDS)) for call in (theirs, ours)]
+    counts = [max(64, rows_within(call, rows, seconds)) for call in (theirs, ours)]
     calls = {
         "theirs": partial(theirs, rows[: counts[0]]),
         "ours": partial(ours, rows[: counts[1]]),
@@ -142,7 +143,8 @@ def pairs() -> Iterator[Entry]:
             warnings.simplefilter("ignore")
             fitted = model(X, y) if estimator == "RBFInterpolator" else model.fit(X, target)
         theirs = fitted if estimator == "RBFInterpolator" else getattr(fitted, method)
-        entry = _entry(f"{estimator}, {kernel}", theirs, fitted, method, X, Z)
+        name = f"{estimator}, {kernel}"
+        entry = _entry(name, theirs, fitted, method, X, Z, seconds=SECONDS / 8)
         yield entry | {"kernel": kernel, "estimator": estimator}
 
 

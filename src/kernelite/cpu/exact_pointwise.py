@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_rounding import CENTERS
-from kernelite.cpu.fused_pointwise import FusedPointwise, FusedSum
+from kernelite.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
 from kernelite.cpu.panels import middle
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion
@@ -170,7 +170,7 @@ class PointwiseExact:
         return self.rounding.kernel
 
     @cached_property
-    def fused(self) -> FusedPointwise | FusedSum | None:
+    def fused(self) -> FusedPointwise | FusedProduct | FusedSum | None:
         """Sums in registers, where there is a loop for the kernel."""
         return FusedPointwise.prepare(self.kernel, self.centers, self.expansion.coefficients)
 

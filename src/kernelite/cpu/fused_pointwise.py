@@ -7,7 +7,7 @@ A sum of kernels is one such sum after the other, each with its own amplitude.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.machine import kernels as kl
 from kernelite.rows.inputs import FloatArray, row_blocks
 
-__all__ = ["FusedPointwise"]
+__all__ = ["FusedPointwise", "FusedProduct", "FusedSum"]
 
 ROWS = 128  # with CENTERS a tile of kernel values: half a megabyte
 SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
@@ -46,6 +46,7 @@ LOOPS: dict[type, Callable[[Any], Loop | None]] = {
     kl.ThinPlateSpline: lambda k: ("thin_plate", k.epsilon**2, 0.0, "square_distances"),
     kl.Laplacian: lambda k: ("exponential", k.gamma, 0.0, "city_distances"),
     kl.SigmoidKernel: lambda k: ("sigmoid", k.gamma, k.coef0, None),
+    kl.PolynomialKernel: lambda k: ("affine", k.gamma, k.coef0, None),
 }
 
 
@@ -71,7 +72,7 @@ class FusedPointwise:
     @classmethod
     def prepare(
         cls, kernel: kl.Kernel, centers: FloatArray, coefficients: FloatArray
-    ) -> FusedPointwise | FusedSum | None:
+    ) -> FusedPointwise | FusedProduct | FusedSum | None:
         """Lay the centers out; None where there is no loop for the kernel."""
         if not jit_available():
             return None
@@ -81,6 +82,11 @@ class FusedPointwise:
                 for amplitude, one in zip(kernel.amplitudes, kernel.kernels)
             ]
             return FusedSum(tuple(parts)) if all(part is not None for part in parts) else None  # type: ignore[arg-type]
+        if isinstance(kernel, kl.ProductKernel):
+            factors = [cls.prepare(one, centers, coefficients) for one in kernel.kernels]
+            if not all(isinstance(factor, cls) for factor in factors):
+                return None
+            return FusedProduct(tuple(factors), coefficients)  # type: ignore[arg-type]
         make = LOOPS.get(type(kernel))
         loop = None if make is None else make(kernel)
         if loop is None:
@@ -106,32 +112,69 @@ class FusedPointwise:
         names = [name for name in (self.loop[0], self.loop[3]) if name is not None]
         return [getattr(pointwise, name) for name in names]
 
+    def seen(self, rows: FloatArray) -> FloatArray:
+        """Rows as the loops take them, scaled where features have scales of their own."""
+        if isinstance(self.kernel, kl.Radial) and not self.kernel.isotropic:
+            rows = self.kernel.scaled(rows)
+        return np.ascontiguousarray(rows)
+
+    def fill(self, rows: FloatArray, part: slice, tile: FloatArray) -> None:
+        """tile[i, j] = k of some rows, as `seen` gives them, and some centers."""
+        function, *distances = self._kernels()
+        if distances:
+            distances[0](rows, self.centers, part.start, part.stop - part.start, tile)
+        else:
+            np.matmul(rows, self.centers[:, part], out=tile)
+        function(tile.reshape(-1), self.loop[1], self.loop[2])
+        if isinstance(self.kernel, kl.PolynomialKernel) and self.kernel.degree > 1:
+            tile[...] = self.kernel.function(tile)
+
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""
-        function, *distances = self._kernels()
-        scales = isinstance(self.kernel, kl.Radial) and not self.kernel.isotropic
-        rows = self.kernel.scaled(rows) if scales else rows  # type: ignore[attr-defined]
-        rows = np.ascontiguousarray(rows)
-        n = self.centers.shape[1]
-        room = np.empty(min(ROWS, len(rows)) * min(CENTERS, n))
-        for block in row_blocks(len(rows), ROWS):
-            own = rows[block]
-            for part in row_blocks(n, CENTERS):
-                count = part.stop - part.start
-                tile = room[: len(own) * count].reshape(len(own), count)
-                if distances:
-                    distances[0](own, self.centers, part.start, count, tile)
-                else:
-                    np.matmul(own, self.centers[:, part], out=tile)
-                function(tile.reshape(-1), self.loop[1], self.loop[2])
-                sums[block] += tile @ self.coefficients[part]
+        _add_tiles([self], self.coefficients, rows, sums)
+
+
+def _add_tiles(
+    factors: Sequence[FusedPointwise], coefficients: FloatArray, rows: FloatArray, sums: FloatArray
+) -> None:
+    """sums += sum_i A_i prod_q k_q(x_i, z), tile by tile."""
+    n = len(coefficients)
+    seen = [factor.seen(rows) for factor in factors]
+    size = min(ROWS, len(rows)) * min(CENTERS, n)
+    room = np.empty((min(len(factors), 2), size))
+    for block in row_blocks(len(rows), ROWS):
+        for part in row_blocks(n, CENTERS):
+            shape = block.stop - block.start, part.stop - part.start
+            tiles = [one[: shape[0] * shape[1]].reshape(shape) for one in room]
+            factors[0].fill(seen[0][block], part, tiles[0])
+            for factor, own in zip(factors[1:], seen[1:]):
+                factor.fill(own[block], part, tiles[1])
+                tiles[0] *= tiles[1]
+            sums[block] += tiles[0] @ coefficients[part]
+
+
+@dataclass(frozen=True, eq=False)
+class FusedProduct:
+    """A product of kernels: tile by tile, one factor after the other."""
+
+    factors: tuple[FusedPointwise, ...]
+    coefficients: FloatArray
+
+    @property
+    def ready(self) -> bool:
+        """Whether all kernels are compiled; if not, that is begun."""
+        return all([factor.ready for factor in self.factors])  # noqa: C419  # begin them all
+
+    def add(self, rows: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""
+        _add_tiles(self.factors, self.coefficients, rows, sums)
 
 
 @dataclass(frozen=True, eq=False)
 class FusedSum:
     """A sum of kernels: one after the other."""
 
-    parts: tuple[FusedPointwise, ...]
+    parts: tuple[FusedPointwise | FusedProduct, ...]
 
     @property
     def ready(self) -> bool:

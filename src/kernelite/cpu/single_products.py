@@ -1,9 +1,10 @@
-"""Sigmoid kernels with products in single precision: half the time, and a bound that is wider.
+"""Sigmoid kernels in single precision: half the time, and a bound that is wider.
 
-    v_ = gamma fl32(x.z) + coef0,    |v_ - v| <= gamma v32 (d + 3) |x| |z|,    tanh has slope 1
+    a = gamma x.z + coef0,    |computed a - a| <= v ((d + 8) gamma |x| |z| + 4 |coef0|),   v = 2^-24
 
-where v32 = 2^-24 counts rounding x and z to single precision and the sum of their products. All
-else is as in double precision. For labels, which hardly ever need more.
+which counts rounding x, z, gamma and coef0 to single precision, and the sum of their products. tanh
+has slope 1 and errs by less than 32 v; sums over centers are doubles. For labels, which hardly
+ever need more.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class SingleProducts:
             return None
         if not SMALLEST < radius < LARGEST or not SMALLEST < exact.kernel.gamma < LARGEST:
             return None
+        if not abs(exact.kernel.coef0) < LARGEST:
+            return None
         return cls(exact, np.ascontiguousarray(exact.centers.T.astype(np.float32)))
 
     @property
@@ -80,11 +83,12 @@ class SingleProducts:
         from kernelite.cpu.kernels.pointwise import sigmoid_of_single
 
         kernel: Any = self.exact.kernel
+        gamma, coef0 = np.float32(kernel.gamma), np.float32(kernel.coef0)
         coefficients, own = self.exact.expansion.coefficients, rows.astype(np.float32)
         for block in row_blocks(self.centers.shape[1], CENTERS):
             products = own @ self.centers[:, block]
             values = np.empty(products.shape)
-            sigmoid_of_single(products.reshape(-1), kernel.gamma, kernel.coef0, values.reshape(-1))
+            sigmoid_of_single(products.reshape(-1), gamma, coef0, values.reshape(-1))
             sums += values @ coefficients[block]
 
     def _more(self, squares: FloatArray) -> FloatArray:
@@ -93,8 +97,9 @@ class SingleProducts:
         assert isinstance(kernel, SigmoidKernel)
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(squares) * (1.0 + 1e-9) + 1e-15  # less may underflow
-            share = kernel.gamma * SINGLE_UNIT * (rounding.n_features + 4.0) * rounding.radius
-            more = np.where(norms < LARGEST, SAFETY * share * norms, np.inf)
+            share = kernel.gamma * (rounding.n_features + 8.0) * rounding.radius
+            fixed = 4.0 * abs(kernel.coef0) + 32.0
+            more = SAFETY * SINGLE_UNIT * (share * norms + fixed)
             found = np.multiply.outer(np.minimum(more, 2.0), rounding.weight)
         found[~(norms < LARGEST)] = np.inf
         return found

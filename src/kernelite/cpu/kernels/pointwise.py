@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from kernelite.cpu.kernels.compiling import array_type, helper, kernel
-from kernelite.cpu.kernels.exp import exp_nonpositive
+from kernelite.cpu.kernels.exp import exp_nonpositive, exp_nonpositive_single
 from kernelite.cpu.kernels.log import log_positive
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "affine",
     "city_distances",
     "exponential",
     "inverse_multiquadric",
@@ -34,6 +37,7 @@ __all__ = [
 
 _TILE = array_type(2), array_type(2), "int64", "int64", array_type(2, writable=True)
 _VALUES = array_type(1, writable=True), "float64", "float64"
+_ZERO, _ONE, _MINUS_TWO = np.float32(0.0), np.float32(1.0), np.float32(-2.0)
 _FAR = 1500.0  # exp(-_FAR) is zero
 _TINY = 1e-300  # that logarithms are taken of instead of zero
 
@@ -108,6 +112,13 @@ def _angle(square: float, scale: float) -> float:
 
 
 @kernel(*_VALUES)
+def affine(values: FloatArray, gamma: float, coef0: float) -> Any:
+    """gamma v + coef0."""
+    for j in range(len(values)):
+        values[j] = gamma * values[j] + coef0
+
+
+@kernel(*_VALUES)
 def exponential(values: FloatArray, rate: float, _b: float) -> Any:
     """exp(-rate v)."""
     for j in range(len(values)):
@@ -170,11 +181,18 @@ def inverse_quadratic(values: FloatArray, rate: float, _b: float) -> Any:
 
 @kernel(*_VALUES)
 def power_spline(values: FloatArray, rate: float, power: float) -> Any:
-    """-r, r^3 or -r^5, r = sqrt(rate v)."""
-    for j in range(len(values)):
-        s = rate * values[j]
-        r = math.sqrt(s)
-        values[j] = -r if power == 1.0 else (r * s if power == 3.0 else -(r * s) * s)
+    """-r, r^3 or -r^5, r = sqrt(rate v); a loop each, so that none has branches."""
+    if power == 1.0:
+        for j in range(len(values)):
+            values[j] = -math.sqrt(rate * values[j])
+    elif power == 3.0:
+        for j in range(len(values)):
+            s = rate * values[j]
+            values[j] = math.sqrt(s) * s
+    else:
+        for j in range(len(values)):
+            s = rate * values[j]
+            values[j] = -(math.sqrt(s) * s) * s
 
 
 @kernel(*_VALUES)
@@ -185,17 +203,14 @@ def thin_plate(values: FloatArray, rate: float, _b: float) -> Any:
         values[j] = 0.5 * (s * log_positive(s if s > _TINY else _TINY))
 
 
-@kernel(
-    *(array_type(1, "float32"), "float64", "float64"),
-    *(array_type(1, writable=True),),
-)
-def sigmoid_of_single(products: Any, gamma: float, coef0: float, values: FloatArray) -> Any:
-    """As `sigmoid`, from products in single precision."""
+@kernel(array_type(1, "float32"), "float32", "float32", array_type(1, writable=True))
+def sigmoid_of_single(products: Any, gamma: Any, coef0: Any, values: FloatArray) -> Any:
+    """As `sigmoid`, in single precision; values are doubles, for what is made of them."""
     for j in range(len(values)):
-        v = gamma * float(products[j]) + coef0
-        e = exp_nonpositive(-2.0 * math.fabs(v))
-        t = (1.0 - e) / (1.0 + e)
-        values[j] = t if v > 0.0 else -t
+        v = gamma * products[j] + coef0
+        e = exp_nonpositive_single(_MINUS_TWO * abs(v))
+        t = (_ONE - e) / (_ONE + e)
+        values[j] = t if v > _ZERO else -t
 
 
 @kernel(*_VALUES)
