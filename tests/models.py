@@ -18,7 +18,15 @@ from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    ExpSineSquared,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KernelDensity
@@ -69,6 +77,19 @@ def _two_classes(table: Table) -> Table:
 
 _NOISY = ConstantKernel(1.0) * RBF(3.0) + WhiteKernel(0.5)
 
+COVARIANCES = {
+    "matern 1/2": 2.0 * Matern(2.0, nu=0.5) + WhiteKernel(0.1),
+    "matern 3/2": ConstantKernel(0.5) + 2.0 * Matern(3.0, nu=1.5),
+    "matern 5/2": 3.0 * Matern(2.5, nu=2.5),
+    "rational quadratic": RationalQuadratic(2.0, 0.7),
+    "line": DotProduct(1.3) + WhiteKernel(0.5),
+    "cubic line": 0.1 * DotProduct(0.7) ** 3 + WhiteKernel(0.5),
+    "periodic": ExpSineSquared(9.0, 40.0),
+    "mixture": 2.0 * Matern(2.0) + 0.1 * DotProduct(0.5) + ConstantKernel(0.3) + WhiteKernel(0.2),
+    "product": RBF(3.0) * DotProduct(1.0) + RationalQuadratic(3.0) * Matern(4.0, nu=0.5),
+}
+"""Kernels without a form, as scikit-learn's algebra builds them."""
+
 SVMS: dict[str, Recipe] = {
     "svc binary": Recipe(SVC(), cancer),
     "svc binary gamma number": Recipe(SVC(gamma=0.02, C=10.0), cancer),
@@ -108,6 +129,30 @@ SVMS: dict[str, Recipe] = {
     "oneclass cancer": Recipe(OneClassSVM(nu=0.1), cancer),
     "oneclass friedman sparse": Recipe(OneClassSVM(nu=0.3, gamma=0.5), friedman, "sparse"),
     "oneclass iris poly": Recipe(OneClassSVM(kernel="poly", degree=2, nu=0.2), iris),
+    "svc binary linear": Recipe(SVC(kernel="linear"), cancer),
+    "svc iris linear ovo": Recipe(SVC(kernel="linear", decision_function_shape="ovo"), iris),
+    "svc words linear sparse": Recipe(SVC(kernel="linear"), words, "sparse"),
+    "svc wine linear probability": Recipe(
+        SVC(kernel="linear", probability=True, random_state=0), wine
+    ),
+    "svc binary cubic": Recipe(SVC(kernel="poly", coef0=0.5), cancer),
+    "svc iris cubic": Recipe(SVC(kernel="poly", coef0=1.0), iris),
+    "svc iris quartic": Recipe(SVC(kernel="poly", degree=4), iris),
+    "svc wine degree 5": Recipe(SVC(kernel="poly", degree=5, coef0=1.0), wine),
+    "svc binary sigmoid": Recipe(SVC(kernel="sigmoid", gamma=0.01, coef0=-0.5), cancer),
+    "svc wine sigmoid": Recipe(SVC(kernel="sigmoid"), wine, "frame"),
+    "nusvc binary linear": Recipe(NuSVC(kernel="linear", nu=0.2), cancer),
+    "nusvc iris cubic": Recipe(NuSVC(kernel="poly", nu=0.3), iris),
+    "nusvc binary sigmoid": Recipe(NuSVC(kernel="sigmoid", nu=0.2, gamma=0.01), cancer),
+    "svr diabetes linear": Recipe(SVR(kernel="linear"), diabetes),
+    "svr diabetes cubic": Recipe(SVR(kernel="poly", gamma=0.1, coef0=1.0), diabetes),
+    "svr diabetes sigmoid": Recipe(SVR(kernel="sigmoid", gamma=0.02), diabetes),
+    "nusvr friedman linear sparse": Recipe(NuSVR(kernel="linear"), friedman, "sparse"),
+    "nusvr friedman cubic": Recipe(NuSVR(kernel="poly", coef0=1.0), friedman),
+    "nusvr friedman sigmoid": Recipe(NuSVR(kernel="sigmoid", gamma=0.02), friedman),
+    "oneclass cancer linear": Recipe(OneClassSVM(kernel="linear", nu=0.1), cancer),
+    "oneclass iris cubic": Recipe(OneClassSVM(kernel="poly", nu=0.2), iris),
+    "oneclass cancer sigmoid": Recipe(OneClassSVM(kernel="sigmoid", nu=0.1, gamma=0.01), cancer),
 }
 
 CLASSIFIERS = tuple(name for name in SVMS if "svc" in name)
@@ -170,6 +215,18 @@ MACHINES: dict[str, Recipe] = {
         friedman,
         "frame",
     ),
+    "gpr friedman matern length scales": Recipe(
+        GaussianProcessRegressor(
+            2.0 * Matern([1.0, 2.0, 1.5, 3.0, 4.0, 9.0], nu=2.5) + WhiteKernel(0.1),
+            normalize_y=True,
+            optimizer=None,
+        ),
+        friedman,
+        "frame",
+    ),
+    "gpr linnerud matern, three targets": Recipe(
+        GaussianProcessRegressor(Matern(3.0), alpha=0.5, normalize_y=True, optimizer=None), linnerud
+    ),
     "gpr linnerud sum, three targets": Recipe(
         GaussianProcessRegressor(RBF(3.0) + RBF(30.0), alpha=0.5, normalize_y=True, optimizer=None),
         linnerud,
@@ -223,6 +280,52 @@ MACHINES: dict[str, Recipe] = {
     ),
     "nystroem generated": Recipe(
         Nystroem(gamma=0.01, n_components=10, random_state=0), generated, train=300
+    ),
+    "ridge diabetes linear": Recipe(KernelRidge(kernel="linear"), diabetes),
+    "ridge diabetes cubic": Recipe(KernelRidge(kernel="poly"), diabetes),
+    "ridge friedman quartic": Recipe(KernelRidge(kernel="poly", degree=4, gamma=0.1), friedman),
+    "ridge diabetes sigmoid": Recipe(KernelRidge(kernel="sigmoid", gamma=0.02), diabetes),
+    "ridge diabetes laplacian": Recipe(KernelRidge(kernel="laplacian"), diabetes),
+    "ridge linnerud laplacian sparse": Recipe(
+        KernelRidge(kernel="laplacian", gamma=0.2), linnerud, "sparse"
+    ),
+    "ridge diabetes cosine": Recipe(KernelRidge(kernel="cosine"), diabetes, "frame"),
+    "ridge friedman matern": Recipe(KernelRidge(kernel=Matern(2.0, nu=1.5)), friedman),
+    "pca iris linear": Recipe(KernelPCA(3), iris),
+    "pca iris cubic": Recipe(KernelPCA(3, kernel="poly", gamma=0.1), iris),
+    "pca wine sigmoid": Recipe(KernelPCA(3, kernel="sigmoid", gamma=0.001), wine),
+    "pca wine cosine": Recipe(KernelPCA(3, kernel="cosine"), wine),
+    "nystroem iris linear": Recipe(Nystroem(kernel="linear", n_components=3, random_state=0), iris),
+    "nystroem wine cubic": Recipe(
+        Nystroem(kernel="polynomial", degree=3, n_components=15, random_state=0), wine
+    ),
+    "nystroem wine sigmoid": Recipe(
+        Nystroem(kernel="sigmoid", gamma=0.001, n_components=5, random_state=0), wine
+    ),
+    "nystroem wine laplacian": Recipe(
+        Nystroem(kernel="laplacian", n_components=20, random_state=0), wine, "sparse"
+    ),
+    "nystroem iris cosine": Recipe(Nystroem(kernel="cosine", n_components=3, random_state=0), iris),
+    **{
+        f"gpr {name}": Recipe(
+            GaussianProcessRegressor(kernel, alpha=0.1, normalize_y=True, optimizer=None), friedman
+        )
+        for name, kernel in COVARIANCES.items()
+    },
+    **{
+        f"gpc {name}": Recipe(
+            GaussianProcessClassifier(kernel, optimizer=None), lambda: _two_classes(iris())
+        )
+        for name, kernel in COVARIANCES.items()
+    },
+    "gpc iris matern one vs rest": Recipe(
+        GaussianProcessClassifier(2.0 * Matern(2.0, nu=2.5), optimizer=None), named_iris, "frame"
+    ),
+    "gpc iris one vs one, matern and line": Recipe(
+        GaussianProcessClassifier(
+            Matern(2.0) + DotProduct(), multi_class="one_vs_one", optimizer=None
+        ),
+        iris,
     ),
     "spreading iris": Recipe(LabelSpreading(gamma=2.0), lambda: half_labelled(iris())),
     "spreading wine": Recipe(LabelSpreading(gamma=0.1), lambda: half_labelled(wine()), "frame"),

@@ -54,7 +54,7 @@ def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]
     """f of each row and output, in real arithmetic on the doubles given."""
     centers = [[real(x) for x in row] for row in expansion.dense_centers()]
     coefficients = [[real(a) for a in row] for row in expansion.coefficients]
-    kernel = _gaussian if expansion.kernel == "rbf" else _polynomial
+    kernel = _of_expansion(expansion)
     table = []
     for row in rows:
         z = [real(value) for value in row]
@@ -65,6 +65,16 @@ def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]
                 sums[j] += weight * value
         table.append(sums)
     return table
+
+
+def _of_expansion(expansion: KernelExpansion) -> Any:
+    """k(expansion, x, z) in real arithmetic."""
+    kernel = expansion.kernel
+    if isinstance(kernel, str):
+        return _gaussian if kernel == "rbf" else _polynomial
+    from tests.real_kernels import real_kernel
+
+    return lambda _expansion, x, z: real_kernel(kernel, x, z)
 
 
 def _gaussian(expansion: KernelExpansion, x: list[Any], z: list[Any]) -> Any:

@@ -20,7 +20,14 @@ from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -253,6 +260,41 @@ OTHERS = {
 }
 
 
+OTHERS |= {
+    f"{kernel}, {kind}": make_pipeline(StandardScaler(), model)
+    for kernel, options in {
+        "linear": {"kernel": "linear"},
+        "cubic": {"kernel": "poly", "degree": 3, "gamma": 0.3, "coef0": 0.7},
+        "quartic": {"kernel": "poly", "degree": 4, "gamma": None, "coef0": 1.0},
+        "degree 6": {"kernel": "poly", "degree": 6, "gamma": 0.1, "coef0": 1.0},
+        "sigmoid": {"kernel": "sigmoid", "gamma": None, "coef0": 0.1},
+        "laplacian": {"kernel": "laplacian", "gamma": None},
+        "cosine": {"kernel": "cosine"},
+    }.items()
+    for kind, model in {
+        "ridge": KernelRidge(alpha=0.1, **options),
+        "Nystroem": make_pipeline(Nystroem(n_components=9, random_state=0, **options), Ridge(1e-3)),
+    }.items()
+}
+OTHERS |= {
+    f"process, {name}": make_pipeline(
+        MaxAbsScaler(),
+        StandardScaler(),
+        GaussianProcessRegressor(kernel, alpha=1e-2, normalize_y=True, optimizer=None),
+    )
+    for name, kernel in {
+        "Matern 1/2": 2.0 * Matern(1.3, nu=0.5) + WhiteKernel(0.1),
+        "Matern 3/2": ConstantKernel(1e6) + 0.3 * Matern([0.7, 1.3, 2.1], nu=1.5),
+        "Matern 5/2": 1e6 * Matern([0.7, 1.3, 2.1], nu=2.5),
+        "rational": 0.1 * RationalQuadratic(1.3, 0.7) ** 2,
+        "line": 0.1 * DotProduct(0.7) + WhiteKernel(0.5),
+        "cubic line": (0.1 * DotProduct(0.7)) ** 3 + WhiteKernel(0.5),
+        "square line": (0.1 * DotProduct(0.7)) ** 2 + WhiteKernel(0.5),
+        "mixture": 0.3 * Matern(1.7) + 0.1 * DotProduct(0.3) * RBF([0.7, 1.3, 2.1]) + 0.7,
+    }.items()
+}
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_folds(name, offset):
@@ -382,6 +424,24 @@ def test_interpolators(degree):
     X = rows_at(rng, 0.0, n=25, d=2)
     model = RBFInterpolator(X, values_of(X), kernel="gaussian", epsilon=0.3, degree=degree)
     check(model, rng, X)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["thin_plate_spline", "linear", "cubic", "multiquadric", "inverse_quadratic"]
+)
+def test_interpolators_of_other_kernels(kernel):
+    rng = np.random.default_rng(18)
+    X = rows_at(rng, 0.0, n=25, d=2)
+    check(RBFInterpolator(X, values_of(X), kernel=kernel, epsilon=0.3, smoothing=0.1), rng, X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid"])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_labels_of_other_kernels(kernel, offset):
+    rng = np.random.default_rng(19)
+    X = rows_at(rng, offset)
+    model = make_pipeline(MinMaxScaler(), StandardScaler(), SVC(kernel=kernel, coef0=0.3))
+    check(model.fit(X, labels_of(X)), rng, X, labels=True)
 
 
 def test_nothing_is_kept_apart_that_can_be_joined():

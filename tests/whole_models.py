@@ -133,12 +133,20 @@ def _named(model: Any, centers: Any, z: list[Any]) -> list[Any]:
     found = []
     for center in np.asarray(centers):
         x = [real(a) for a in center]
+        product = sum((a * b for a, b in zip(x, z)), real(0.0))
         if model.kernel == "rbf":
             found.append(exponential(-gamma * squared(x, z)))
+        elif model.kernel == "laplacian":
+            found.append(exponential(-gamma * sum((abs(a - b) for a, b in zip(x, z)), real(0.0))))
+        elif model.kernel == "linear":
+            found.append(product)
+        elif model.kernel == "cosine":
+            sizes = [sum((a * a for a in one), real(0.0)).sqrt() for one in (x, z)]
+            found.append(product / (sizes[0] * sizes[1]))
         else:
-            coef0 = real(1.0 if model.coef0 is None else model.coef0)
-            inner = gamma * sum((a * b for a, b in zip(x, z)), real(0.0)) + coef0
-            found.append(inner * inner)
+            inner = gamma * product + real(1.0 if model.coef0 is None else model.coef0)
+            degree = 3 if model.degree is None else int(model.degree)
+            found.append(inner.tanh() if model.kernel == "sigmoid" else inner**degree)
     return found
 
 
@@ -155,15 +163,26 @@ def _covariance(kernel: Any, x: list[Any], z: list[Any]) -> Any:
     if name == "Product":
         return _covariance(kernel.k1, x, z) * _covariance(kernel.k2, x, z)
     if name == "Exponentiation":
-        return _covariance(kernel.kernel, x, z) ** real(kernel.exponent)
+        inner, power = _covariance(kernel.kernel, x, z), float(kernel.exponent)
+        return inner ** int(power) if power.is_integer() else inner ** real(power)
     if name == "ConstantKernel":
         return real(kernel.constant_value)
     if name == "WhiteKernel":
         return real(0.0)
-    assert name == "RBF"
+    if name == "DotProduct":
+        return real(kernel.sigma_0) ** 2 + sum((a * b for a, b in zip(x, z)), real(0.0))
     scales = [real(s) for s in np.broadcast_to(kernel.length_scale, len(x))]
     gaps = [(a - b) / s for a, b, s in zip(x, z, scales)]
-    return exponential(-sum((gap * gap for gap in gaps), real(0.0)) / real(2.0))
+    square = sum((gap * gap for gap in gaps), real(0.0))
+    if name == "RationalQuadratic":
+        alpha = real(kernel.alpha)
+        return exponential(-alpha * (1 + square / (2 * alpha)).log())
+    if name == "Matern":
+        a = real(0.0) if square == 0 else (2 * real(kernel.nu) * square).sqrt()
+        front = {0.5: real(1.0), 1.5: 1 + a, 2.5: 1 + a + a * a / 3}[kernel.nu]
+        return front * exponential(-a)
+    assert name == "RBF"
+    return exponential(-square / real(2.0))
 
 
 def _covariances(kernel: Any, centers: Any, z: list[Any]) -> list[Any]:
@@ -252,7 +271,16 @@ def _selected(model: Any, z: list[Any]) -> list[Any]:
 
 def _interpolator(model: Any, z: list[Any]) -> list[Any]:
     epsilon, n = real(float(model.epsilon)), len(model.y)
-    values = [exponential(-epsilon * epsilon * squared([real(a) for a in y], z)) for y in model.y]
+    squares = [epsilon * epsilon * squared([real(a) for a in y], z) for y in model.y]
+    shape = {
+        "gaussian": lambda s: exponential(-s),
+        "thin_plate_spline": lambda s: real(0.0) if s == 0 else s * s.log() / 2,
+        "linear": lambda s: real(0.0) if s == 0 else -s.sqrt(),
+        "cubic": lambda s: real(0.0) if s == 0 else s * s.sqrt(),
+        "multiquadric": lambda s: -(1 + s).sqrt(),
+        "inverse_quadratic": lambda s: 1 / (1 + s),
+    }[model.kernel]
+    values = [shape(s) for s in squares]
     place = [(a - real(b)) / real(c) for a, b, c in zip(z, model._shift, model._scale)]
     for powers in model.powers:
         term = real(1.0)

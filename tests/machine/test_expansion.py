@@ -150,7 +150,7 @@ ONE = [[0.0, 1.0]]
         ((ONE, [1.0], 0.0), {"gamma": 0.0}, "`gamma` must be positive and finite, got 0.0"),
         ((ONE, [1.0], 0.0), {"gamma": np.nan}, "`gamma` must be positive and finite"),
         ((ONE, [1.0], 0.0), {"gamma": "scale"}, "`gamma` must be a number, got 'scale'"),
-        ((ONE, [1.0], 0.0), {"kernel": "linear"}, "`kernel` must be 'rbf' or 'poly2'"),
+        ((ONE, [1.0], 0.0), {"kernel": "linear"}, "`kernel` must be 'rbf', 'poly2' or a Kernel"),
         ((ONE, [1.0], 0.0), {"kernel": "poly2", "coef0": np.inf}, "`coef0` must be finite"),
         ((ONE, [1.0], 0.0), {"kernel": "poly2", "coef0": None}, "`coef0` must be a number"),
     ],

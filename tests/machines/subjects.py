@@ -169,6 +169,8 @@ SUBJECTS: dict[str, Subject] = {
     "Kernel k-means (arrays)": Subject(twins.KernelMeansTwin(), ("iris", "wine")),
     "Kernel discriminant (arrays)": Subject(twins.DiscriminantTwin(), ("iris", "wine")),
     "RBFInterpolator (SciPy)": Subject(twins.InterpolatorTwin(), _VALUES, _values),
+    "gaussian_kde (SciPy)": Subject(twins.DensityTwin(), ("iris", "wine")),
+    "ExactGP (GPyTorch)": Subject(twins.ProcessTwin(), _VALUES, _values),
     "KernelKMeans (tslearn)": Subject(twins.SeriesMeansTwin(), ("iris", "wine")),
 }
 
@@ -180,7 +182,11 @@ def _frozen(model: Any) -> Any:
 
 
 SUBJECTS["FrozenEstimator"] = Subject(_SVC, ("iris", "breast cancer"), wrap=_frozen)
-NEEDS = {"FrozenEstimator": "sklearn.frozen", "KernelKMeans (tslearn)": "tslearn"}
+NEEDS = {
+    "FrozenEstimator": "sklearn.frozen",
+    "KernelKMeans (tslearn)": "tslearn",
+    "ExactGP (GPyTorch)": "gpytorch",
+}
 
 
 def absent(name: str) -> str | None:

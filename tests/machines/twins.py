@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import RBFInterpolator
 from scipy.spatial.distance import cdist
+from scipy.stats import gaussian_kde
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
@@ -18,10 +19,12 @@ from kernelite.sources.kernel_kmeans import kernel_kmeans
 from kernelite.sources.least_squares import least_squares_svm
 
 __all__ = [
+    "DensityTwin",
     "DiscriminantTwin",
     "InterpolatorTwin",
     "KernelMeansTwin",
     "LeastSquaresTwin",
+    "ProcessTwin",
     "SeriesMeansTwin",
     "compilable",
 ]
@@ -105,6 +108,51 @@ class InterpolatorTwin(_Twin):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         return self.source(X)
+
+
+class DensityTwin(_Twin):
+    """SciPy's kernel density, asked for logarithms of rows."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> DensityTwin:
+        self.source = gaussian_kde(X.T)
+        return self
+
+    def score_samples(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.source.logpdf(X.T))
+
+
+class ProcessTwin(_Twin):
+    """GPyTorch's exact process, in doubles and without training: any hyperparameters will do."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> ProcessTwin:
+        import gpytorch
+        import torch
+
+        class Model(gpytorch.models.ExactGP):
+            def __init__(self) -> None:
+                likelihood = gpytorch.likelihoods.GaussianLikelihood()
+                super().__init__(torch.tensor(X), torch.tensor(np.float64(y)), likelihood)
+                self.mean_module = gpytorch.means.ConstantMean()
+                self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+
+            def forward(self, x: Any) -> Any:
+                where = gpytorch.distributions.MultivariateNormal
+                return where(self.mean_module(x), self.covar_module(x))
+
+        model = Model().double()
+        model.covar_module.base_kernel.lengthscale = 12.0
+        model.covar_module.outputscale = 2.0
+        model.likelihood.noise = 0.1
+        self.source = model.eval()
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        import gpytorch
+        import torch
+
+        exactly = gpytorch.settings.fast_computations(False, False, False)
+        with torch.no_grad(), exactly, gpytorch.settings.skip_posterior_variances():
+            return np.asarray(self.source(torch.tensor(X)).mean.numpy())
 
 
 class SeriesMeansTwin(_Twin):

@@ -224,10 +224,9 @@ def test_vectors_are_checked_even_when_the_header_is_broken(write):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        (b"rbf", b"linear", "kernel_type `linear` is not served, accepted are rbf and polynomial"),
-        (b"rbf", b"sigmoid", "kernel_type `sigmoid` is not served"),
         (b"rbf", b"precomputed", "kernel_type `precomputed` is not served"),
-        (b"rbf", b"polynomial\ncoef0 0\ndegree 3", "degree `3` of the polynomial kernel"),
+        (b"rbf", b"polynomial\ncoef0 0\ndegree 0", "degree `0` of the polynomial kernel"),
+        (b"rbf", b"polynomial\ncoef0 0\ndegree 101", "accepted are 1 to 100"),
     ],
 )
 def test_sound_models_of_other_kernels_are_refused(old, new, says, write):

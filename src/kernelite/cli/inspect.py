@@ -90,7 +90,7 @@ def description(model: CompiledModel) -> dict[str, Any]:
     dict
     """
     part = model.expansion if model.approximation is None else model.approximation.form
-    kernel = "several" if part is None else part.kernel
+    kernel = "several" if part is None else str(part.kernel)
     facts: dict[str, Any] = {
         "source": model.origin.description,
         **_answers(model.head),
@@ -193,8 +193,8 @@ def _fitted(source: Source) -> dict[str, Any]:
         **_answers(source.head),
         "features": expansion.n_features,
         "outputs": expansion.n_outputs,
-        "kernel": "several" if single is None else single,
-        "gamma": getattr(expansion, "gamma", None),
+        "kernel": "several" if single is None else str(single),
+        "gamma": getattr(expansion, "gamma", None) if isinstance(single, str) else None,
         "support_vectors": expansion.n_centers,
         "array_bytes": expansion.nbytes,
     }

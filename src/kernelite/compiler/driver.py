@@ -16,6 +16,7 @@ from kernelite.compiler.passes import (
     certified_fields,
     exact_fields,
     none_fields,
+    pointwise_fields,
 )
 from kernelite.compiler.task import Task, sample_rows
 from kernelite.errors import InputError, UnsupportedModelError
@@ -139,6 +140,8 @@ def compile(
     given = None if X is None else sample_rows(source, X)
     task = Task(source, given, expansion_point, max_bytes, random_state, cells)
     match guarantee:
+        case _ if not task.expansion.has_series:
+            decided = pointwise_fields(task, guarantee, tolerance)
         case "certified":
             decided = certified_fields(task, tolerance, plan)
         case "calibrated":

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 from kernelite.compiler.task import Task
 from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import ExactEngine
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead
+from kernelite.machine.kernels import Kernel
 from kernelite.planner.calibrated import calibrated_plan
 from kernelite.planner.costs import exact_cost, tiers_cost
 from kernelite.planner.local import local_candidate
@@ -27,12 +28,19 @@ from kernelite.planner.tolerances import (
 from kernelite.program.criteria import label_settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
+from kernelite.series.packed import collapsed, packed_degree
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.progress import progress_bar
 from kernelite.support.sizes import array_bytes
 
-__all__ = ["calibrated_fields", "certified_fields", "exact_fields", "none_fields"]
+__all__ = [
+    "calibrated_fields",
+    "certified_fields",
+    "exact_fields",
+    "none_fields",
+    "pointwise_fields",
+]
 
 SPREAD_ROWS = 256  # of the sample, that show how much decision values vary
 Fields: TypeAlias = dict[str, Any]
@@ -46,6 +54,29 @@ def exact_fields(task: Task) -> Fields:
         "expansion": task.expansion,
         "plan": Plan("exact", chosen, (), chosen.nanoseconds),
     }
+
+
+def pointwise_fields(task: Task, guarantee: str, tolerance: Any) -> Fields:
+    """A kernel without a series: exact under every guarantee, by whatever layout is cheapest."""
+    kernel = task.expansion.kernel
+    if isinstance(kernel, Kernel) and not kernel.proven and guarantee != "exact":
+        raise UnsupportedModelError(
+            f"the kernel of this {task.source.type_name} ({kernel.label}) rests on SciPy's Bessel "
+            "functions, whose accuracy is not proven; use guarantee='exact'."
+        )
+    collapses = packed_degree(task.expansion) is not None
+    verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
+    chosen = exact_candidate(task.expansion, verdict, labels=_is_for_labels(task))
+    # A variance is computed from the training rows; nothing else needs those of a linear kernel.
+    posterior = task.source.posterior if guarantee != "none" else None
+    fields: Fields = {
+        "approximation": None,
+        "expansion": collapsed(task.expansion) if posterior is None else task.expansion,
+        "plan": Plan(guarantee, chosen, (), chosen.nanoseconds),
+    }
+    if guarantee == "certified":
+        fields["tolerance"] = _tolerances(task, tolerance, task.sample())
+    return fields
 
 
 def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.exact_dense import WIDEST, DenseExact
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
+from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.mapped import MappedRows
+from kernelite.cpu.single_products import SingleProducts
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
@@ -64,8 +67,10 @@ class ExactEngine:
         return engine
 
     @cached_property
-    def dense(self) -> DenseExact:
+    def dense(self) -> DenseExact | LinearExact | PackedExact | PointwiseExact:
         """For dense rows."""
+        if not self.expansion.has_series:
+            return laid_out(self.expansion, mapped=self.mapped)
         return DenseExact.prepare(self.expansion, mapped=self.mapped)
 
     @cached_property
@@ -87,9 +92,11 @@ class ExactEngine:
         return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
 
     @cached_property
-    def single(self) -> FusedSums | None:
+    def single(self) -> FusedSums | SingleProducts | None:
         """For dense rows and one output: single precision, with a bound."""
-        if not isinstance(self.dense.fused, FusedSums):
+        if isinstance(self.dense, PointwiseExact):
+            return SingleProducts.prepare(self.dense)
+        if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):
             return None
         from kernelite.cpu.kernels.exp2 import SINGLE
 
@@ -98,9 +105,15 @@ class ExactEngine:
     @cached_property
     def pairs(self) -> FusedPairs | None:
         """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
-        if (self.sparse is not None and not self.entries_pay) or self.dense.fused is None:
+        by_panels = self.sparse is None or self.entries_pay
+        if not by_panels or not isinstance(self.dense, DenseExact) or self.dense.fused is None:
             return None
         return FusedPairs.prepare(self.dense.rounding, self.dense.layout)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows may stay so."""
+        return self.sparse is not None or isinstance(self.dense, LinearExact)
 
     @property
     def by_panels(self) -> bool:
@@ -140,7 +153,7 @@ class ExactEngine:
             rows = rows[:]
         sparse = self.sparse
         if sparse is None:
-            return self.dense, as_dense(rows)
+            return self.dense, rows if isinstance(self.dense, LinearExact) else as_dense(rows)
         if is_sparse(rows):
             return sparse, rows
         if not sparse.serves_dense_rows:
@@ -207,7 +220,7 @@ class SinglePrecision:
         wanted = self.values or isinstance(settles, And)
         return wanted and large and _tolerance(settles) is not None
 
-    def _pays(self, single: FusedSums, rows: Rows, settles: Settles | None) -> bool:
+    def _pays(self, single: Any, rows: Rows, settles: Settles | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
         if rows.shape[0] < 16 * TRIED:
             return True

@@ -353,7 +353,7 @@ class Runner:
         if self.input_map is not None:
             part = self.input_map(part)
         exact_first = isinstance(self.cascade.stages[0], SinglePrecision | DoublePrecision)
-        takes_sparse = exact_first and self.exact is not None and self.exact.sparse is not None
+        takes_sparse = exact_first and self.exact is not None and self.exact.takes_sparse
         if self._first_cells is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))

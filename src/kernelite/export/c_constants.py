@@ -87,7 +87,7 @@ def bound_constants(w: Writer, approximation: Approximation) -> str:
 
 def exact_constants(w: Writer, expansion: KernelExpansion, *, alone: bool) -> str:
     """Support vectors, coefficients and b; `alone`, if no form defined the last."""
-    text = _kernel(w, expansion.gamma, expansion.kernel) if alone else ""
+    text = _kernel(w, expansion.gamma, str(expansion.kernel)) if alone else ""
     text += w.define("CENTERS", str(expansion.n_centers))
     if expansion.kernel == "rbf":
         term, kernel = "((a) - (b)) * ((a) - (b))", "NAME_EXP(-NAME_GAMMA * (s))"

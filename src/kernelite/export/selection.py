@@ -123,6 +123,7 @@ def select(
     if dtype not in DTYPES:
         raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     _check_rows(model)
+    _check_kernels(model)
     pieces = _pieces(model, part)
     if decided:
         _check_decided(model, pieces, dtype)
@@ -157,6 +158,15 @@ def _pieces(model: CompiledModel, part: Part) -> tuple[Piece, ...]:
 
 def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
+
+
+def _check_kernels(model: CompiledModel) -> None:
+    for machine in [part.model for part in model.parts] or [model]:
+        if machine.expansion is not None and not machine.expansion.has_series:
+            raise UnsupportedModelError(
+                f"the kernel of this model ({machine.expansion.kernel_name}) is not exported; "
+                "exported are RBF kernels and polynomials of degree 2."
+            )
 
 
 def _check_rows(model: CompiledModel) -> None:

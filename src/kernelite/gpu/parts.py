@@ -41,6 +41,11 @@ class Part(Buffers):
                 "a model with a polynomial beside its kernels is not lowered to torch; pass rows "
                 "as an array instead of a tensor."
             )
+        if model.expansion is not None and not model.expansion.has_series:
+            raise UnsupportedModelError(
+                f"the kernel of this model ({model.expansion.kernel_name}) is not lowered to "
+                "torch; pass rows as an array instead of a tensor."
+            )
         self.steps = RowSteps(model)
         self.forms = None if model.approximation is None else Forms(model.approximation)
         self.fused = self.exact = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,9 +47,8 @@ class RowSteps(Buffers):
                 self.hold(**{f"columns{number}": step.columns})
                 self.kinds.append("select")
             else:
-                name = getattr(step, "name", type(step).__name__)
                 raise UnsupportedModelError(
-                    f"this model keeps a {name} in front of it as it is, which runs on no "
+                    f"this model keeps a {_name(step)} in front of it as it is, which runs on no "
                     "GPU; transform the rows first, or pass them as an array."
                 )
 
@@ -64,3 +63,8 @@ class RowSteps(Buffers):
                 rows = rows.double() - shift
                 rows = (rows - low if len(low) else rows) * scale
         return rows
+
+
+def _name(step: Any) -> str:
+    """What messages call a step that is not lowered."""
+    return str(getattr(step, "name", type(step).__name__))

@@ -1,9 +1,10 @@
 """The one intermediate representation: a kernel machine as a sum over centers.
 
     f(z) = sum_i A_i k(x_i, z) + b                                   k outputs at once
-    k(x, z) = exp(-gamma |x - z|^2)        or        (gamma x.z + coef0)^2
+    k(x, z) = exp(-gamma |x - z|^2)    or    (gamma x.z + coef0)^2    or any other `Kernel`
 
-Every source becomes a `KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
+The first two have names of their own, since they have the paper's form. Every source becomes a
+`KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
+from kernelite.machine.kernels import Kernel
 from kernelite.machine.pairs import own_columns, spread_out
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
@@ -52,9 +54,10 @@ class KernelExpansion:
     intercept : array-like of shape (k,) or a number
         b.
     gamma : float
-        The kernel's width, positive and finite.
-    kernel : {"rbf", "poly2"}
-        exp(-gamma |x - z|^2), or (gamma x.z + coef0)^2.
+        The kernel's width, positive and finite; of "rbf" and "poly2" only.
+    kernel : {"rbf", "poly2"} or Kernel
+        exp(-gamma |x - z|^2), or (gamma x.z + coef0)^2, or one of `kernelite.machine.kernels`,
+        which holds its own parameters.
     coef0 : float
         Only for "poly2".
     uncertainty : Uncertainty, optional
@@ -71,8 +74,8 @@ class KernelExpansion:
     centers: Rows
     coefficients: FloatArray
     intercept: FloatArray
-    gamma: float
-    kernel: Literal["rbf", "poly2"] = "rbf"
+    gamma: float = math.nan
+    kernel: Literal["rbf", "poly2"] | Kernel = "rbf"
     coef0: float = 0.0
     uncertainty: Uncertainty | None = None
 
@@ -85,9 +88,11 @@ class KernelExpansion:
                 f"`intercept` has {intercept.shape[0]} values, but `coefficients` has "
                 f"{coefficients.shape[1]} outputs."
             )
-        if self.kernel not in ("rbf", "poly2"):
-            raise InputError(f"`kernel` must be 'rbf' or 'poly2', got {self.kernel!r}.")
         gamma, coef0 = _number("gamma", self.gamma), _number("coef0", self.coef0)
+        if isinstance(self.kernel, Kernel):
+            gamma, coef0 = 1.0, 0.0
+        elif self.kernel not in ("rbf", "poly2"):
+            raise InputError(f"`kernel` must be 'rbf', 'poly2' or a Kernel, got {self.kernel!r}.")
         if not (np.isfinite(gamma) and gamma > 0):
             raise InputError(f"`gamma` must be positive and finite, got {self.gamma!r}.")
         if not np.isfinite(coef0):
@@ -134,6 +139,20 @@ class KernelExpansion:
                 raise InputError("`centers` are not what dense ones are stored as.")
             stored = stored | {"centers": centers.toarray()}
         return cls(**stored)
+
+    @property
+    def has_series(self) -> bool:
+        """Whether the kernel is one of those that have the paper's form."""
+        return isinstance(self.kernel, str)
+
+    @property
+    def kernel_name(self) -> str:
+        """The kernel in a few words, with its parameters."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.label
+        if self.kernel == "rbf":
+            return f"gamma {self.gamma:.6g}"
+        return f"polynomial kernel of degree 2, gamma {self.gamma:.6g}, coef0 {self.coef0:.6g}"
 
     @property
     def n_centers(self) -> int:
@@ -252,6 +271,8 @@ class _Kernel:
         self.expansion = expansion
         self.centers = expansion.centers
         self.point: FloatArray | None = None
+        if not expansion.has_series and is_sparse(self.centers):
+            self.centers = expansion.dense_centers()
         if expansion.kernel == "rbf":
             if not is_sparse(self.centers) and expansion.n_centers:
                 self.point = self.centers.mean(axis=0)
@@ -262,8 +283,10 @@ class _Kernel:
                 self.norms = squared_norms(self.centers)
 
     def __call__(self, rows: Rows) -> FloatArray:
-        gamma = self.expansion.gamma
-        if self.expansion.kernel == "poly2":
+        gamma, kernel = self.expansion.gamma, self.expansion.kernel
+        if isinstance(kernel, Kernel):
+            return kernel.values(dense_block(rows, slice(None)), self.centers)
+        if kernel == "poly2":
             products = _products(rows, self.centers)
             products *= gamma
             products += self.expansion.coef0

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion, kernel_values
+from kernelite.machine.kernels import Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Posterior"]
@@ -37,7 +38,8 @@ class Posterior:
     amplitude : float, or ndarray of shape (p,)
         Of the covariance; one for each kernel where it is a sum of several.
     constant, diagonal : float
-        Likewise; `diagonal` is that of a row with itself, noise included.
+        Likewise; `diagonal` is that of a row with itself, noise included, but for kernels that vary
+        with the row.
     output_scales : ndarray of shape (k,)
         Standard deviations are multiplied by these, an output each.
     """
@@ -104,7 +106,20 @@ class Posterior:
             The same rows, as each expansion sees them.
         """
         V = self._solved(expansions, rows)
-        return self.diagonal - np.einsum("ij,ij->j", V, V)
+        return self._diagonal(expansions, rows) - np.einsum("ij,ij->j", V, V)
+
+    def _diagonal(
+        self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
+    ) -> FloatArray | float:
+        """k(z, z), shape (m,): `diagonal`, and what varies with the row."""
+        total: FloatArray | float = self.diagonal
+        for amplitude, expansion, seen in zip(np.atleast_1d(self.amplitude), expansions, rows):
+            kernel = expansion.kernel
+            if kernel == "poly2":
+                kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
+            if isinstance(kernel, Kernel) and not kernel.shifts:
+                total = total + amplitude * kernel.diagonal(seen)
+        return total
 
     def covariance(
         self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
@@ -112,11 +127,17 @@ class Posterior:
         """The latent covariance of rows with each other, shape (m, m); not in blocks."""
         m = len(rows[0])
         own = [
-            KernelExpansion(seen, np.zeros((m, 0)), np.zeros(0), gamma=expansion.gamma)
+            replace(
+                expansion,
+                centers=seen,
+                coefficients=np.zeros((m, 0)),
+                intercept=np.zeros(0),
+                uncertainty=None,
+            )
             for expansion, seen in zip(expansions, rows)
         ]
         joint = self._between(own, rows)
-        joint[np.diag_indices(m)] = self.diagonal
+        joint[np.diag_indices(m)] = self._diagonal(expansions, rows)
         V = self._solved(expansions, rows)
         return joint - V.T @ V
 

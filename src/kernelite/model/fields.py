@@ -115,6 +115,8 @@ class ModelFields:
             names = names - self.head.needs_posterior
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
+        if self.head.kind == "density" and self.origin.family == "scipy":
+            names |= {"pdf", "logpdf"}
         if self.head.kind == "transform":
             names |= {"get_feature_names_out", "set_output"}
         return names
@@ -131,6 +133,8 @@ class ModelFields:
         """The kernel's width."""
         if self.parts:
             raise AttributeError("the parts of this model have a `gamma` each")
+        if not isinstance(self._served.kernel, str):
+            raise AttributeError("the kernel of this model has parameters of its own")
         return self._served.gamma
 
     @property

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.machine.expansion import squared_norms
+from kernelite.machine.kernels import Reach
 from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -45,9 +47,18 @@ def check_overflow(model: ModelFields) -> None:
 
 def _largest_values(expansion: KernelExpansion) -> FloatArray:
     """(gamma |x_i| + |coef0|)^2 of a polynomial kernel, shape (n, 1): for rows of norm 1."""
+    if not expansion.has_series:
+        return _largest_of(expansion)
     # |x_i| by absolute values: their squares would overflow for centers that are served.
     norms = np.asarray(abs(expansion.centers).sum(axis=1)).reshape(-1, 1)
     return (expansion.gamma * norms + abs(expansion.coef0)) ** 2
+
+
+def _largest_of(expansion: KernelExpansion) -> FloatArray:
+    """Of any other kernel, for rows of norm 1: shape (1, 1)."""
+    radius = float(np.sqrt(squared_norms(expansion.centers).max(initial=0.0)))
+    reach = Reach(np.ones(1), radius, 0.0, expansion.n_features)
+    return expansion.kernel.largest(reach)[:, None]  # type: ignore[union-attr]
 
 
 def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:

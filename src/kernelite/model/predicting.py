@@ -169,6 +169,30 @@ class Predicting(ModelFields):
                 answers[low] = self.head.from_logarithms(sums)
         return answers
 
+    @offered
+    def pdf(self, points: Any, /) -> FloatArray:
+        """Densities as SciPy's `gaussian_kde` gives them, shape (m,).
+
+        Parameters
+        ----------
+        points : array-like of shape (d, m), or (d,) for one point
+            SciPy's shape; `score_samples` takes rows, shape (m, d).
+        """
+        return np.exp(self.logpdf(points))
+
+    @offered
+    def logpdf(self, points: Any, /) -> FloatArray:
+        """The logarithm of `pdf`."""
+        given, d = np.atleast_2d(np.asarray(points)), self.n_features_in_
+        if given.shape[0] == 1 and given.shape[1] == d:  # one point, as SciPy reads it
+            given = given.T
+        if given.ndim != 2 or given.shape[0] != d:
+            raise InputError(
+                f"`points` must have shape ({d}, m), as SciPy's have, got {np.shape(points)}; "
+                "`score_samples` takes rows."
+            )
+        return self.score_samples(np.ascontiguousarray(given.T))
+
     def scores(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:

@@ -94,11 +94,16 @@ def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tupl
         beyond = cut_off if beyond is None else beyond + cut_off
     if model.origin.ignores_beyond:
         beyond = None
-    if beyond is None or not beyond.any() or model.parts or model._served.kernel == "poly2":
+    if beyond is None or not beyond.any() or model.parts or not _counts_beyond(model):
         return rows, model._runner
     # Squares were added up, and what the caller knows may be such a sum too.
     count = 64 + (X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else 0)
     return OutsideRows(rows, beyond, count * UNIT), model._runner
+
+
+def _counts_beyond(model: ModelFields) -> bool:
+    """Whether features beyond the width change a kernel value: not one of x.z."""
+    return model._served.kernel == "rbf"
 
 
 def _checked_beyond(beyond: Any, count: int) -> FloatArray:
@@ -123,7 +128,7 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
     if model.front is not None and not model.front.rowwise:
         return check_rows(model.front(X, names), n_features=model._served.n_features), None
     d = model.n_features_in_
-    poly = model._served.kernel == "poly2"  # drops what is beyond its width, NaN included
+    poly = not _counts_beyond(model)  # drops what is beyond its width, NaN included
     wide = model.origin.width_is_open
     width = None if wide else d
     rows = check_rows(X, n_features=width, feature_names=names, finite=wide and poly)

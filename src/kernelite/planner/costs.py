@@ -13,6 +13,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import n_classes
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.cubic import CubicForm, packed_size
+from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
@@ -49,6 +50,8 @@ GATHER = 60.0  # picking an open row out and putting its result back
 
 def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     """A row on the exact engine; `labels`: where single precision mostly suffices."""
+    if not expansion.has_series:
+        return _pointwise_cost(expansion)
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     classes = n_classes(k)  # of a one-vs-one machine, most likely
     pairs = classes is not None
@@ -61,6 +64,17 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     dense = n * ((d + DOUBLE_VALUE) * DOUBLE + weights * PRODUCT)
     sparse = expansion.meeting_entries * ENTRY + n * (k * PRODUCT + VALUE)
     return min(dense, sparse) + ROW
+
+
+def _pointwise_cost(expansion: KernelExpansion) -> float:
+    """A row of the engine for any kernel: one dot product, a packed polynomial, or all centers."""
+    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    degree = packed_degree(expansion)
+    if degree == 1:
+        return ROW + d * (LOAD + k * PRODUCT)
+    if degree is not None:
+        return ROW + d * LOAD + packed_numbers(d, degree) * k * WEIGHED
+    return ROW + n * (d * LOOP + k * PRODUCT + 2.0 * VALUE)
 
 
 def local_cost(groups: float, leaves: float, expansion: KernelExpansion) -> float:

@@ -21,6 +21,7 @@ from kernelite.planner.search import Search, Tell, between, ranks
 from kernelite.program.criteria import Settles
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
@@ -140,7 +141,13 @@ def truncated_form(form: QuadraticForm, sample: FloatArray) -> QuadraticForm | S
 def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = False) -> Candidate:
     """The exact engine's line in the plan."""
     cost = exact_cost(expansion, labels=labels)
-    return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)
+    degree = packed_degree(expansion)
+    if degree is None:
+        return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)
+    # Exact, and no center is looked at, so that no row falls back.
+    name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
+    numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
+    return Candidate(name, cost, 0.0, numbers, verdict)
 
 
 def _choose(

@@ -39,12 +39,14 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
     """What the model was, name and value."""
     part = model.expansion if model.approximation is None else model.approximation.form
     assert part is not None
-    kernel = "exp(−γ |x − z|²)" if part.kernel == "rbf" else "(γ x·z + β)²"
+    kernel = str(part.kernel)
+    kernel = {"rbf": "exp(−γ |x − z|²)", "poly2": "(γ x·z + β)²"}.get(kernel, kernel)
+    width = f", γ = {part.gamma:.6g}" if isinstance(part.kernel, str) else ""
     out = [
         ("kind", model.head.kind),
         ("features", f"{model.n_features_in_:,}"),
         ("outputs", f"{model.head.n_scores:,}"),
-        ("kernel", f"{kernel}, γ = {model.gamma:.6g}"),
+        ("kernel", kernel + width),
     ]
     if model.head.kind == "classifier":
         out.insert(1, ("classes", _listed([str(label) for label in model.classes_.tolist()])))

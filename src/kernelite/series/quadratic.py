@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import Kernel
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import GAMMA_RANGE
 from kernelite.series.series import SeriesForm
@@ -88,6 +89,8 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     (array([1.]), array([[0.]]), array([[[0.]]]))
     """
     d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
+    if isinstance(expansion.kernel, Kernel):
+        raise UnsupportedModelError(f"a {expansion.kernel.label} kernel has no quadratic form.")
     polynomial = expansion.kernel == "poly2"
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")

@@ -36,6 +36,8 @@ READERS: dict[str, str] = {
         "kernelite.sources.sklearn_label_propagation:read_label_propagation"
     ),
     "scipy.RBFInterpolator": "kernelite.sources.scipy_rbf:read_rbf_interpolator",
+    "scipy.gaussian_kde": "kernelite.sources.scipy_kde:read_gaussian_kde",
+    "gpytorch.ExactGP": "kernelite.sources.gpytorch:read_exact_gp",
     "tslearn.KernelKMeans": "kernelite.sources.kernel_kmeans:read_tslearn_kmeans",
     "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
     "sklearn.Pipeline": "kernelite.sources.pipeline:read_pipeline",
@@ -133,7 +135,12 @@ def _found(model: object) -> str:
 
 
 def _accepted() -> str:
-    libraries = {"sklearn": "scikit-learn's", "scipy": "SciPy's", "tslearn": "tslearn's"}
+    libraries = {
+        "sklearn": "scikit-learn's",
+        "scipy": "SciPy's",
+        "gpytorch": "GPyTorch's",
+        "tslearn": "tslearn's",
+    }
     groups = [
         f"{owner} {', '.join(n.partition('.')[2] for n in READERS if n.startswith(library + '.'))}"
         for library, owner in libraries.items()

@@ -179,8 +179,11 @@ def _in_order(part: Part) -> KernelExpansion:
 def _description(type_name: str, sources: Sequence[Source], parts: Sequence[Part]) -> str:
     vectors = sum(part.source.expansion.n_centers for part in parts)
     machines = "1 machine" if len(sources) == 1 else f"{len(sources)} machines"
+    kernels = {part.source.single.kernel_name for part in parts}
     gammas = sorted({part.source.single.gamma for part in parts})
     shown = f"gamma {gammas[0]:.6g}"
-    if len(gammas) > 1:
+    if not all(part.source.single.has_series for part in parts):
+        shown = kernels.pop() if len(kernels) == 1 else "several kernels"
+    elif len(gammas) > 1:
         shown += f" to {gammas[-1]:.6g}"
     return f"scikit-learn {type_name} of {machines}, {vectors} support vectors, {shown}"

@@ -103,13 +103,10 @@ def fold_linear(
     lost = list(map(gap, rounded, constants))
     # What low itself lost is u of u of W s, and meets the coefficients once.
     sizes = np.abs(expansion.coefficients) @ (np.abs(high) * 2.0**-105).T
-    made = KernelExpansion(
-        expansion.centers,
-        coefficients,
-        rounded,
-        gamma=expansion.gamma,
-        kernel=expansion.kernel,
-        coef0=expansion.coef0,
+    made = replace(
+        expansion,
+        coefficients=coefficients,
+        intercept=rounded,
         uncertainty=expansion.known.behind(high * (1.0 + 1e-9)),
     )
     return made.rounded(coefficients=(errors + sizes).sum(axis=0) * (1.0 + 1e-6), intercept=lost)

@@ -1,10 +1,13 @@
-"""A model whose kernel is a sum of RBF kernels: an expansion for each, with the same coefficients.
+"""Models with a kernel of scikit-learn's algebra: of RBF kernels alone, or of any others.
+
+A sum of RBF kernels is an expansion for each, with the same coefficients.
 
     k = sum_p amplitude_p k_p + constant
     sum_i alpha_i k(x_i, z) = sum_p [sum_i amplitude_p alpha_i k_p(x_i, z)] + constant sum_i alpha_i
 
 In: alpha of a fitted estimator, and its kernel reduced to a `Covariance`. Out: a source of one
-expansion, or of a part for each kernel, with its own gamma and its own map of the inputs.
+expansion, or of a part for each kernel, with its own gamma and its own map of the inputs. Where
+there are other kernels (a `KernelTree`), it is one expansion with a sum of products as its kernel.
 """
 
 from __future__ import annotations
@@ -18,14 +21,27 @@ import numpy as np
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import PolynomialKernel
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.gaussian_process_kernels import Covariance
+from kernelite.sources.gaussian_process_kernels import Covariance, covariance
+from kernelite.sources.kernel_trees import KernelTree, kernel_tree, of_rbf_alone
 from kernelite.sources.parts import CompositeExpansion, Part
-from kernelite.sources.sklearn_common import sklearn_source
+from kernelite.sources.sklearn_common import NamedKernel, sklearn_source
 from kernelite.sources.source import Source
 
-__all__ = ["DualWeights", "kernel_source"]
+__all__ = ["DualWeights", "kernel_source", "reduced"]
+
+
+def reduced(
+    kernel: Any, n_features: int, type_name: str, *, whole: bool = False
+) -> Covariance | KernelTree:
+    """A kernel of scikit-learn's algebra in our terms; `whole`: as one kernel, not as parts."""
+    if not of_rbf_alone(kernel):
+        return kernel_tree(kernel, n_features, type_name)
+    found = covariance(kernel, n_features, type_name)
+    several = whole and len(found.amplitudes) > 1
+    return kernel_tree(kernel, n_features, type_name) if several else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +74,7 @@ class DualWeights:
         """scale sum_i alpha_i."""
         return [scale * total for scale, total in zip(self.scales, self.sums)]
 
-    def constants(self, kernel: Covariance) -> list[Fraction]:
+    def constants(self, kernel: Covariance | KernelTree) -> list[Fraction]:
         """shift + constant scale sum_i alpha_i: where alphas cancel, a large constant tells."""
         pairs = zip(self.scaled_sums, self.shifts)
         return [kernel.exact_constant * total + shift for total, shift in pairs]
@@ -67,7 +83,7 @@ class DualWeights:
 def kernel_source(
     model: Any,
     type_name: str,
-    kernel: Covariance,
+    kernel: Covariance | KernelTree,
     head: Head,
     *,
     rows: Any,
@@ -80,7 +96,7 @@ def kernel_source(
     ----------
     model : estimator
     type_name : str
-    kernel : Covariance
+    kernel : Covariance or KernelTree
     head : Head
     rows : array-like of shape (n, d)
         x_i.
@@ -101,6 +117,9 @@ def kernel_source(
     True
     """
     rows = np.asarray(rows, dtype=np.float64)
+    if isinstance(kernel, KernelTree):
+        expansion = _tree_expansion(kernel, rows, weights)
+        return sklearn_source(model, type_name, expansion, head, **more)
     k = weights.alphas.shape[1]
     machines: list[Source] = []
     for amplitude, scaling in zip(kernel.amplitudes, kernel.scalings()):
@@ -134,3 +153,23 @@ def kernel_source(
         "vectors"
     )
     return replace(first, expansion=whole, input_map=None, description=description)
+
+
+def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) -> KernelExpansion:
+    """One expansion; a single kernel's amplitude goes into the coefficients."""
+    k = weights.alphas.shape[1]
+    alphas, units = weights.alphas, weights.units
+    if kernel.amplitude != 1.0:
+        alphas, units = kernel.amplitude * alphas, units + 1.0
+    units += kernel.units
+    named = NamedKernel(kernel.kernel)
+    if (
+        isinstance(kernel.kernel, PolynomialKernel) and kernel.kernel.degree == 2
+    ):  # which has a form
+        named = NamedKernel("poly2", kernel.kernel.gamma, kernel.kernel.coef0)
+    made = named.expansion(rows, alphas, np.zeros(k)).rounded(units=units)
+    made = scaled_outputs(made, weights.scales, weights.constants(kernel))
+    if not kernel.constant_error:
+        return made
+    lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
+    return made.rounded(intercept=lost)

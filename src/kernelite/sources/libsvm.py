@@ -2,8 +2,8 @@
 
     f_ij(z) = sum_s coef_s k(x_s, z) - rho_ij       positive votes for the first label of (i, j)
 
-Plain, gzip or bzip2; c_svc, nu_svc, one_class, epsilon_svr, nu_svr; kernels rbf and polynomial of
-degree 2. `defects` lists everything that is wrong with a file, by the same parser.
+Plain, gzip or bzip2; c_svc, nu_svc, one_class, epsilon_svr, nu_svr; kernels linear, polynomial, rbf
+and sigmoid. `defects` lists everything that is wrong with a file, by the same parser.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import numpy as np
 from kernelite.errors import FileFormatError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.sources.one_vs_one import pairwise_coefficients
+from kernelite.sources.sklearn_common import NamedKernel, polynomial
 from kernelite.sources.source import Source, describe
 from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
@@ -124,11 +126,12 @@ def defects(path: str | os.PathLike[str], /) -> list[Defect]:
 def _refusals(header: Header) -> list[tuple[int, str]]:
     """Sound files that cannot be served: line and reason."""
     refusals = []
-    if header.kernel_type is not None and header.kernel_type not in ("rbf", "polynomial"):
-        problem = f"kernel_type `{header.kernel_type}` is not served, accepted are rbf and "
-        refusals.append((header.lines["kernel_type"], problem + "polynomial of degree 2"))
-    if header.kernel_type == "polynomial" and header.degree not in (None, 2):
-        problem = f"degree `{header.degree}` of the polynomial kernel is not served, accepted is 2"
+    if header.kernel_type == "precomputed":
+        problem = "kernel_type `precomputed` is not served, since the file holds no vectors; train "
+        refusals.append((header.lines["kernel_type"], problem + "with -t 0, 1, 2 or 3"))
+    degree = header.degree
+    if header.kernel_type == "polynomial" and degree is not None and not 1 <= degree <= 100:
+        problem = f"degree `{degree}` of the polynomial kernel is not served, accepted are 1 to 100"
         refusals.append((header.lines["degree"], problem))
     if header.nr_class == 1:
         problem = "the model knows one class only, so there is nothing to predict"
@@ -137,18 +140,22 @@ def _refusals(header: Header) -> list[tuple[int, str]]:
 
 
 def _expansion(header: Header, vectors: Vectors) -> KernelExpansion:
-    assert header.gamma is not None  # the header's checks saw to it
     coefficients: FloatArray = vectors.coefficients
     if header.is_classifier:
         coefficients = pairwise_coefficients(coefficients, header.nr_sv)
-    return KernelExpansion(
-        vectors.rows(),
-        coefficients,
-        -np.array(header.rho),
-        gamma=header.gamma,
-        kernel="rbf" if header.kernel_type == "rbf" else "poly2",
-        coef0=header.coef0 if header.kernel_type == "polynomial" else 0.0,
-    )
+    return _kernel(header).expansion(vectors.rows(), coefficients, -np.array(header.rho))
+
+
+def _kernel(header: Header) -> NamedKernel:
+    if header.kernel_type == "linear":
+        return NamedKernel(PolynomialKernel(1))
+    assert header.gamma is not None  # the header's checks saw to it
+    if header.kernel_type == "sigmoid":
+        return NamedKernel(SigmoidKernel(header.gamma, header.coef0))
+    if header.kernel_type == "polynomial":
+        assert header.degree is not None
+        return polynomial(header.degree, header.gamma, header.coef0, "LIBSVM model")
+    return NamedKernel("rbf", header.gamma)
 
 
 def _head(header: Header) -> Head:

@@ -221,8 +221,10 @@ def _required(svm_type: str | None, kernel_type: str | None) -> list[str]:
     required = ["svm_type", "kernel_type", "nr_class", "total_sv", "rho"]
     if svm_type in CLASSIFIERS:
         required += ["label", "nr_sv"]
-    if kernel_type in ("rbf", "polynomial"):
+    if kernel_type in ("rbf", "polynomial", "sigmoid"):
         required.append("gamma")
+    if kernel_type in ("polynomial", "sigmoid"):
+        required.append("coef0")
     if kernel_type == "polynomial":
-        required += ["degree", "coef0"]
+        required.append("degree")
     return required

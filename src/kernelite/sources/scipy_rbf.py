@@ -1,12 +1,13 @@
-"""scipy.interpolate.RBFInterpolator with kernel 'gaussian': an RBF network with a polynomial.
+"""scipy.interpolate.RBFInterpolator: a sum of radial functions, and a polynomial.
 
-    f(z) = sum_i c_i exp(-epsilon^2 |y_i - z|^2) + P(z)
+    f(z) = sum_i c_i phi(epsilon |y_i - z|) + P(z)
 
 The polynomial stays beside the expansion and is evaluated exactly; of degree 0 it is an intercept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +17,28 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import RegressorHead
+from kernelite.machine.kernels import (
+    InverseMultiquadric,
+    InverseQuadratic,
+    Kernel,
+    Multiquadric,
+    PowerSpline,
+    ThinPlateSpline,
+)
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.sources.source import Source, describe
 
 __all__ = ["read_rbf_interpolator"]
+
+SHAPES: dict[str, Callable[[float], Kernel]] = {
+    "thin_plate_spline": ThinPlateSpline,
+    "linear": lambda epsilon: PowerSpline(epsilon, 1),
+    "cubic": lambda epsilon: PowerSpline(epsilon, 3),
+    "quintic": lambda epsilon: PowerSpline(epsilon, 5),
+    "multiquadric": Multiquadric,
+    "inverse_multiquadric": InverseMultiquadric,
+    "inverse_quadratic": InverseQuadratic,
+}
 
 
 def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> Source:
@@ -28,7 +47,7 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
     Parameters
     ----------
     model : scipy.interpolate.RBFInterpolator
-        With kernel "gaussian", without `neighbors`.
+        Without `neighbors`.
     type_name : str
         What messages call it.
 
@@ -51,11 +70,6 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
             f"this {type_name} has neighbors={model.neighbors}: it solves another system for every "
             "row, so it is not one expansion; leave `neighbors` out."
         )
-    if model.kernel != "gaussian":
-        raise UnsupportedModelError(
-            f"this {type_name} has kernel {model.kernel!r}, which is not exp(-(epsilon r)^2); "
-            "accepted is kernel 'gaussian'."
-        )
     if np.issubdtype(model.d_dtype, np.complexfloating):
         raise UnsupportedModelError(f"this {type_name} has complex values; split them in two.")
     centers = np.asarray(model.y, dtype=np.float64)
@@ -64,11 +78,8 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
     powers = np.asarray(model.powers, dtype=np.int64).reshape(-1, d)
     beta = coefficients[n:]
     constant = ~powers.any(axis=1)
-    meant = Fraction(float(model.epsilon)) ** 2
-    gamma = nearest(meant)
     intercept = beta[constant].sum(axis=0)  # of one monomial at most
-    expansion = KernelExpansion(centers, coefficients[:n], intercept, gamma=gamma)
-    expansion = expansion.rounded(gamma=relative_gap(gamma, meant))
+    expansion = _expansion(model, centers, coefficients[:n], intercept)
     tail = None
     if not constant.all():
         tail = PolynomialTail(
@@ -82,3 +93,15 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
         type_name,
         tail=tail,
     )
+
+
+def _expansion(model: Any, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
+    epsilon = float(model.epsilon)
+    if model.kernel != "gaussian":
+        return KernelExpansion(
+            centers, coefficients, intercept, kernel=SHAPES[model.kernel](epsilon)
+        )
+    meant = Fraction(epsilon) ** 2
+    gamma = nearest(meant)
+    expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)
+    return expansion.rounded(gamma=relative_gap(gamma, meant))

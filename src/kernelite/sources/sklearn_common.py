@@ -6,6 +6,7 @@ in an expansion's terms, or a refusal that says why; and the `Source` of an expa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -14,6 +15,13 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import (
+    CosineKernel,
+    Kernel,
+    Laplacian,
+    PolynomialKernel,
+    SigmoidKernel,
+)
 from kernelite.sources.source import Source, describe
 
 __all__ = [
@@ -21,17 +29,20 @@ __all__ = [
     "feature_names",
     "named_kernel",
     "other_kernel",
+    "polynomial",
     "require_fitted",
     "sklearn_source",
 ]
+
+ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'cosine'"
 
 
 @dataclass(frozen=True)
 class NamedKernel:
     """The kernel fields of a `KernelExpansion`."""
 
-    kernel: Literal["rbf", "poly2"]
-    gamma: float
+    kernel: Literal["rbf", "poly2"] | Kernel
+    gamma: float = math.nan
     coef0: float = 0.0
     gamma_error: float = 0.0
     """Relative, where gamma is the default, 1 / d."""
@@ -66,33 +77,63 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     >>> from types import SimpleNamespace
     >>> named_kernel(SimpleNamespace(kernel="rbf", gamma=None), "model", 4).gamma
     0.25
+    >>> named_kernel(SimpleNamespace(kernel="linear", gamma=None), "model", 4).kernel.label
+    'linear'
     """
+    name = model.kernel
+    if not isinstance(name, str):
+        raise other_kernel(model, type_name)
+    if name == "linear":
+        return NamedKernel(PolynomialKernel(1))
+    if name == "cosine":
+        return NamedKernel(CosineKernel())
     gamma = getattr(model, "gamma_", model.gamma)
     error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
-    if model.kernel == "rbf":
+    if name == "rbf":
         return NamedKernel("rbf", gamma, gamma_error=error)
-    if model.kernel in ("poly", "polynomial"):
-        degree = 3 if model.degree is None else model.degree
-        if degree == 2:
-            coef0 = 1.0 if model.coef0 is None else float(model.coef0)
-            return NamedKernel("poly2", gamma, coef0, error)
-    raise other_kernel(model, type_name)
+    if name == "laplacian":
+        return NamedKernel(Laplacian(gamma), gamma_error=error)
+    if name not in ("poly", "polynomial", "sigmoid"):
+        raise other_kernel(model, type_name)
+    coef0 = 1.0 if model.coef0 is None else float(model.coef0)
+    if name == "sigmoid":
+        return NamedKernel(SigmoidKernel(gamma, coef0), gamma_error=error)
+    degree = 3 if model.degree is None else model.degree
+    return polynomial(degree, gamma, coef0, type_name, error)
+
+
+def polynomial(
+    degree: float, gamma: float, coef0: float, type_name: str, error: float = 0.0
+) -> NamedKernel:
+    """(gamma x.z + coef0)^degree; of degree 2 by the name that has a form.
+
+    Examples
+    --------
+    >>> polynomial(2, 0.5, 1.0, "model").kernel, polynomial(3, 0.5, 1.0, "model").kernel.degree
+    ('poly2', 3)
+    """
+    if degree == 2:
+        return NamedKernel("poly2", gamma, coef0, error)
+    if degree not in range(1, 101):
+        raise UnsupportedModelError(
+            f"this {type_name} has a polynomial kernel of degree {degree:g}; served are whole "
+            "degrees from 1 to 100."
+        )
+    return NamedKernel(PolynomialKernel(int(degree), gamma, coef0), gamma_error=error)
 
 
 def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:
-    """The refusal of an estimator whose kernel is neither "rbf" nor "poly" of degree 2."""
+    """The refusal of an estimator with a kernel that is not served."""
     if callable(model.kernel):
-        found = "a callable as kernel, whose values no series is known for"
+        found = "a callable as kernel, whose values nothing is known about"
+        cure = "fit it with a kernel that has a name"
     elif model.kernel == "precomputed":
         found = "kernel 'precomputed', so it holds no vectors to expand in"
-    elif model.kernel in ("poly", "polynomial"):
-        found = f"kernel {model.kernel!r} of degree {3 if model.degree is None else model.degree}"
+        cure = "fit it on the rows themselves with a kernel that has a name"
     else:
-        found = f"kernel {model.kernel!r}, which is not exp(-gamma |x - z|^2)"
-    return UnsupportedModelError(
-        f"this {type_name} has {found}; accepted are kernel 'rbf', and 'poly' of degree 2."
-    )
+        found, cure = f"kernel {model.kernel!r}", "fit it with another kernel"
+    return UnsupportedModelError(f"this {type_name} has {found}; {cure}: {ACCEPTED}.")
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:

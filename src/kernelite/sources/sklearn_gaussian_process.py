@@ -1,8 +1,8 @@
-"""scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier with RBF kernels.
+"""scikit-learn's Gaussian processes: GaussianProcessRegressor and -Classifier.
 
 The posterior mean is sum_i alpha_i k(x_i, z), an expansion; `normalize_y` is folded into
-coefficients and intercept, length scales per feature into a map of the inputs. A sum of RBF
-kernels is a sum of expansions.
+coefficients and intercept. Of RBF kernels, length scales per feature become a map of the inputs,
+and a sum of them a sum of expansions; with any other kernel among them it is one expansion.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import (
     LatentClassesHead,
@@ -25,14 +24,15 @@ from kernelite.machine.heads import (
 )
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.gaussian_process_kernels import Covariance, covariance
-from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.gaussian_process_kernels import Covariance
+from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
+from kernelite.sources.kernel_trees import KernelTree
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
 from kernelite.sources.source import Source
 
-__all__ = ["read_binary_classifier", "read_classifier", "read_regressor"]
+__all__ = ["posterior_of", "read_binary_classifier", "read_classifier", "read_regressor"]
 
 
 def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Source:
@@ -58,7 +58,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     True
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = covariance(model.kernel_, _width(model), type_name)
+    kernel = reduced(model.kernel_, _width(model), type_name)
     alphas = np.asarray(model.alpha_, dtype=np.float64)
     alphas = alphas.reshape(len(alphas), -1)
     k = alphas.shape[1]
@@ -76,7 +76,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
             [Fraction(scale) for scale in scales],
             [Fraction(mean) for mean in means],
         ),
-        posterior=_posterior(model, kernel, np.ones(len(alphas)), scales),
+        posterior=posterior_of(model.L_, kernel, np.ones(len(alphas)), scales),
     )
 
 
@@ -106,13 +106,7 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     if len(model.classes_) == 2:
         return read_binary_classifier(model.base_estimator_, type_name, names=names)
     ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
-    machines = [read_binary_classifier(one, type_name) for one in ensemble.estimators_]
-    if any(isinstance(machine.expansion, CompositeExpansion) for machine in machines):
-        raise UnsupportedModelError(
-            f"this {type_name} has {len(model.classes_)} classes and a kernel that is a sum of RBF "
-            "kernels with different length scales, which is served for two classes; fit one RBF, "
-            "with a length scale per feature if need be."
-        )
+    machines = [read_binary_classifier(one, type_name, whole=True) for one in ensemble.estimators_]
     parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
     count, width = len(machines), int(model.n_features_in_)
     members = tuple(
@@ -138,7 +132,12 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
 
 
 def read_binary_classifier(
-    model: Any, type_name: str = "GaussianProcessClassifier", /, names: Any = None
+    model: Any,
+    type_name: str = "GaussianProcessClassifier",
+    /,
+    names: Any = None,
+    *,
+    whole: bool = False,
 ) -> Source:
     """Read the Laplace approximation inside a GaussianProcessClassifier.
 
@@ -148,9 +147,11 @@ def read_binary_classifier(
     type_name : str
     names : tuple of str, optional
         Column names seen at fit time.
+    whole : bool
+        One expansion, even where the kernel is a sum of RBF kernels.
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = covariance(model.kernel_, _width(model), type_name)
+    kernel = reduced(model.kernel_, _width(model), type_name, whole=whole)
     labels = np.asarray(model.y_train_, dtype=np.float64)
     shares = np.asarray(model.pi_, dtype=np.float64)
     gradient = DualWeights(
@@ -164,7 +165,7 @@ def read_binary_classifier(
         LatentHead(np.array(model.classes_)),
         rows=model.X_train_,
         weights=gradient,
-        posterior=_posterior(model, kernel, weights, np.ones(1)),
+        posterior=posterior_of(model.L_, kernel, weights, np.ones(1)),
         **({} if names is None else {"feature_names": names}),
     )
 
@@ -174,14 +175,19 @@ def _width(model: Any) -> int:
     return int(np.shape(model.X_train_)[1]) if np.ndim(model.X_train_) == 2 else 1
 
 
-def _posterior(
-    model: Any, kernel: Covariance, weights: FloatArray, scales: FloatArray
+def posterior_of(
+    factor: Any, kernel: Covariance | KernelTree, weights: FloatArray, scales: FloatArray
 ) -> Posterior:
-    several = len(kernel.amplitudes) > 1
+    """What a variance is computed from: L, the kernel, and what stands beside them."""
+    if isinstance(kernel, KernelTree):
+        amplitude: float | FloatArray = kernel.amplitude
+    else:
+        several = len(kernel.amplitudes) > 1
+        amplitude = kernel.amplitudes if several else float(kernel.amplitudes[0])
     return Posterior(
-        np.array(model.L_, dtype=np.float64),
+        np.array(factor, dtype=np.float64),
         weights,
-        kernel.amplitudes if several else float(kernel.amplitudes[0]),
+        amplitude,
         kernel.constant,
         kernel.diagonal,
         scales,

@@ -22,7 +22,7 @@ __all__ = ["read_kernel_pca"]
 
 
 def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
-    """Read a fitted KernelPCA with kernel "rbf", or "poly" of degree 2.
+    """Read a fitted KernelPCA with a kernel that has a name.
 
     Parameters
     ----------

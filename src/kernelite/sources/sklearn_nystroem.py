@@ -23,7 +23,7 @@ def nystroem_expansion(model: Any, type_name: str = "Nystroem", /) -> KernelExpa
     Parameters
     ----------
     model : estimator
-        With kernel "rbf", or "poly" of degree 2.
+        With a kernel that has a name.
     type_name : str
         What messages call it.
 
@@ -44,7 +44,7 @@ def nystroem_expansion(model: Any, type_name: str = "Nystroem", /) -> KernelExpa
 
 
 def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Source:
-    """Read a fitted Nystroem with kernel "rbf", or "poly" of degree 2.
+    """Read a fitted Nystroem with a kernel that has a name.
 
     Parameters
     ----------

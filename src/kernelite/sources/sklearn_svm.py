@@ -6,16 +6,22 @@ itself is not imported; signs are those of its public `decision_function`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
-from kernelite.sources.sklearn_common import other_kernel, require_fitted, sklearn_source
+from kernelite.sources.sklearn_common import (
+    NamedKernel,
+    other_kernel,
+    polynomial,
+    require_fitted,
+    sklearn_source,
+)
 from kernelite.sources.source import Source
 
 __all__ = ["read_svm"]
@@ -27,7 +33,7 @@ def read_svm(model: Any, type_name: str, /) -> Source:
     Parameters
     ----------
     model : estimator
-        Fitted, with kernel "rbf", or "poly" of degree 2.
+        Fitted, with any kernel that has a name: "linear", "poly", "rbf" or "sigmoid".
     type_name : {"SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"}
         Which of them it is; the class itself may be a subclass.
 
@@ -47,6 +53,7 @@ def read_svm(model: Any, type_name: str, /) -> Source:
     >>> source.description
     'scikit-learn SVR, 3 support vectors, gamma 0.5'
     """
+    require_fitted(model, "support_vectors_", type_name)
     kernel = _kernel(model, type_name)
     classifier = type_name in ("SVC", "NuSVC")
     if classifier and len(model.n_support_) != len(model.classes_):
@@ -58,23 +65,22 @@ def read_svm(model: Any, type_name: str, /) -> Source:
     coefficients = _dense(model.dual_coef_).T
     if classifier and len(model.classes_) > 2:
         coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
-    expansion = KernelExpansion(
-        _vectors(model),
-        coefficients.reshape(-1, len(model.intercept_)),
-        model.intercept_,
-        gamma=float(model._gamma),  # what "scale" or "auto" came to
-        kernel=kernel,
-        coef0=float(model.coef0) if kernel == "poly2" else 0.0,
+    expansion = kernel.expansion(
+        _vectors(model), coefficients.reshape(-1, len(model.intercept_)), model.intercept_
     )
     return sklearn_source(model, type_name, expansion, _head(model, type_name))
 
 
-def _kernel(model: Any, type_name: str) -> Literal["rbf", "poly2"]:
-    require_fitted(model, "support_vectors_", type_name)
+def _kernel(model: Any, type_name: str) -> NamedKernel:
+    gamma = float(model._gamma)  # what "scale" or "auto" came to
+    if model.kernel == "linear":
+        return NamedKernel(PolynomialKernel(1))
     if model.kernel == "rbf":
-        return "rbf"
-    if model.kernel == "poly" and model.degree == 2:
-        return "poly2"
+        return NamedKernel("rbf", gamma)
+    if model.kernel == "poly":
+        return polynomial(model.degree, gamma, float(model.coef0), type_name)
+    if model.kernel == "sigmoid":
+        return NamedKernel(SigmoidKernel(gamma, float(model.coef0)))
     raise other_kernel(model, type_name)
 
 

@@ -131,7 +131,4 @@ def describe(name: str, expansion: KernelExpansion) -> str:
     """
     n = expansion.n_centers
     vectors = f"{n} support vector" if n == 1 else f"{n} support vectors"
-    if expansion.kernel == "rbf":
-        return f"{name}, {vectors}, gamma {expansion.gamma:.6g}"
-    kernel = f"polynomial kernel of degree 2, gamma {expansion.gamma:.6g}"
-    return f"{name}, {vectors}, {kernel}, coef0 {expansion.coef0:.6g}"
+    return f"{name}, {vectors}, {expansion.kernel_name}"

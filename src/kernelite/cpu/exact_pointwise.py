@@ -1,0 +1,217 @@
+"""Exact sums for any kernel in double precision, with proven bounds.
+
+    f(z) = sum_i A_i k(x_i, z) + b,    |computed f - f| <= sum_i |A_i| (E + lengths u K) + ...
+
+E and K, the error and the size of a kernel value, are the kernel's own word for rows of a given
+norm (`machine.kernels`). Values come in tiles of rows and centers: from `Kernel.values`, or from
+loops in which statistic, function and sum stay in registers (`fused_pointwise`). A linear kernel
+needs no centers at all, and polynomials of low degree few numbers: see `exact_packed`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.exact_rounding import CENTERS
+from kernelite.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
+from kernelite.cpu.panels import middle
+from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import Kernel, Reach
+from kernelite.machine.uncertainty import Uncertainty
+from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.series.rounding import SAFETY, TINY, UNIT
+
+__all__ = ["PointwiseExact", "PointwiseRounding", "of_rows"]
+
+ROWS = 256  # with CENTERS a tile of kernel values
+LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
+MAPPED = 5.0  # units that a map rounds each coordinate by
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseRounding:
+    """What bounds need to know of sums of kernel values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    weight : ndarray of shape (k,)
+        sum_i |A_i|.
+    lost : ndarray of shape (k,)
+        What A_i may be off by, added up.
+    constant : ndarray of shape (k,)
+        What every bound adds.
+    radius, offset : float
+        Of the centers about p, and |p|, as in `Reach`.
+    n_features : int
+    lengths : float
+        Of the sums over centers, in units of rounding.
+    relative, moves, moved : float
+        As in `Reach`.
+    farthest : float
+        Of rows with |z - p| above that nothing is known: products on the way may overflow.
+    """
+
+    kernel: Kernel
+    weight: FloatArray
+    lost: FloatArray
+    constant: FloatArray
+    radius: float
+    offset: float
+    n_features: int
+    lengths: float
+    relative: float = 0.0
+    moves: float = 0.0
+    moved: float = 0.0
+    farthest: float = math.inf
+
+    @classmethod
+    def of(
+        cls, expansion: KernelExpansion, point: FloatArray, lengths: float, *, mapped: bool
+    ) -> PointwiseRounding:
+        """Of an expansion whose sums over centers pass through so many roundings."""
+        assert isinstance(expansion.kernel, Kernel)
+        known = expansion.known
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers = expansion.dense_centers() - point
+            radius = float(np.sqrt(np.einsum("ij,ij->i", centers, centers).max(initial=0.0)))
+            weight = np.abs(expansion.coefficients).sum(axis=0) * (1.0 + 1e-9)
+        constant = 8.0 * SAFETY * UNIT * np.abs(expansion.intercept) + known.intercept
+        return cls(
+            expansion.kernel,
+            weight,
+            known.coefficients,
+            constant + TINY * (1.0 + weight),
+            radius * (1.0 + 1e-9) if math.isfinite(radius) else math.inf,
+            math.hypot(*point) * (1.0 + 1e-9),
+            expansion.n_features,
+            lengths,
+            known.gamma / UNIT,
+            known.centers / UNIT + (MAPPED if mapped else 0.0) + of_rows(known, "relative") / UNIT,
+            of_rows(known, "rows"),
+        )
+
+    def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
+        """Shape (m, k), from |z - p|^2 of the rows."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values, sizes = self._per_row(squares)
+            bounds = np.multiply.outer(values, SAFETY * self.weight)
+            if self.lost.any():
+                bounds += np.multiply.outer(sizes, SAFETY * self.lost)
+            bounds += self.constant
+        bounds[np.isnan(bounds)] = np.inf
+        if self.farthest < math.inf:
+            bounds[~(squares < self.farthest**2)] = np.inf
+        return bounds
+
+    def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E + lengths u K and K of each row, shape (m,)."""
+        rows = np.sqrt(squares) * (1.0 + 1e-9)
+        reach = Reach(
+            *(rows, self.radius, self.offset, self.n_features),
+            *(self.relative, self.moves, self.moved),
+        )
+        sizes = self.kernel.largest(reach)
+        return self.kernel.error(reach) + UNIT * self.lengths * sizes, sizes
+
+    def count_above(self, squares: FloatArray, length: Any, tolerance: FloatArray) -> int:
+        """Of how many rows a bound is above an output's tolerance."""
+        return int(np.count_nonzero(~(self.bounds(squares, length) <= tolerance).all(axis=1)))
+
+    def far(self, squares: FloatArray) -> NDArray[np.bool_]:
+        """No row is answered without being computed."""
+        return np.zeros(len(squares), dtype=np.bool_)
+
+
+def of_rows(known: Uncertainty, name: str) -> float:
+    """What steps before the model leave of a row, where an uncertainty can say so."""
+    return float(getattr(known, name, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseExact:
+    """An expansion with any kernel, laid out for dense rows.
+
+    Examples
+    --------
+    >>> from kernelite.machine.kernels import Laplacian
+    >>> model = KernelExpansion([[0.0]], [2.0], 0.5, kernel=Laplacian(1.0))
+    >>> PointwiseExact.prepare(model).scores(np.array([[0.0], [1e200]]))[0]
+    array([[2.5],
+           [0.5]])
+    """
+
+    expansion: KernelExpansion
+    rounding: PointwiseRounding
+    point: FloatArray
+    centers: FloatArray
+
+    @classmethod
+    def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> PointwiseExact:
+        """Take what bounds need; the centers stay where they are."""
+        assert isinstance(expansion.kernel, Kernel)
+        centers = np.ascontiguousarray(expansion.dense_centers())
+        n, d = centers.shape
+        point = middle(centers) if expansion.kernel.shifts else np.zeros(d)
+        lengths = min(n, CENTERS) + 2.0 * n / CENTERS + 72.0
+        rounding = PointwiseRounding.of(expansion, point, lengths, mapped=mapped)
+        return cls(expansion, rounding, point, centers)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.rounding.kernel
+
+    @cached_property
+    def fused(self) -> FusedPointwise | FusedProduct | FusedSum | None:
+        """Sums in registers, where there is a loop for the kernel."""
+        return FusedPointwise.prepare(self.kernel, self.centers, self.expansion.coefficients)
+
+    def scores(
+        self, rows: FloatArray, out: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores of shape (m, k), and |z - p|^2 of shape (m,)."""
+        m, n = len(rows), self.expansion.n_centers
+        scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
+        fused = self.fused
+        if fused is not None and not fused.ready:
+            fused = None  # until it is, NumPy answers
+
+        def part(block: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                sums = np.zeros((block.stop - block.start, self.expansion.n_outputs))
+                if fused is not None:
+                    fused.add(rows[block], sums)
+                else:
+                    self._add_tiles(rows[block], sums)
+                np.add(sums, self.expansion.intercept, out=scores[block])
+
+        chunk = max(1, m if m * n < LITTLE else min(ROWS, -(-m // thread_count())))
+        with one_thread_each(m, chunk):
+            for_each_chunk(part, m, chunk)
+        return scores, self.squares(rows)
+
+    def _add_tiles(self, rows: FloatArray, sums: FloatArray) -> None:
+        """sums += sum_i A_i k(x_i, z), centers in tiles: shape (m, k)."""
+        for tile in row_blocks(self.expansion.n_centers, CENTERS):
+            values = self.kernel.values(rows, self.centers[tile])
+            sums += values @ self.expansion.coefficients[tile]
+
+    def length(self, rows: FloatArray) -> int:
+        """Not needed: the bounds know the number of features."""
+        return self.expansion.n_features
+
+    def squares(self, rows: FloatArray) -> FloatArray:
+        """|z - p|^2 alone."""
+        with np.errstate(over="ignore"):
+            if not self.point.any():
+                return np.asarray(np.einsum("ij,ij->i", rows, rows))
+            U = rows - self.point
+            return np.asarray(np.einsum("ij,ij->i", U, U))

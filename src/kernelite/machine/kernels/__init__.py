@@ -1,0 +1,44 @@
+"""Kernels as data: one small frozen class each, which states definition, size and rounding once.
+
+To add one: write its class in a file here, name it in `kernelite.store.registry`, and let a source
+read it. `kernelite.cpu.exact_pointwise` then serves it; a loop in `kernelite.cpu.kernels.pointwise`
+makes it faster.
+"""
+
+from __future__ import annotations
+
+from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
+from kernelite.machine.kernels.base import Kernel, Reach
+from kernelite.machine.kernels.laplacian import Laplacian
+from kernelite.machine.kernels.matern import Matern
+from kernelite.machine.kernels.periodic import ExpSineSquared
+from kernelite.machine.kernels.products import CosineKernel, PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels.radial import Radial, Rbf
+from kernelite.machine.kernels.rational import (
+    InverseMultiquadric,
+    InverseQuadratic,
+    Multiquadric,
+    RationalQuadratic,
+)
+from kernelite.machine.kernels.splines import PowerSpline, ThinPlateSpline
+
+__all__ = [
+    "CosineKernel",
+    "ExpSineSquared",
+    "InverseMultiquadric",
+    "InverseQuadratic",
+    "Kernel",
+    "Laplacian",
+    "Matern",
+    "Multiquadric",
+    "PolynomialKernel",
+    "PowerSpline",
+    "ProductKernel",
+    "Radial",
+    "RationalQuadratic",
+    "Rbf",
+    "Reach",
+    "SigmoidKernel",
+    "SumKernel",
+    "ThinPlateSpline",
+]

@@ -1,0 +1,140 @@
+"""Sums and products of kernels, as scikit-learn's kernel algebra builds them.
+
+    k = sum_p a_p prod_q k_pq
+
+A product whose factors have sizes S and errors E errs by prod (S + E) - prod S, and by its own
+roundings; a sum by what its terms err by, added up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.kernels.base import Kernel, Reach, units
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["ProductKernel", "SumKernel"]
+
+
+class _Several(Kernel):
+    """What sums and products share."""
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def shifts(self) -> bool:  # type: ignore[override]
+        """Whether all of them depend on x - z alone."""
+        return all(kernel.shifts for kernel in self.kernels)
+
+    @property
+    def proven(self) -> bool:  # type: ignore[override]
+        """Whether all of them are."""
+        return all(kernel.proven for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class ProductKernel(_Several):
+    """A product of kernels.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        Two at least.
+    """
+
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.kernels) < 2:
+            raise InputError("a product of kernels needs two at least.")
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return reduce(np.multiply, (kernel.values(rows, centers) for kernel in self.kernels))
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return reduce(np.multiply, (kernel.diagonal(rows) for kernel in self.kernels))
+
+    def largest(self, reach: Reach) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = reduce(np.multiply, (kernel.largest(reach) for kernel in self.kernels))
+        return np.where(np.isnan(found), np.inf, found)
+
+    def error(self, reach: Reach) -> FloatArray:
+        size, off = np.ones(len(reach.rows)), np.zeros(len(reach.rows))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for kernel in self.kernels:
+                own, error = kernel.largest(reach), kernel.error(reach)
+                size, off = size * own, off * (own + error) + size * error
+            found = 1.001 * off + units(len(self.kernels)) * (size + off)
+        return np.where(np.isnan(found), np.inf, found)
+
+    @property
+    def label(self) -> str:
+        return " x ".join(f"({kernel.label})" for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class SumKernel(_Several):
+    """A weighted sum of kernels.
+
+    Parameters
+    ----------
+    amplitudes : tuple of float
+        Of the kernels, none negative.
+    kernels : tuple of Kernel
+    rounded : float
+        Relative roundings of each amplitude, in units of 2^-53.
+
+    Examples
+    --------
+    >>> from kernelite.machine.kernels import Matern, PolynomialKernel
+    >>> both = SumKernel((2.0, 0.5), (Matern((1.0,), 0.5), PolynomialKernel(1)))
+    >>> both.values(np.array([[1.0]]), np.array([[1.0], [2.0]])).round(4)
+    array([[2.5   , 1.7358]])
+    """
+
+    amplitudes: tuple[float, ...]
+    kernels: tuple[Kernel, ...]
+    rounded: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.kernels or len(self.amplitudes) != len(self.kernels):
+            raise InputError("a sum of kernels needs an amplitude for each of them.")
+        if not all(math.isfinite(a) and a >= 0.0 for a in self.amplitudes):
+            raise InputError("`amplitudes` of a sum of kernels must be finite, none negative.")
+        if not self.rounded >= 0.0:
+            raise InputError("`rounded` of a sum of kernels must not be negative.")
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        return self._added([kernel.values(rows, centers) for kernel in self.kernels])
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return self._added([kernel.diagonal(rows) for kernel in self.kernels])
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return self._added([kernel.largest(reach) for kernel in self.kernels], rising=True)
+
+    def error(self, reach: Reach) -> FloatArray:
+        off = self._added([kernel.error(reach) for kernel in self.kernels], rising=True)
+        count = len(self.kernels) + 2.0 + self.rounded
+        return np.asarray(1.001 * off + units(count) * self.largest(reach))
+
+    def _added(self, terms: list[FloatArray], *, rising: bool = False) -> FloatArray:
+        """The weighted sum; `rising`: not below the real one, infinite where it is unknown."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            total = sum(a * term for a, term in zip(self.amplitudes, terms))
+            if rising:
+                total = np.where(np.isnan(total), np.inf, 1.0001 * total)
+        return np.asarray(total)
+
+    @property
+    def label(self) -> str:
+        pairs = zip(self.amplitudes, self.kernels)
+        terms = [k.label if a == 1.0 else f"{a:.6g} ({k.label})" for a, k in pairs]
+        return " + ".join(terms)

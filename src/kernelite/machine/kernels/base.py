@@ -1,0 +1,122 @@
+"""What every kernel states once: its definition in NumPy, its size, and how far doubles are off.
+
+A kernel is a frozen dataclass whose fields are its parameters. With u = 2^-53 and p a point amid
+the centers (the origin for kernels of x.z), a bound is made from the norms in a `Reach` alone:
+
+    |x - z| <= |z - p| + R,    |z| <= |z - p| + |p|,    |x| <= R + |p|,    R = max_i |x_i - p|.
+
+What is computed, by `values` or by a fused loop, takes differences x - z feature by feature (or
+products x.z), so that a distance errs relatively by (d + 3) u, however near the two are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.exactly import UNIT
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["Kernel", "Reach", "check_positive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far rows and centers are from a point p, and what moved them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m,)
+        |z - p|, rounded up.
+    radius : float
+        R, rounded up.
+    offset : float
+        |p|, rounded up.
+    n_features : int
+        d.
+    relative : float
+        Relative errors of a kernel's argument by folding, in units of 2^-53.
+    moves : float
+        Relative errors of each coordinate of rows or centers, in units of 2^-53.
+    moved : float
+        How far a row may be from where it should be, besides.
+    """
+
+    rows: FloatArray
+    radius: float
+    offset: float
+    n_features: int
+    relative: float = 0.0
+    moves: float = 0.0
+    moved: float = 0.0
+
+    @property
+    def distances(self) -> FloatArray:
+        """No center is farther from a row than that, shape (m,)."""
+        return self.rows + self.radius
+
+
+class Kernel(ABC):
+    """k(x, z) for rows of numbers.
+
+    Subclasses are frozen dataclasses, so that equal parameters make equal kernels.
+    """
+
+    shifts: ClassVar[bool] = True
+    """Whether k depends on x - z alone, so that p may be any point."""
+    proven: ClassVar[bool] = True
+    """Whether `error` rests on nothing that is only assumed."""
+
+    @abstractmethod
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        """k of all pairs: (m, d) and (n, d) to (m, n). The definition, in doubles."""
+
+    @abstractmethod
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        """k(z, z), shape (m,)."""
+
+    @abstractmethod
+    def largest(self, reach: Reach) -> FloatArray:
+        """No |k| of a row with any center is above this, shape (m,); infinite if unknown."""
+
+    @abstractmethod
+    def error(self, reach: Reach) -> FloatArray:
+        """|computed k - k| of a row with any center is at most this, shape (m,)."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A few words for people, with the parameters."""
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def check_positive(**values: float) -> None:
+    """Refuse parameters that are not positive and finite numbers.
+
+    Examples
+    --------
+    >>> check_positive(gamma=0.0)
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `gamma` of a kernel must be positive and finite, got 0.0.
+    """
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"`{name}` of a kernel must be positive and finite, got {value!r}.")
+
+
+def units(count: FloatArray | float) -> FloatArray | float:
+    """So many roundings as a number, higher orders included."""
+    return 1.01 * UNIT * count
+
+
+def powers(base: FloatArray, exponent: int) -> FloatArray:
+    """base^exponent by products; infinite where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.power(base, float(exponent)))

@@ -1,0 +1,187 @@
+"""Kernels of r = |(x - z) / l|, with one length scale or one per feature.
+
+Let r be the real distance and k the profile. With sensitivity s >= |r k'(r)| and slope g >= |k'(r)|
+on all distances that occur, a computed value errs by at most
+
+    u ((d + 3) / 2 + 6) s  +  g |what rows and centers were moved by|  +  own u |k|.
+
+Coordinates move where each feature has its own length scale, since x / l is rounded, and where rows
+came through a map. Such a row moves by c u |z|, a center by c u |x|. Either |z - p| < 2 R, or
+r >= |z - p| / 2, so that g |z - p| <= 2 s; together g (|z| + |x|) <= g (3 R + 2 |p|) + 2 s, far
+rows included.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kernelite.errors import InputError
+from kernelite.machine.kernels.base import Kernel, Reach, units
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["Radial", "Rbf", "ScaledRadial"]
+
+FARTHEST = 1e145  # of a distance whose square is surely no overflow
+LOST = 1e-150  # of a distance whose square underflows
+VANISHED = 1e4  # of a scaled distance at which exponentials are zero
+
+
+class Radial(Kernel):
+    """A function of the distance; subclasses say how it is scaled and what is made of it."""
+
+    bounded: ClassVar[bool] = True
+    """Whether |k| <= 1, so that no value errs by more."""
+    vanishes: ClassVar[bool] = False
+    """Whether k is zero in doubles from a distance of `VANISHED` on."""
+    own: ClassVar[float] = 24.0
+    """Roundings of the profile itself, relative to the largest value."""
+
+    @abstractmethod
+    def profile(self, squares: FloatArray) -> FloatArray:
+        """k from scaled r^2 (in place if it likes), any shape; defined up to infinity."""
+
+    @abstractmethod
+    def sensitivity(self, r: FloatArray) -> FloatArray | float:
+        """At least |r k'(r)| for all distances up to r."""
+
+    @abstractmethod
+    def slope(self, r: FloatArray) -> FloatArray | float:
+        """At least |k'(r)| for all distances up to r."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """What distances are multiplied with at most: one over the least length scale."""
+
+    @property
+    @abstractmethod
+    def isotropic(self) -> bool:
+        """Whether all features have the same scale: then the distance is scaled, not the rows."""
+
+    @abstractmethod
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        """Rows (m, d) in scaled coordinates, each rounded once."""
+
+    def squares(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        """Scaled r^2 of all pairs, by differences: shape (m, n)."""
+        from scipy.spatial.distance import cdist
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.isotropic:
+                found = cdist(rows, centers, "sqeuclidean")
+                found *= self.scale
+                found *= self.scale
+            else:
+                found = cdist(self.scaled(rows), self.scaled(centers), "sqeuclidean")
+        return np.asarray(found)
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            return self.profile(self.squares(rows, centers))
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return self.profile(np.zeros(len(rows)))
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return np.ones(len(reach.rows))
+
+    def error(self, reach: Reach) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            lost = LOST * max(1.0, self.scale)
+            r = reach.distances * (self.scale * (1.0 + 1e-9)) + lost
+            s, g = self.sensitivity(r), self.slope(r)
+            moves = reach.moves + (0.0 if self.isotropic else 1.0)
+            length = (reach.n_features + 3.0) / 2.0 + 6.0 + reach.relative
+            found = units(length) * s + units(self.own) * self.largest(reach) + lost * g
+            if moves:
+                moved = self.scale * (3.0 * reach.radius + 2.0 * reach.offset)
+                found = found + units(moves) * (g * moved + 2.0 * s)
+            if reach.moved:
+                found = found + 1.01 * reach.moved * self.scale * g
+            found = np.broadcast_to(found, r.shape)
+            far = FARTHEST * min(1.0, self.scale)  # squares are taken before or after scaling
+            if not self.bounded:
+                return np.where(r < far, found, np.inf)
+            # Of a row that is so far away, k is zero, and is computed as zero, if it vanishes.
+            zero = self.vanishes and far > VANISHED and reach.radius * self.scale < 0.1 * far
+            unknown = np.isnan(found) | (np.isnan(r) if zero else ~(r < far))
+            return np.where(unknown, 1.0 + 1e-9, np.minimum(found, 1.0 + 1e-9))
+
+
+@dataclass(frozen=True)
+class ScaledRadial(Radial):
+    """Divides by length scales, as scikit-learn does.
+
+    Parameters
+    ----------
+    length_scale : tuple of float
+        One for all features, or one for each.
+    """
+
+    length_scale: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if not self.length_scale:
+            raise InputError("`length_scale` of a kernel needs a number at least.")
+        for value in self.length_scale:
+            if not value > 0:  # infinite is sound: such a feature does not count
+                raise InputError(f"`length_scale` of a kernel must be positive, got {value!r}.")
+        if not math.isfinite(1.0 / min(self.length_scale)):
+            raise InputError("`length_scale` of a kernel is too small for doubles.")
+
+    @property
+    def scale(self) -> float:
+        return 1.0 / min(self.length_scale)
+
+    @property
+    def isotropic(self) -> bool:
+        return len(self.length_scale) == 1
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        if not self.isotropic and len(self.length_scale) != rows.shape[1]:
+            raise InputError(
+                f"a kernel with {len(self.length_scale)} length scales does not fit rows of "
+                f"{rows.shape[1]} features."
+            )
+        with np.errstate(over="ignore"):
+            return rows / np.array(self.length_scale)
+
+    @property
+    def scales(self) -> str:
+        """The length scales in a few words."""
+        if self.isotropic:
+            return f"length scale {self.length_scale[0]:.6g}"
+        low, high = min(self.length_scale), max(self.length_scale)
+        return f"length scales {low:.6g} to {high:.6g}"
+
+
+@dataclass(frozen=True)
+class Rbf(ScaledRadial):
+    """exp(-r^2 / 2): the RBF kernel as a part of sums and products.
+
+    Examples
+    --------
+    >>> Rbf((1.0,)).values(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    vanishes = True
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        squares *= -0.5
+        return np.exp(squares, out=squares)
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return 0.7358  # 2 / e
+
+    def slope(self, r: FloatArray) -> float:
+        return 0.6066  # exp(-1 / 2)
+
+    @property
+    def label(self) -> str:
+        return f"RBF, {self.scales}"

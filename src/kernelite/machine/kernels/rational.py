@@ -1,0 +1,156 @@
+"""Kernels that decay by a power: RationalQuadratic, and SciPy's (inverse) multiquadrics.
+
+RationalQuadratic: with v = r^2 / (2 alpha), k = (1 + v)^-alpha and |r k'(r)| = 2 alpha v (1 + v)^
+-(alpha + 1), at most min(2, 2 alpha); |k'(r)| = r (1 + v)^-(alpha + 1) <= 1. It is computed as
+exp(-alpha log1p(v)), whose exponent x errs by a few u x, and x exp(-x) < 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelite.machine.kernels.base import Reach, check_positive
+from kernelite.machine.kernels.radial import Radial, ScaledRadial
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["InverseMultiquadric", "InverseQuadratic", "Multiquadric", "RationalQuadratic", "Shaped"]
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(ScaledRadial):
+    """(1 + r^2 / (2 alpha))^-alpha.
+
+    Parameters
+    ----------
+    length_scale : tuple of float
+    alpha : float
+
+    Examples
+    --------
+    >>> RationalQuadratic((1.0,), 1.0).values(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.3333]])
+    """
+
+    alpha: float = 1.0
+    own = 40.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(alpha=self.alpha)
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        squares /= 2.0 * self.alpha
+        logs = np.log1p(squares, out=squares)
+        logs *= -self.alpha
+        return np.exp(logs, out=logs)
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return min(2.0, 2.0 * self.alpha)
+
+    def slope(self, r: FloatArray) -> float:
+        return 1.0
+
+    @property
+    def label(self) -> str:
+        return f"RationalQuadratic, alpha {self.alpha:.6g}, {self.scales}"
+
+
+@dataclass(frozen=True)
+class Shaped(Radial):
+    """A function of epsilon |x - z|, as SciPy's interpolator has them.
+
+    Parameters
+    ----------
+    epsilon : float
+    """
+
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(epsilon=self.epsilon)
+
+    @property
+    def scale(self) -> float:
+        return self.epsilon
+
+    @property
+    def isotropic(self) -> bool:
+        return True
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        return rows * self.epsilon
+
+    @property
+    def label(self) -> str:
+        words = "".join(c if c.islower() else f" {c.lower()}" for c in type(self).__name__)
+        return f"{words.strip()}, epsilon {self.epsilon:.6g}"
+
+
+@dataclass(frozen=True)
+class Multiquadric(Shaped):
+    """-sqrt(1 + r^2).
+
+    Examples
+    --------
+    >>> Multiquadric(1.0).values(np.zeros((1, 1)), np.array([[0.0]]))
+    array([[-1.]])
+    """
+
+    bounded = False
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        squares += 1.0
+        return np.negative(np.sqrt(squares, out=squares), out=squares)
+
+    def sensitivity(self, r: FloatArray) -> FloatArray:
+        return r
+
+    def slope(self, r: FloatArray) -> float:
+        return 1.0
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return 1.0 + 1.0001 * self.epsilon * reach.distances
+
+
+@dataclass(frozen=True)
+class InverseMultiquadric(Shaped):
+    """1 / sqrt(1 + r^2).
+
+    Examples
+    --------
+    >>> InverseMultiquadric(1.0).values(np.zeros((1, 1)), np.array([[0.0]]))
+    array([[1.]])
+    """
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        squares += 1.0
+        return np.divide(1.0, np.sqrt(squares, out=squares), out=squares)
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return 0.39
+
+    def slope(self, r: FloatArray) -> float:
+        return 0.39
+
+
+@dataclass(frozen=True)
+class InverseQuadratic(Shaped):
+    """1 / (1 + r^2).
+
+    Examples
+    --------
+    >>> InverseQuadratic(1.0).values(np.zeros((1, 1)), np.array([[1.0]]))
+    array([[0.5]])
+    """
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        squares += 1.0
+        return np.divide(1.0, squares, out=squares)
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return 0.5
+
+    def slope(self, r: FloatArray) -> float:
+        return 0.65

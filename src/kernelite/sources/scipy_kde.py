@@ -1,0 +1,72 @@
+"""scipy.stats.gaussian_kde: a weighted sum of Gaussian bumps of one covariance L L'.
+
+    density(z) = sum_i w_i exp(-|M (x_i - z)|^2 / 2) / ((2 pi)^(d/2) det L),    M L = 1
+
+Rows are whitened by M, so that it is an RBF expansion; its logarithm is what the head answers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Front
+from kernelite.machine.heads import DensityHead
+from kernelite.machine.whitening import Whitening
+from kernelite.sources.source import Source
+
+__all__ = ["read_gaussian_kde"]
+
+
+def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Source:
+    """Read a gaussian_kde; the compiled model has its `pdf` and `logpdf`, and `score_samples`.
+
+    Parameters
+    ----------
+    model : scipy.stats.gaussian_kde
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> from scipy.stats import gaussian_kde
+    >>> kde = gaussian_kde([[0.0, 1.0, 2.0, 4.0]])
+    >>> source = read_gaussian_kde(kde)
+    >>> ours = source.head.score_samples(source.scores([[0.3]]))
+    >>> bool(np.allclose(ours, kde.logpdf([[0.3]])))
+    True
+    """
+    lower = np.asarray(model.cho_cov, dtype=np.float64)
+    if np.iscomplexobj(model.dataset):
+        raise UnsupportedModelError(f"this {type_name} has complex values; split them in two.")
+    rows = np.ascontiguousarray(np.asarray(model.dataset, dtype=np.float64).T)
+    n, d = rows.shape
+    step = Whitening.undoing(lower, rows.mean(axis=0))
+    centers = step(rows)
+    weights = np.asarray(model.weights, dtype=np.float64)
+    # Rows and centers are off by a share of their length. As `rounding.folding` has it for rows
+    # that are mapped, a kernel value moves by sqrt(2 gamma / e) of that, and |z| counts up to where
+    # all kernel values vanish.
+    share = step.error(lower)
+    reach = float(np.sqrt(np.square(centers).sum(axis=1).max()))
+    steepness = math.sqrt(1.0 / math.e)
+    moved = 1.1 * share * (2.0 * steepness * reach + math.sqrt(1600.0 / math.e))
+    expansion = KernelExpansion(centers, weights, np.zeros(1), gamma=0.5)
+    expansion = expansion.rounded(coefficients=min(moved, 1.0) * float(weights.sum()))
+    log_scale = -float(np.log(np.diagonal(lower)).sum()) - 0.5 * d * math.log(2.0 * math.pi)
+    return Source(
+        expansion,
+        DensityHead(log_scale),
+        f"SciPy {type_name}, {n} points in {d} dimensions",
+        "scipy",
+        type_name,
+        front=Front((step,), d),
+    )
