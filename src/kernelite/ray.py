@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kernelite.cpu.threads import one_thread
 from kernelite.model import CompiledModel
 from kernelite.scoring.shipping import ShippedScorer
-from kernelite.tables.columnar.columns import require_pyarrow
+from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["TableScorer", "predict", "table_scorer"]
 

@@ -187,8 +187,11 @@ def test_named_labels_and_columns(toys, good, kernelite, tmp_path) -> None:
     assert set(lines_of(tmp_path / "out")) == set(names)
     assert "(75) (classification)" in ran.out.replace("/75", "(75").replace("((", "(")
     table[[*"bacd", "class"]].to_csv(tmp_path / "swapped.csv", index=False)
-    ran = kernelite("predict", tmp_path / "swapped.csv", model, tmp_path / "no")
-    assert (ran.code, "in that order" in ran.err) == (1, True)
+    good("predict", tmp_path / "swapped.csv", model, tmp_path / "again")  # found by name
+    assert lines_of(tmp_path / "again") == lines_of(tmp_path / "out")
+    table[[*"bcd", "class"]].to_csv(tmp_path / "fewer.csv", index=False)
+    ran = kernelite("predict", tmp_path / "fewer.csv", model, tmp_path / "no")
+    assert (ran.code, "there is no column `a`" in ran.err) == (1, True)
 
 
 def test_empty_data(compiled, kernelite, tmp_path) -> None:

@@ -285,12 +285,6 @@ def test_odd_but_good(tmp_path: Path, name: str, content: bytes, expected: Any) 
     assert list(defects(path)) == []
 
 
-def test_a_dash_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileFormatError, match="standard input is read from /dev/stdin"):
-        read_data("-")
-
-
 def test_directory_and_missing_file(tmp_path: Path) -> None:
     for name in ("", "a.svm", "a.csv", "a.npy", "a.npz"):
         missing, folder = tmp_path / f"no{name}", tmp_path / f"folder{name}"

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, save_npz
 from kernelite.errors import FileFormatError, InputError
 from kernelite.rows.inputs import check_rows
 from kernelite.store.model_kind import model_kind
-from kernelite.support import limits
+from kernelite.support import compression as limits
 from kernelite.tables.check_data import defects
 from kernelite.tables.data import DataSet, iter_data, read_data
 from tests.helpers import shared_path

@@ -1,75 +1,44 @@
-"""Parts of a data file in, lines of predictions out, as svm-predict writes them."""
+"""What `kernelite predict` asks of a model, and what it says about how rows were decided."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
-from kernelite.rows.inputs import FloatArray, Rows
-from kernelite.tables.data import DataSet
 
-__all__ = ["Answerer", "label_text"]
+__all__ = ["Answers"]
 
 
-class Answerer:
-    """A model that answers part after part and remembers how its rows were decided.
+class Answers:
+    """A model, the outputs that are asked of it, and words about them.
 
     Parameters
     ----------
     model : CompiledModel
+    more : sequence of {"score", "decided"}
+        Outputs after the label.
     probability : bool
-        Labels by the largest probability, with the probabilities behind them.
+        Labels by the largest probability, with the probabilities behind them, as svm-predict's
+        `-b 1` does.
     """
 
-    def __init__(self, model: CompiledModel, *, probability: bool = False) -> None:
+    def __init__(
+        self, model: CompiledModel, more: Sequence[str] = (), *, probability: bool = False
+    ) -> None:
         self.model = model
-        self.stats = Stats()
         self.probability = probability
+        chances = False
         if probability:
-            self._prepare_probabilities()
-
-    def header(self) -> str:
-        """The first line of svm-predict's `-b 1`, or nothing."""
-        if not self.probability or isinstance(self.model.head, RegressorHead):
-            return ""
-        if isinstance(self.model.head, OutlierHead):
-            return "labels normal outlier\n"
-        return " ".join(["labels", *map(label_text, self.model.classes_.tolist())]) + "\n"
-
-    def answer(self, part: DataSet) -> tuple[NDArray[Any], str]:
-        """Labels or values of shape (m,), and the lines that say them."""
-        rows, beyond = self.fit(part)
-        answers, stats = self.model.predict(
-            rows, beyond=beyond, on_invalid="ignore", return_stats=True
-        )
-        self.stats += stats
-        if not self.header():
-            return answers, _lines(answers)
-        lines = [label_text(answer) for answer in answers.tolist()]
-        chances = self.model.predict_proba(rows, beyond=beyond, on_invalid="ignore")
-        said = (" ".join(f"{chance:g}" for chance in row) for row in chances.tolist())
-        return answers, "".join(f"{line} {more}\n" for line, more in zip(lines, said))
-
-    def fit(self, part: DataSet) -> tuple[Rows, FloatArray | None]:
-        """The part's rows at the model's width, and the squared norms beyond it."""
-        origin = self.model.origin
-        if None not in (part.feature_names, origin.feature_names):
-            _check_names(part, origin.feature_names)
-        rows, beyond = part.fit_width(self.model.n_features_in_)
-        if beyond is not None and not origin.width_is_open:
-            row = part.first_row + int(np.flatnonzero(beyond)[0])
-            raise InputError(
-                f"row {row + 1} of `{part.path}` has a feature beyond the "
-                f"{self.model.n_features_in_} that this model was fitted on."
-            )
-        return rows, beyond
+            libsvms = isinstance(model.head, ClassifierHead | OutlierHead)
+            chances = not libsvms and "predict_proba" in model.offers
+            if not chances:
+                chances = self._prepare_probabilities()
+        self.outputs = ("label", *(["probability"] if chances else []), *more)
 
     def remarks(self) -> list[str]:
         """What svm-predict says about a regressor's probability model."""
@@ -81,9 +50,9 @@ class Answerer:
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={head.noise_scale:g}",
         ]
 
-    def notes(self) -> list[str]:
+    def notes(self, stats: Stats) -> list[str]:
         """How rows were decided, and a warning about those outside the bound."""
-        stats, notes = self.stats, []
+        notes = []
         if self.model.guarantee in ("certified", "calibrated"):
             tiers = {"the form": stats.form, "the cubic tier": stats.cubic, "exactly": stats.exact}
             said = ", ".join(
@@ -102,9 +71,8 @@ class Answerer:
             )
         return notes
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, stats: Stats) -> dict[str, Any]:
         """The same for machines."""
-        stats = self.stats
         return {
             "kind": self.model.head.kind,
             "guarantee": self.model.guarantee,
@@ -114,7 +82,8 @@ class Answerer:
             "outside_validity": stats.outside_validity,
         }
 
-    def _prepare_probabilities(self) -> None:
+    def _prepare_probabilities(self) -> bool:
+        """Whether there are probabilities to write; LIBSVM's regressors have a remark alone."""
         head = self.model.head
         known = {
             "classifier": getattr(head, "platt_a", None),
@@ -128,31 +97,4 @@ class Answerer:
             )
         if isinstance(head, ClassifierHead):
             self.model = replace(self.model, head=replace(head, labels_by_probability=True))
-
-
-def label_text(label: Any) -> str:
-    """A label or value with all its digits, as svm-predict's %.17g.
-
-    Examples
-    --------
-    >>> label_text(1.0), label_text(0.1), label_text("yes")
-    ('1', '0.10000000000000001', 'yes')
-    """
-    return f"{label:.17g}" if isinstance(label, float) else str(label)
-
-
-def _lines(answers: NDArray[Any]) -> str:
-    """A line an answer. Labels are few, so each one's text is made once."""
-    values = answers.tolist()
-    if answers.dtype.kind == "f" and len(values) > 64 and len(set(values)) > len(values) // 4:
-        return "".join([f"{value:.17g}\n" for value in values])
-    text = {value: f"{label_text(value)}\n" for value in set(values)}
-    return "".join(map(text.__getitem__, values))
-
-
-def _check_names(part: DataSet, expected: tuple[str, ...] | None) -> None:
-    if part.feature_names != expected:
-        raise InputError(
-            f"the columns of `{part.path}` are not those that the model was fitted on, in that "
-            f"order: {', '.join((expected or ())[:5])}, ..."
-        )
+        return not isinstance(head, RegressorHead)

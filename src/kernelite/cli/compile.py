@@ -117,33 +117,35 @@ def _sample(args: argparse.Namespace, source: Source) -> Any:
 
 
 def _is_columnar(args: argparse.Namespace) -> bool:
-    """By the format or the name; CSV is a plain table of numbers unless --columns says more."""
-    from kernelite.tables.columnar.formats import format_of
+    """By the format or the name; without pyarrow, CSV is a plain table of numbers."""
+    from importlib.util import find_spec
+
+    from kernelite.tables.columnar.sources import format_of
 
     if args.data_format is not None:
         columnar = args.data_format in COLUMNAR
     else:
         format = format_of(args.sample)
         columnar = os.path.isdir(args.sample) or format in ("parquet", "arrow")
-        columnar = columnar or (format == "csv" and args.columns is not None)
+        plain = args.columns is None and find_spec("pyarrow") is None
+        columnar = columnar or (format == "csv" and not plain)
     if args.columns is not None and not columnar:
         args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
     return columnar
 
 
 def _columns(args: argparse.Namespace, source: Source) -> Any:
+    from kernelite.scoring.streams import Wanted, read_rows
     from kernelite.tables.columnar.reading import TextOptions
-    from kernelite.tables.columnar.sample import read_rows
 
     label = "auto" if args.label_column is None else args.label_column
-    return read_rows(
-        _Features(source.n_features, source, source.head),
-        args.sample,
+    wanted = Wanted(
         columns=args.columns,
-        format=args.data_format,
-        label=None if label == "none" else label,
+        label_column=None if label == "none" else label,
         text=TextOptions(args.delimiter, args.header),
     )
+    features = _Features(source.n_features, source, source.head, source.front)
+    return read_rows(features, args.sample, wanted, format=args.data_format)
 
 
 class _Features(NamedTuple):
@@ -152,6 +154,7 @@ class _Features(NamedTuple):
     n_features_in_: int
     origin: Any
     head: Any
+    front: Any
 
 
 def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.scoring.sinks import label_text
 
 __all__ = ["Accuracy", "Metric", "SquaredError", "metric_for"]
 
@@ -16,12 +17,18 @@ __all__ = ["Accuracy", "Metric", "SquaredError", "metric_for"]
 class Metric(Protocol):
     """Sums over chunks of rows."""
 
+    total: int
+
     def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
         """Count a chunk; both of shape (m,)."""
         ...
 
     def lines(self) -> list[str]:
         """What svm-predict prints."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What looks wrong."""
         ...
 
     def summary(self) -> dict[str, Any]:
@@ -33,6 +40,11 @@ class Metric(Protocol):
 class Accuracy:
     """Share of labels that are right.
 
+    Parameters
+    ----------
+    classes : ndarray, optional
+        The labels that the model gives, if they are known.
+
     Examples
     --------
     >>> metric = Accuracy()
@@ -43,11 +55,30 @@ class Accuracy:
 
     correct: int = 0
     total: int = 0
+    classes: NDArray[Any] | None = None
+    stranger: Any = None  # a label that is none of the model's; None once one of them was seen
+    familiar: bool = False
 
     def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
         """Count a chunk."""
         self.correct += int(np.count_nonzero(same_labels(truth, predicted)))
         self.total += len(truth)
+        if self.classes is not None and not self.familiar and len(truth):
+            self.familiar = any(
+                same_labels(truth, np.full(len(truth), c)).any() for c in self.classes
+            )
+            self.stranger = truth[0]
+
+    def notes(self) -> list[str]:
+        """A warning where no label in the data is one of the model's."""
+        if self.classes is None or self.familiar or not self.total:
+            return []
+        ours = ", ".join(label_text(label) for label in self.classes[:5].tolist())
+        ours += ", ..." if len(self.classes) > 5 else ""
+        return [
+            f"warning: no label in the data is one of the model's ({ours}); the first one is "
+            f"{label_text(np.asarray(self.stranger).item())}, so no prediction can be right"
+        ]
 
     def lines(self) -> list[str]:
         """One line."""
@@ -90,6 +121,10 @@ class SquaredError:
             terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
         self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
 
+    def notes(self) -> list[str]:
+        """Nothing."""
+        return []
+
     @property
     def mean(self) -> float:
         """Mean squared error."""
@@ -119,9 +154,20 @@ class SquaredError:
         }
 
 
-def metric_for(kind: str) -> Metric:
-    """The metric of a head's kind: values for a regressor, labels for the others."""
-    return SquaredError() if kind == "regressor" else Accuracy()
+def metric_for(kind: str, classes: Any = None) -> Metric:
+    """The metric of a head's kind: values for a regressor, labels for the others.
+
+    Parameters
+    ----------
+    kind : str
+    classes : ndarray, optional
+        The labels that the model gives; a list of several such tells nothing.
+    """
+    if kind == "regressor":
+        return SquaredError()
+    if kind == "outlier":
+        classes = np.array([-1, 1])
+    return Accuracy(classes=classes if isinstance(classes, np.ndarray) else None)
 
 
 def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool_]:
@@ -129,7 +175,7 @@ def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool
     if (truth.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
         return np.asarray(truth == predicted)
     texts = (
-        [f"{label:.17g}" for label in side.tolist()] if side.dtype.kind in "biuf" else side
+        [label_text(float(label)) for label in side.tolist()] if side.dtype.kind in "biuf" else side
         for side in (truth, predicted)
     )
     left, right = (np.asarray(side, dtype=np.str_) for side in texts)

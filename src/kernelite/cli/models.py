@@ -11,7 +11,7 @@ from kernelite.model import CompiledModel
 from kernelite.store.model_kind import model_kind
 from kernelite.support.files import open_binary
 
-__all__ = ["check_output", "fitted_model", "is_pickle", "predictor"]
+__all__ = ["check_order", "check_output", "fitted_model", "is_pickle", "predictor"]
 
 _PICKLED = (".pkl", ".pickle", ".joblib")
 
@@ -29,6 +29,23 @@ def check_output(output: str, *inputs: str | None) -> None:
     for path in inputs:
         if path is not None and os.path.exists(path) and os.path.samefile(output, path):
             raise InputError(f"`{output}` is read too, so it cannot be written; name another.")
+
+
+def check_order(data: str, model: str) -> None:
+    """Say it in one sentence if DATA and MODEL were swapped, as far as their starts tell."""
+    if _is_model(data) and os.path.exists(model) and not _is_model(model):
+        raise InputError(
+            f"`{data}` is a model and `{model}` is not: the data come first, then the model."
+        )
+
+
+def _is_model(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    try:
+        return is_pickle(path) or bool(model_kind(path))
+    except FileFormatError:
+        return False
 
 
 def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> CompiledModel:

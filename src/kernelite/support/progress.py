@@ -1,4 +1,4 @@
-"""A progress bar on stderr: only on a terminal, only for work that lasts, one at a time."""
+"""A progress bar: on a terminal's stderr or in a notebook, for work that lasts, one at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,22 @@ from typing import Any, ClassVar, Self
 
 from kernelite.support.printable import printable, unwrapped
 
-__all__ = ["Progress", "progress_bar"]
+__all__ = ["Progress", "in_notebook", "progress_bar"]
 
 PATIENCE = 2.0  # seconds before a bar appears
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook (nothing is imported to see that).
+
+    Examples
+    --------
+    >>> in_notebook()
+    False
+    """
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
 
 
 class Progress:
@@ -43,7 +56,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         # Two bars would write over each other; the outer one knows more.
-        if Progress._outermost is None and sys.stderr.isatty():
+        if Progress._outermost is None and (sys.stderr.isatty() or in_notebook()):
             Progress._outermost = self
         return self
 
@@ -62,14 +75,14 @@ class Progress:
         """Count `amount` more as done."""
         self.reach(self._done + amount)
 
-    def reach(self, done: float) -> None:
-        """Count `done` in all as done."""
-        self._done = done
+    def reach(self, done: float, total: float | None = None) -> None:
+        """Count `done` in all as done, out of `total` if that is known only now."""
+        self._done, self._total = done, total or self._total
         if Progress._outermost is not self or monotonic() - self._started < PATIENCE:
             return
         if self._drawn is None:
             self._draw()
-        self._drawn.update(self._task, completed=done)
+        self._drawn.update(self._task, completed=done, total=self._total)
 
     def _draw(self) -> None:
         from rich.console import Console
@@ -77,16 +90,22 @@ class Progress:
         from rich.progress import Progress as Bar
 
         share = "{task.percentage:>3.0f}%" if self._total else "{task.completed:,.0f}"
+        # A terminal's bar moves by escapes; a notebook's is a display that is drawn again.
+        console = Console(force_jupyter=True) if in_notebook() else _terminal(Console)
         self._drawn = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn(share),
             TimeElapsedColumn(),
-            console=Console(file=unwrapped(sys.stderr)),  # the bar moves by escapes
+            console=console,
             transient=True,
         )
         self._task = self._drawn.add_task(self._title, total=self._total)
         self._drawn.start()
+
+
+def _terminal(console: Any) -> Any:
+    return console(file=unwrapped(sys.stderr))
 
 
 @contextmanager

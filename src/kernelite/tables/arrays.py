@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError
+from kernelite.support.compression import VARIABLE, granted, most_expansion
 from kernelite.support.files import open_binary
-from kernelite.support.limits import VARIABLE, granted, most_expansion
 from kernelite.tables.libsvm_data import MAX_INDEX
 from kernelite.tables.npy_rows import NpyRows
 from kernelite.tables.numbers import quote

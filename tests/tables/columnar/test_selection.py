@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kernelite.errors import InputError
-from kernelite.tables.columnar.selection import expand_columns, select
+from kernelite.scoring.selection import expand_columns, select
 from tests.tables.columnar.tables import NAMES, classifier, regressor, table
 
 

@@ -12,8 +12,8 @@ from typing import IO, Any, Protocol
 from kernelite.errors import InputError
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar.faults import reason_of
-from kernelite.tables.columnar.formats import ColumnarFormat
 from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.sources import ColumnarFormat
 
 __all__ = ["Sink", "open_sink"]
 
