@@ -24,7 +24,6 @@ _BLANKS = (  # what pandas and pyarrow take for missing in CSV
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "<NA>", "None"),
 )
-_NUMERIC_STEPS = ("AffineMap", "Selection")  # steps of a front that take rows of numbers only
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,20 +90,21 @@ def expected_of(model: Any) -> Expected:
     {'city': array(['Oslo', 'Rome'], dtype=object)}
     """
     names = model.origin.feature_names
-    steps = [front.steps for front in _fronts(model) if not _takes_numbers(front.steps)]
+    fronts = [model.front, *(part.model.front for part in getattr(model, "parts", ()))]
+    steps = [front.steps[0] for front in fronts if front is not None and not front.rowwise]
     if not steps:
         return Expected(names)
     text: dict[str, NDArray[Any] | None] = {}
     numbers: dict[str, float] = {}
-    for first, *_ in steps if names is not None else ():
-        found = _categories(getattr(first, "transformer", first), names)
+    for first in steps if names is not None else ():
+        step = getattr(first, "transformer", first)
+        found = _categories(step, names)
         for name, categories in found.items():
             if categories is not None and _are_numbers(categories):
                 numbers[name] = float(categories[0])
             elif categories is None or _is_text(categories):
                 text[name] = categories
-        scaled = _scaled(getattr(first, "transformer", first), names)
-        numbers = dict.fromkeys(scaled - text.keys(), 0.0) | numbers
+        numbers = dict.fromkeys(_scaled(step, names) - found.keys(), 0.0) | numbers
     return Expected(names, True, text, numbers)
 
 
@@ -196,12 +196,7 @@ def _values(array: Any, name: str, expected: Expected) -> Any:
     if pyarrow.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type):
-        values = array.to_numpy(zero_copy_only=False).astype(object)
-        gone = array.is_null()
-        if not expected.typed:
-            gone = arrow("compute").is_in(array, arrow().array([None, *expected.blanks(name)]))
-        values[gone.to_numpy(zero_copy_only=False)] = expected.missing(name)
-        return values
+        return _texts(array, name, expected)
     if name in expected.numbers or pyarrow.types.is_floating(array.type):
         return _floats(array)
     if is_numeric(array.type):
@@ -209,6 +204,20 @@ def _values(array: Any, name: str, expected: Expected) -> Any:
         return _floats(array) if array.null_count else array.to_numpy(zero_copy_only=False)
     values = array.to_pandas()
     return values.where(values.notna(), np.nan) if values.dtype == object else values
+
+
+def _texts(array: Any, name: str, expected: Expected) -> Any:
+    """A column of text, what is missing as the model knows it."""
+    if not expected.typed:
+        blanks = arrow("compute").is_in(array, arrow().array(expected.blanks(name), array.type))
+        array = arrow("compute").if_else(blanks, arrow().scalar(None, array.type), array)
+    missing = expected.missing(name) if array.null_count else np.nan
+    if missing == "":
+        array = array.fill_null("")
+    values = array.to_pandas()
+    if missing is None or (values.dtype == object and array.null_count):
+        values = values.astype(object).where(values.notna(), missing)
+    return values
 
 
 def _pandas() -> Any:
@@ -224,15 +233,6 @@ def _pandas() -> Any:
 # What the transformers in front of a model know ---------------------------------------------------
 
 
-def _fronts(model: Any) -> list[Any]:
-    fronts = [model.front, *(part.model.front for part in getattr(model, "parts", ()))]
-    return [front for front in fronts if front is not None]
-
-
-def _takes_numbers(steps: Sequence[Any]) -> bool:
-    return all(type(step).__name__ in _NUMERIC_STEPS for step in steps)
-
-
 def _categories(transformer: Any, names: Sequence[str]) -> dict[str, NDArray[Any] | None]:
     """Columns that an encoder sees, with its categories; None for those of which any text will do.
 
@@ -242,15 +242,27 @@ def _categories(transformer: Any, names: Sequence[str]) -> dict[str, NDArray[Any
     for inner, columns in _inside(transformer, names):
         for name, values in _categories(inner, columns).items():
             found[name] = found.get(name) if values is None else values
-    known = getattr(transformer, "categories_", None)
-    if isinstance(known, list) and len(known) == len(names):
-        found |= {name: np.asarray(values) for name, values in zip(names, known)}
+    known = _known(transformer)
+    if known is not None and len(known) == len(names):
+        found |= dict(zip(names, known))
     elif hasattr(transformer, "build_analyzer") and len(names) == 1:  # counts words
         found[names[0]] = None
-    fills = getattr(transformer, "statistics_", None)  # of an imputer
+    # Of an imputer.
+    fills = getattr(transformer, "statistics_", getattr(transformer, "fills", None))
     if fills is not None and len(fills) == len(names):
         found |= {name: None for name, fill in zip(names, fills) if isinstance(fill, str)}
     return found
+
+
+def _known(transformer: Any) -> list[NDArray[Any]] | None:
+    """An encoder's categories, column by column: scikit-learn's, or those of a folded step."""
+    known = getattr(transformer, "categories_", None)
+    if isinstance(known, list):
+        return [np.asarray(values) for values in known]
+    tables = getattr(transformer, "columns", None)
+    if isinstance(tables, tuple) and all(hasattr(table, "places") for table in tables):
+        return [np.array(table.values, dtype=object) for table in tables]
+    return None
 
 
 def _inside(transformer: Any, names: Sequence[str]) -> Iterator[tuple[Any, Sequence[str]]]:
@@ -259,12 +271,17 @@ def _inside(transformer: Any, names: Sequence[str]) -> Iterator[tuple[Any, Seque
         for _, inner, chosen in transformer.transformers_:
             if inner != "drop":
                 yield inner, _chosen(chosen, names)
+    elif hasattr(transformer, "branches"):  # the same, folded
+        for branch in transformer.branches:
+            yield branch, [names[place] for place in branch.columns.tolist()]
     elif hasattr(transformer, "transformer_list"):
         for _, inner in transformer.transformer_list:
             yield inner, names
     elif hasattr(transformer, "steps"):
-        for _, inner in reversed(transformer.steps):  # what the first one says counts
-            if getattr(inner, "n_features_in_", len(names)) == len(names):
+        for step in reversed(transformer.steps):  # what the first one says counts
+            inner = step[1] if isinstance(step, tuple) else step
+            width = getattr(inner, "n_features_in_", getattr(inner, "n_features", len(names)))
+            if width == len(names):
                 yield inner, names
 
 
@@ -283,10 +300,10 @@ def _chosen(columns: Any, names: Sequence[str]) -> list[str]:
 
 
 def _scaled(transformer: Any, names: Sequence[str]) -> set[str]:
-    """Columns that a scaler sees, so that they are numbers."""
+    """Columns that a scaler sees, or any folded step: they are numbers or categories."""
     found: set[str] = set()
     for inner, columns in _inside(transformer, names):
-        found |= _scaled(inner, columns)
+        found |= set(columns) if hasattr(transformer, "branches") else _scaled(inner, columns)
     return found | set(names) if hasattr(transformer, "scale_") else found
 
 
