@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelite.cli.arguments import (
@@ -17,6 +18,7 @@ from kernelite.cli.arguments import (
     data_options,
 )
 from kernelite.cli.console import note, print_json
+from kernelite.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
@@ -39,7 +41,9 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("model", metavar="MODEL", help="LIBSVM model, plain, .gz or .bz2")
+    parser.add_argument(
+        "model", metavar="MODEL", help="LIBSVM model; .gz, .bz2, .xz and .zst are unpacked"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file to write")
     parser.add_argument(
         "--sample",
@@ -91,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         from kernelite.sources.svm_scale import with_range
 
         source = with_range(source, args.input_range)
+    _check_storable(source)
     compiled = compile(source, _sample(args, source), plan=args.plan, **options)
     if args.format == "approxsvm":
         from kernelite.store import approxsvm
@@ -100,6 +105,18 @@ def run(args: argparse.Namespace) -> int:
         compiled.save(args.output)
     _report(args, compiled)
     return 0
+
+
+def _check_storable(part: Any) -> None:
+    """Refuse, before the work begins, a model of which a part cannot be written to a file."""
+    if hasattr(part, "__unstorable__"):
+        raise InputError(part.__unstorable__)
+    if is_dataclass(part) and not isinstance(part, type):
+        for field in fields(part):
+            _check_storable(getattr(part, field.name))
+    elif isinstance(part, tuple | list):
+        for item in part:
+            _check_storable(item)
 
 
 def _sample(args: argparse.Namespace, source: Source) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
-from kernelite.cli.console import note
+from kernelite.cli.console import ShortParser, note
 from kernelite.cli.guard import guarded
 from kernelite.support.progress import Progress
 
@@ -188,7 +188,7 @@ def _main(
 
 
 def _parser(name: str, description: str, example: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ShortParser(
         prog=name,
         description=description,
         epilog=f"example:\n  {example}",
