@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from kernelite.support.printable import printable, unwrapped
 __all__ = ["Progress", "in_notebook", "progress_bar"]
 
 PATIENCE = 2.0  # seconds before a bar appears
+REDRAWN = 0.2  # seconds between two pictures in a notebook
 
 
 def in_notebook() -> bool:
@@ -85,27 +87,61 @@ class Progress:
         self._drawn.update(self._task, completed=done, total=self._total)
 
     def _draw(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
         share = "{task.percentage:>3.0f}%" if self._total else "{task.completed:,.0f}"
-        # A terminal's bar moves by escapes; a notebook's is a display that is drawn again.
-        console = Console(force_jupyter=True) if in_notebook() else _terminal(Console)
-        self._drawn = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn(share),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-        )
+        self._drawn = _Display(self._title) if in_notebook() else _terminal_bar(share)
         self._task = self._drawn.add_task(self._title, total=self._total)
         self._drawn.start()
 
 
-def _terminal(console: Any) -> Any:
-    return console(file=unwrapped(sys.stderr))
+def _terminal_bar(share: str) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn(share),
+        TimeElapsedColumn(),
+        console=Console(file=unwrapped(sys.stderr)),  # the bar moves by escapes
+        transient=True,
+    )
+
+
+class _Display:
+    """A bar in a notebook's output, drawn again in its place; gone when the work is done.
+
+    With the methods of rich's bar, which needs ipywidgets there.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._handle: Any = None
+        self._drawn_at = 0.0
+
+    def add_task(self, title: str, total: float | None) -> None:
+        """Nothing: there is one."""
+
+    def start(self) -> None:
+        """Show it."""
+        from IPython.display import display
+
+        self._handle = display(self._page(0.0, None), raw=True, display_id=True)
+
+    def update(self, task: None, completed: float, total: float | None) -> None:
+        """Draw it again, a few times per second."""
+        if monotonic() - self._drawn_at >= REDRAWN:
+            self._drawn_at = monotonic()
+            self._handle.update(self._page(completed, total), raw=True)
+
+    def stop(self) -> None:
+        """Take it away."""
+        self._handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+    def _page(self, done: float, total: float | None) -> dict[str, str]:
+        said = f"{done:,.0f}" if not total else f"{100 * done / total:.0f}%"
+        bar = f'<progress value="{done:g}" max="{total:g}"></progress>' if total else ""
+        title = escape(self._title)
+        return {"text/plain": f"{self._title} {said}", "text/html": f"{title} {bar} {said}"}
 
 
 @contextmanager
