@@ -33,8 +33,8 @@ and compared with the original's own answers: labels, values, decision values, p
 - *Speed-up*: "certified" against the original's own `predict` (or `transform`, `score_samples`) on
   the generated rows, in one process, with 1,000 rows to train on.
 
-`python -m benchmarks.supported` measures all of this again and writes this page (about two
-minutes); `--check` measures all but the speed, and notes the version of scikit-learn that was tried.
+`python -m benchmarks.supported` measures all of this again and writes this page (two minutes);
+`--check` measures all but the speed, and notes the version of scikit-learn that was tried.
 The test suite holds the page to what is measured.
 """
 

@@ -8,14 +8,12 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelite.cli.arguments import (
-    COLUMNAR,
     add_column_options,
     add_compile_options,
     add_data_options,
     add_json,
     add_pickle,
     compile_options,
-    data_options,
 )
 from kernelite.cli.console import note, print_json
 from kernelite.errors import InputError
@@ -124,45 +122,11 @@ def _sample(args: argparse.Namespace, source: Source) -> Any:
         if args.columns is not None:
             args.usage_error("argument --columns: there is no --sample to take them from")
         return None
-    if _is_columnar(args):
-        return _columns(args, source)
-    from kernelite.tables.data import read_data
+    from kernelite.cli.models import read_sample
 
-    data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
-    rows, _ = data.fit_width(source.n_features)
-    return rows
-
-
-def _is_columnar(args: argparse.Namespace) -> bool:
-    """By the format or the name; without pyarrow, CSV is a plain table of numbers."""
-    from importlib.util import find_spec
-
-    from kernelite.tables.columnar.sources import format_of
-
-    if args.data_format is not None:
-        columnar = args.data_format in COLUMNAR
-    else:
-        format = format_of(args.sample)
-        columnar = os.path.isdir(args.sample) or format in ("parquet", "arrow")
-        plain = args.columns is None and find_spec("pyarrow") is None
-        columnar = columnar or (format == "csv" and not plain)
-    if args.columns is not None and not columnar:
-        args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
-    return columnar
-
-
-def _columns(args: argparse.Namespace, source: Source) -> Any:
-    from kernelite.scoring.streams import Wanted, read_rows
-    from kernelite.tables.columnar.reading import TextOptions
-
-    label = "auto" if args.label_column is None else args.label_column
-    wanted = Wanted(
-        columns=args.columns,
-        label_column=None if label == "none" else label,
-        text=TextOptions(args.delimiter, args.header),
+    return read_sample(
+        args, args.sample, _Features(source.n_features, source, source.head, source.front)
     )
-    features = _Features(source.n_features, source, source.head, source.front)
-    return read_rows(features, args.sample, wanted, format=args.data_format)
 
 
 class _Features(NamedTuple):

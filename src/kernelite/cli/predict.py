@@ -30,7 +30,7 @@ EXAMPLES = """\
 examples:
   kernelite predict test.svm svm.kernelite labels.txt
   kernelite predict test.csv.gz svm.kernelite - --label-column target | head
-  zcat rows.csv.gz | kernelite predict - svm.kernelite labels.txt
+  kernelite predict - svm.kernelite labels.txt < test.svm
   kernelite predict -b 1 test.svm svm.kernelite probabilities.txt
   kernelite predict --exact test.svm svm.model labels.txt
   kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided

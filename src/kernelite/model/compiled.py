@@ -91,6 +91,7 @@ class CompiledModel(ScikitLearnContract):
         path: str | os.PathLike[str] | None = None,
         /,
         *,
+        model: Any = None,
         exact: CompiledModel | None = None,
     ) -> str:
         """A page about this model and how it does on some rows; needs the extra `report`.
@@ -101,6 +102,8 @@ class CompiledModel(ScikitLearnContract):
             Rows; no labels needed.
         path : path-like, optional
             Where to write the page.
+        model : estimator, optional
+            The model that was compiled, to compare answers and speed with.
         exact : CompiledModel, optional
             The exact model, where this one holds no support vectors.
 
@@ -111,7 +114,7 @@ class CompiledModel(ScikitLearnContract):
         """
         from kernelite.report.page import report, write
 
-        page = report(self, X, exact=exact)
+        page = report(self, X, model=model, exact=exact)
         if path is not None:
             write(page, path)
         return page
