@@ -27,7 +27,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
 from kernelite.dask import files  # noqa: E402
-from kernelite.dask.cluster import connect  # noqa: E402
+from kernelite.dask.workers import connect  # noqa: E402
 from kernelite.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 

@@ -17,8 +17,7 @@ import pytest
 from scipy import sparse
 
 from kernelite.errors import FileFormatError
-from kernelite.tables.check_data import defects
-from kernelite.tables.data import iter_data, read_data
+from kernelite.tables.data import defects, iter_data, read_data
 
 
 class Bad(NamedTuple):

@@ -18,8 +18,7 @@ from kernelite.errors import FileFormatError, InputError
 from kernelite.rows.inputs import check_rows
 from kernelite.store.model_kind import model_kind
 from kernelite.support import compression as limits
-from kernelite.tables.check_data import defects
-from kernelite.tables.data import DataSet, iter_data, read_data
+from kernelite.tables.data import DataSet, defects, iter_data, read_data
 from tests.helpers import shared_path
 from tests.tables.test_lines import PACKED
 

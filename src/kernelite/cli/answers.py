@@ -1,17 +1,24 @@
-"""What `kernelite predict` asks of a model, and what it says about how rows were decided."""
+"""What `kernelite predict` asks of a model, and what it says: how rows were decided, how well.
+
+Metrics are summed over blocks and written as svm-predict writes them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
+from kernelite.scoring.sinks import label_text
 
-__all__ = ["Answers"]
+__all__ = ["Accuracy", "Answers", "Metric", "SquaredError", "metric_for", "same_labels"]
 
 
 class Answers:
@@ -98,3 +105,171 @@ class Answers:
         if isinstance(head, ClassifierHead):
             self.model = replace(self.model, head=replace(head, labels_by_probability=True))
         return not isinstance(head, RegressorHead)
+
+
+class Metric(Protocol):
+    """Sums over chunks of rows."""
+
+    total: int
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk; both of shape (m,)."""
+        ...
+
+    def lines(self) -> list[str]:
+        """What svm-predict prints."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What looks wrong."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """The same for machines."""
+        ...
+
+
+@dataclass
+class Accuracy:
+    """Share of labels that are right.
+
+    Parameters
+    ----------
+    classes : ndarray, optional
+        The labels that the model gives, if they are known.
+
+    Examples
+    --------
+    >>> metric = Accuracy()
+    >>> metric.add(np.array([1, -1, 1]), np.array([1, -1, -1]))
+    >>> metric.lines()
+    ['Accuracy = 66.6667% (2/3) (classification)']
+    """
+
+    correct: int = 0
+    total: int = 0
+    classes: NDArray[Any] | None = None
+    stranger: Any = None  # a label that is none of the model's; None once one of them was seen
+    familiar: bool = False
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        self.correct += int(np.count_nonzero(same_labels(truth, predicted)))
+        self.total += len(truth)
+        if self.classes is not None and not self.familiar and len(truth):
+            self.familiar = any(
+                same_labels(truth, np.full(len(truth), c)).any() for c in self.classes
+            )
+            self.stranger = truth[0]
+
+    def notes(self) -> list[str]:
+        """A warning where no label in the data is one of the model's."""
+        if self.classes is None or self.familiar or not self.total:
+            return []
+        ours = ", ".join(label_text(label) for label in self.classes[:5].tolist())
+        ours += ", ..." if len(self.classes) > 5 else ""
+        return [
+            f"warning: no label in the data is one of the model's ({ours}); the first one is "
+            f"{label_text(np.asarray(self.stranger).item())}, so no prediction can be right"
+        ]
+
+    def lines(self) -> list[str]:
+        """One line."""
+        share = 100 * self.correct / self.total if self.total else float("nan")
+        return [f"Accuracy = {share:g}% ({self.correct}/{self.total}) (classification)"]
+
+    def summary(self) -> dict[str, Any]:
+        """Share, and what it was counted from."""
+        share = self.correct / self.total if self.total else float("nan")
+        return {"accuracy": share, "correct": self.correct, "labelled": self.total}
+
+
+@dataclass
+class SquaredError:
+    """Mean squared error and squared correlation of values.
+
+    Examples
+    --------
+    >>> metric = SquaredError()
+    >>> metric.add(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0]))
+    >>> metric.lines()[0]
+    'Mean squared error = 0.333333 (regression)'
+    """
+
+    total: int = 0
+    error: float = 0.0
+    sums: tuple[float, ...] = (0.0,) * 5  # of p, t, pp, tt, pt
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        if truth.dtype.kind not in "biuf":
+            raise InputError(
+                "the labels are names, but this model predicts numbers; leave the column out with "
+                "`--label-column none`, or name another."
+            )
+        p, t = np.asarray(predicted, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+        self.total += len(t)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported as such
+            self.error += float(((p - t) ** 2).sum())
+            terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
+        self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
+
+    def notes(self) -> list[str]:
+        """Nothing."""
+        return []
+
+    @property
+    def mean(self) -> float:
+        """Mean squared error."""
+        return self.error / self.total if self.total else float("nan")
+
+    @property
+    def correlation(self) -> float:
+        """Squared correlation coefficient; NaN when either side is constant."""
+        p, t, pp, tt, pt = self.sums
+        n = self.total
+        shared, spread = n * pt - p * t, (n * pp - p * p) * (n * tt - t * t)
+        return shared * shared / spread if spread > 0 else float("nan")
+
+    def lines(self) -> list[str]:
+        """Two lines."""
+        return [
+            f"Mean squared error = {self.mean:g} (regression)",
+            f"Squared correlation coefficient = {self.correlation:g} (regression)",
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Both numbers, and what they were counted from."""
+        return {
+            "mean_squared_error": self.mean,
+            "squared_correlation": self.correlation,
+            "labelled": self.total,
+        }
+
+
+def metric_for(kind: str, classes: Any = None) -> Metric:
+    """The metric of a head's kind: values for a regressor, labels for the others.
+
+    Parameters
+    ----------
+    kind : str
+    classes : ndarray, optional
+        The labels that the model gives; a list of several such tells nothing.
+    """
+    if kind == "regressor":
+        return SquaredError()
+    if kind == "outlier":
+        classes = np.array([-1, 1])
+    return Accuracy(classes=classes if isinstance(classes, np.ndarray) else None)
+
+
+def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where labels agree; numbers and names never do, save for a name that writes the number."""
+    if (truth.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
+        return np.asarray(truth == predicted)
+    texts = (
+        [label_text(float(label)) for label in side.tolist()] if side.dtype.kind in "biuf" else side
+        for side in (truth, predicted)
+    )
+    left, right = (np.asarray(side, dtype=np.str_) for side in texts)
+    return np.asarray(left == right)

@@ -106,8 +106,8 @@ def _approximate(args: argparse.Namespace) -> int:
 
 
 def _predict(args: argparse.Namespace) -> int:
+    from kernelite.cli.answers import metric_for
     from kernelite.cli.approx_rows import ApproxRows
-    from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output
     from kernelite.scoring.files import predict_blocks
     from kernelite.scoring.sinks import open_lines

@@ -19,8 +19,7 @@ from kernelite.cli.arguments import (
 from kernelite.cli.console import note, print_json
 
 if TYPE_CHECKING:
-    from kernelite.cli.answers import Answers
-    from kernelite.cli.metrics import Metric
+    from kernelite.cli.answers import Answers, Metric
     from kernelite.scoring.files import FilesPrediction, Request
     from kernelite.scoring.jobs import OutputFormat
 
@@ -194,8 +193,7 @@ def _output_format(args: argparse.Namespace) -> OutputFormat | None:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from kernelite.cli.answers import Answers
-    from kernelite.cli.metrics import metric_for
+    from kernelite.cli.answers import Answers, metric_for
     from kernelite.cli.models import check_order, check_output, predictor
     from kernelite.scoring.files import run_jobs
     from kernelite.scoring.jobs import list_jobs
@@ -234,9 +232,8 @@ def _request(args: argparse.Namespace, answers: Answers) -> Request:
 
 def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> FilesPrediction:
     """Score on the cluster that was asked for."""
-    from kernelite.dask.cluster import connect
     from kernelite.dask.files import score_pieces
-    from kernelite.dask.workers import model_counts
+    from kernelite.dask.workers import connect, model_counts
     from kernelite.tables.columnar.sources import format_of
 
     with connect(args.scheduler, args.workers) as client:
