@@ -67,6 +67,26 @@ def test_names_that_are_there_twice() -> None:
         select(regressor(), schema(**FOUR), keep=["id"])
 
 
+def test_names_that_are_there_twice_among_text() -> None:
+    """Found by the fuzzer: types were asked for by name."""
+    twice = pa.schema([("a", pa.string()), ("b", pa.float64()), ("a", pa.float64())])
+    with pytest.raises(InputError, match="2 numeric columns"):
+        select(regressor(), twice, typed=False)
+    four = pa.schema([*twice, ("c", pa.float64())])
+    with pytest.raises(InputError, match="there are 2 columns `a`"):
+        select(regressor(), four, typed=False)
+
+
+def test_a_cell_that_is_no_number_does_not_make_the_label_a_feature() -> None:
+    """In CSV, such a cell makes its column look like text."""
+    guessed = schema(**FOUR | {"a": pa.string(), "y": pa.float64()})
+    chosen = select(regressor(), guessed, typed=False)
+    assert (chosen.features, chosen.label) == (tuple("abcd"), "y")
+    assert set(chosen.kinds.values()) == {"number"}
+    with pytest.raises(InputError, match="3 numeric columns"):
+        select(regressor(), guessed)
+
+
 def test_ranges() -> None:
     names = ["id", "x1", "x2", "x3", "a:b", "3"]
     assert expand_columns(["x1:x3"], names) == ["x1", "x2", "x3"]

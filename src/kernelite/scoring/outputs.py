@@ -218,8 +218,7 @@ def _outside_rounding(
     The seam for a model that tells the stage of each row: then this is one call.
     """
     m = rows.shape[0]
-    options = {} if beyond is None else {"beyond": beyond}
-    stats = model.predict(rows, return_stats=True, **options)[1]
+    stats = model.predict(rows, return_stats=True, beyond=beyond)[1]
     if m <= 1 or not stats.undecidable:
         return np.full(m, not stats.undecidable)
     halves = slice(0, m // 2), slice(m // 2, m)

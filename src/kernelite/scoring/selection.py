@@ -212,16 +212,16 @@ def _position(end: str, names: Sequence[str]) -> int | None:
 def _all_numeric(
     model: Any, schema: Any, kept: Sequence[str], label: str | None, typed: bool
 ) -> list[str]:
-    free = [name for name in schema.names if name not in kept and not _INDEX.fullmatch(name)]
-    numeric = [name for name in free if is_numeric(schema.field(name).type)]
+    free = [f for f in schema if f.name not in kept and not _INDEX.fullmatch(f.name)]
+    numeric = [field.name for field in free if is_numeric(field.type)]
     others = [name for name in numeric if name != label]
     if len(others) == model.n_features_in_:
         return resolve_columns(model, schema, others)
     if not typed:
         # A cell that is no number makes a column look like text: whoever reads it names the cell.
-        columns = [name for name in free if name != label]
+        columns = [field.name for field in free if field.name != label]
         if len(columns) == model.n_features_in_:
-            return columns
+            return resolve_columns(model, schema.names, columns)
     if len(numeric) == len(free) == model.n_features_in_:
         return resolve_columns(model, schema, numeric)  # one called `y` is a feature like others
     raise InputError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -269,7 +269,7 @@ class _Data:
             options["delimiter"] = wanted.text.delimiter
         if wanted.text.header is not None:
             options["header"] = wanted.text.header
-        self._parts = iter_data(source.path, dense_width=model.n_features_in_, **options)
+        self._parts: Any = iter_data(source.path, dense_width=model.n_features_in_, **options)
         self.n_rows: int | None = None
         self.schema: Any = None
         self.features: tuple[str, ...] | None = None
@@ -281,8 +281,9 @@ class _Data:
             yield Block(rows, beyond, part.labels)
 
     def close(self) -> None:
-        """The generator closes its file."""
-        self._parts.close()
+        """Close the file, unless a thread still waits for its next line."""
+        with suppress(ValueError):
+            self._parts.close()
 
     def _fit(self, part: DataSet) -> tuple[Any, FloatArray | None]:
         """The part's rows at the model's width, and the squared norms beyond it."""
