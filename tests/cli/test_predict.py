@@ -205,6 +205,35 @@ def test_swapped_arguments_are_recognised(toys, compiled, kernelite, tmp_path) -
     assert not out.exists()
 
 
+def test_the_model_and_the_data_are_opened_once(
+    toys, compiled, good, tmp_path, monkeypatch
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    model, rows = compiled / "svc.kernelite", tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(dict(zip("abcd", toys.X_test.T))), rows, row_group_size=20)
+    opened: list[str] = []
+    # Whatever opens a file, be it Python or pyarrow, has a new entry here afterwards.
+    own, theirs = open, pa.OSFile
+
+    def seen(path, *arguments, **options):
+        opened.append(str(path))
+        return own(path, *arguments, **options)
+
+    def seen_by_arrow(path, *arguments, **options):
+        opened.append(str(path))
+        return theirs(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", seen)
+    monkeypatch.setattr(pa, "OSFile", seen_by_arrow)
+    good("predict", rows, model, tmp_path / "out.parquet")
+    good("predict", toys.path("test.csv"), model, tmp_path / "out.txt")
+    assert opened.count(str(model)) == 2
+    assert opened.count(str(rows)) == 1
+    assert opened.count(toys.path("test.csv")) == 1
+
+
 def test_labels_that_are_none_of_the_models(toys, compiled, good, tmp_path) -> None:
     strange = tmp_path / "strange.svm"
     strange.write_text("".join(f"7{line[1:]}\n" for line in toys.text("test.svm").splitlines()))

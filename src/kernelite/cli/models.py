@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from kernelite.cli.arguments import COLUMNAR, data_options
 from kernelite.compiler.model_files import open_model
-from kernelite.errors import FileFormatError, InputError
+from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.model import CompiledModel
+from kernelite.store.files import loads
 from kernelite.store.model_kind import model_kind
 from kernelite.support.files import open_binary
 
@@ -42,12 +45,17 @@ def check_output(output: str, *inputs: str | None) -> None:
             raise InputError(f"`{output}` is read too, so it cannot be written; name another.")
 
 
-def check_order(first: str, second: str, *, data_first: bool = True) -> None:
-    """Say it in one sentence if DATA and MODEL were swapped, as far as their starts tell."""
-    data, model = (first, second) if data_first else (second, first)
-    if _is_model(data) and os.path.exists(model) and not _is_model(model):
-        order = "the data come first, then the model" if data_first else "the model comes first"
-        raise InputError(f"`{data}` is a model and `{model}` is not: {order}.")
+@contextmanager
+def check_order(
+    data: str, model: str, *, order: str = "the data come first, then the model"
+) -> Iterator[None]:
+    """Say it in one sentence if a model cannot be read because it stands where the data should."""
+    try:
+        yield
+    except KerneliteError:
+        if _is_model(data) and os.path.exists(model) and not _is_model(model):
+            raise InputError(f"`{data}` is a model and `{model}` is not: {order}.") from None
+        raise
 
 
 def _is_model(path: str) -> bool:
@@ -75,6 +83,9 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     -------
     CompiledModel
     """
+    found = _compiled(path)  # which is by far the most common
+    if found is not None and (not exact or found.guarantee == "exact"):
+        return found
     if not is_pickle(path):
         return open_model(path, exact=exact)
     if not exact:
@@ -85,6 +96,16 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     from kernelite.compiler import compile
 
     return compile(fitted_model(path, allow_pickle=allow_pickle), guarantee="exact")
+
+
+def _compiled(path: str) -> CompiledModel | None:
+    """The model of a `.kernelite` file, which is opened once; None for any other file."""
+    if not os.path.isfile(path):
+        return None
+    with open_binary(path) as file:
+        if file.peek(9)[5:9] != b"\0\0\0{":
+            return None
+        return loads(file.read(), name=path)
 
 
 def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:

@@ -198,9 +198,9 @@ def _predict(args: argparse.Namespace) -> int:
     from kernelite.scoring.files import run_jobs
     from kernelite.scoring.jobs import list_jobs
 
-    check_order(args.data, args.model)
     check_output(args.output, args.data, args.model)
-    model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
+    with check_order(args.data, args.model):
+        model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
     more = [name for name, asked in (("score", args.scores), ("decided", args.decided)) if asked]
     answers = Answers(model, more, probability=bool(args.probability))
     request = _request(args, answers)

@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.report.page import page_of, write
 
     check_output(args.output, args.model, args.data, args.exact, args.original)
-    check_order(args.model, args.data, data_first=False)
-    model = predictor(args.model)
+    with check_order(args.data, args.model, order="the model comes first, then the data"):
+        model = predictor(args.model)
     exact = original = None
     if args.exact is not None:
         exact = predictor(args.exact, exact=True, allow_pickle=args.allow_pickle)
