@@ -1,4 +1,4 @@
-"""docs/machines.md from docs/machines.json: a line an estimator."""
+"""docs/machines.md from docs/machines.json: a line per estimator."""
 
 from __future__ import annotations
 

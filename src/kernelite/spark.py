@@ -1,7 +1,7 @@
 """Spark: a data frame in, the same rows with answers out, through `mapInArrow` or as a function.
 
 Executors need kernelite installed. The model travels with the task (Spark broadcasts what is large)
-and is unpacked once a Python worker.
+and is unpacked once per Python worker.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class BatchIterator(ShippedScorer):
     """A model as a function of iterators of record batches; see `batch_iterator`."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Score batch after batch, on one thread: Spark runs a task a core."""
+        """Score batch after batch, on one thread: Spark runs a task per core."""
         for batch in batches:
             with one_thread():
                 scored = self.scorer(batch)

@@ -15,7 +15,12 @@ from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.program.stats import Stats
 from kernelite.rows.inputs import FloatArray
-from kernelite.scoring.expected import Expected, expected_of, feature_blocks
+from kernelite.scoring.expected import (
+    Expected,
+    check_takes_rows,
+    expected_of,
+    feature_blocks,
+)
 from kernelite.scoring.outputs import answer, check_outputs, column_names, example
 from kernelite.scoring.selection import resolve_columns
 from kernelite.tables.columnar.library import require_pyarrow
@@ -61,13 +66,11 @@ class BatchScorer:
     keep: Sequence[str] | Literal["all"] = ()
     prefix: str = ""
     on_invalid: OnInvalid | None = None
-    _examples: tuple[tuple[list[str], NDArray[Any]], ...] = field(init=False, repr=False)
     _expected: Expected = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        outputs = check_outputs(self.model, self.outputs)
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "_examples", tuple(map(self._describe, outputs)))
+        check_takes_rows(self.model)
+        object.__setattr__(self, "outputs", check_outputs(self.model, self.outputs))
         object.__setattr__(self, "_expected", expected_of(self.model))
 
     def __call__(self, batch: Any) -> Any:
@@ -170,22 +173,17 @@ class BatchScorer:
         # What pandas wrote about the input is no longer true.
         return require_pyarrow().schema(fields)
 
-    @property
-    def plain_label(self) -> int | None:
-        """The place among the outputs of one label or value per row, where there is one."""
-        stems = [self.prefix + stem for stem in ("label", "prediction")]
-        places = [i for i, (names, _) in enumerate(self._examples) if names in ([s] for s in stems)]
-        return places[0] if places else None
-
     @cached_property
     def _appended(self) -> list[Any]:
-        """The columns that answers become, as pyarrow fields."""
-        pyarrow = require_pyarrow()
-        return [
-            pyarrow.field(name, pyarrow.array(values.ravel()).type)
-            for names, values in self._examples
-            for name in names
-        ]
+        """The columns that answers become, as pyarrow fields, as one row shows them."""
+        pyarrow, fields = require_pyarrow(), []
+        for output in self.outputs:
+            values = example(self.model, output)
+            width = None if values.ndim == 1 else values.reshape(1, -1).shape[1]
+            kind = pyarrow.array(values.ravel()).type
+            for name in column_names(self.model, output, width):
+                fields.append(pyarrow.field(self.prefix + name, kind))
+        return fields
 
     def _empty(self, schema: Any) -> Any:
         pyarrow = require_pyarrow()
@@ -202,14 +200,6 @@ class BatchScorer:
                     f"{', '.join(schema.names[:10])}."
                 )
         return list(self.keep)
-
-    def _describe(self, output: str) -> tuple[list[str], NDArray[Any]]:
-        """Names of an output's columns and its values for one row."""
-        values = example(self.model, output)
-        columns = column_names(
-            self.model, output, None if values.ndim == 1 else values.reshape(1, -1).shape[1]
-        )
-        return [self.prefix + name for name in columns], values
 
 
 def _explain(block: Any, features: Sequence[str], first_row: int) -> None:

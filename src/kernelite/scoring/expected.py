@@ -17,7 +17,7 @@ from kernelite.errors import InputError, MissingExtraError
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.tables.columnar.library import arrow, is_numeric, require_pyarrow
 
-__all__ = ["Expected", "example_rows", "expected_of", "feature_blocks"]
+__all__ = ["Expected", "check_takes_rows", "example_rows", "expected_of", "feature_blocks"]
 
 BLOCK_VALUES = 1 << 20  # cells per block: 8 MB of doubles
 _BLANKS = (  # what pandas and pyarrow take for missing in CSV
@@ -141,13 +141,17 @@ def feature_blocks(
         yield block.start, _rows(parts, rows, expected)
 
 
-def example_rows(model: Any) -> Any:
-    """One row that the model takes, of whatever content: it shows the shape of answers."""
+def check_takes_rows(model: Any) -> None:
+    """Refuse a model of documents, which no table can hold."""
     if not hasattr(model, "n_features_in_"):
         raise InputError(
             "this model takes documents, not a table of columns, so files of columns cannot be "
             "predicted; pass lists of text to its `predict` in Python."
         )
+
+
+def example_rows(model: Any) -> Any:
+    """One row that the model takes, of whatever content: it shows the shape of answers."""
     expected = expected_of(model)
     if not expected.frames or expected.names is None:
         return np.zeros((1, model.n_features_in_))

@@ -235,13 +235,12 @@ def run_job(
                 own.schema(stream.schema)  # refuses what cannot be kept, before a file is begun
         except InputError as error:
             raise FileFormatError(job.source.path, without_stop(str(error))) from None
-        place = own.plain_label
         with open_sink(job, own, stream.schema) as sink:
             return predict_blocks(
                 own.answers,
                 stream.blocks(),
                 sink,
-                watch=None if watch is None or place is None else partial(_seen, watch, place),
+                watch=None if watch is None else partial(_seen, watch, own),
                 tell=lambda rows: tell(rows, stream.n_rows),
             )
 
@@ -284,11 +283,15 @@ def predict_blocks(
     return rows, stats
 
 
-def _seen(watch: Watch, place: int, block: Block, answers: list[NDArray[Any]]) -> None:
-    if block.truth is None:
+def _seen(watch: Watch, scorer: BatchScorer, block: Block, answers: list[NDArray[Any]]) -> None:
+    """Tell the right answers and ours, where there is one of each per row."""
+    others = ("transform", "density")  # whose answers no label can be right for
+    if block.truth is None or "label" not in scorer.outputs or scorer.model.head.kind in others:
         return
+    ours = answers[scorer.outputs.index("label")]
     known = slice(None) if block.known is None else block.known
-    watch(block.truth[known], answers[place][known])
+    if ours.ndim == 1:
+        watch(block.truth[known], ours[known])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A columnar file as a stream of batches: `open_file` in, `ColumnarFile` out, one reader a format.
+"""A columnar file as a stream of batches: `open_file` gives a reader, one kind per format.
 
 Only the columns asked for are read, at most a few megabytes of them at a time.
 """

@@ -140,7 +140,7 @@ class _ParquetSink:
 class _ArrowSink:
     """An IPC file, which is Feather of version 2 too; uncompressed, so that it can be mapped.
 
-    It holds one dictionary a column, while those of batches may differ: values are written out.
+    It holds one dictionary per column, while those of batches may differ: values are written out.
     """
 
     def __init__(self, file: IO[bytes], schema: Any) -> None:
