@@ -139,12 +139,13 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.cpu.threads import limit_threads
 
     # Half a million objects are about to be imported; looking for garbage among them takes time.
-    gc.disable()
+    often = gc.get_threshold()
+    gc.set_threshold(200_000)
     try:
         with limit_threads(args.threads):
             return _predict(args)
     finally:
-        gc.enable()
+        gc.set_threshold(*often)
 
 
 def _check_usage(args: argparse.Namespace) -> None:
