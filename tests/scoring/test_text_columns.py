@@ -171,6 +171,21 @@ def test_what_cannot_be_is_one_sentence(ending: str, tmp_path: Path) -> None:
         assert not out.exists()
 
 
+def test_a_column_that_nobody_looks_at_may_hold_anything(tmp_path: Path, monkeypatch: Any) -> None:
+    """Whole numbers first, words later: as a feature, that would be a defect of the file."""
+    X = frame(seed=10)
+    columns = make_column_transformer(
+        (StandardScaler(), ["age"]), (OneHotEncoder(), slice("city", "size"))
+    )
+    model = make_pipeline(columns, SVC(gamma=0.1)).fit(X, labels(X))
+    fast = kl.compile(model, X)
+    assert expected_of(fast).unused == {"note"}
+    monkeypatch.setattr("kernelite.tables.columnar.text.BLOCK", 1000)
+    path = write(X.assign(note=[*range(200), *["word"] * 40]), tmp_path / "rows.csv")
+    kl.predict_files(fast, path, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().split()[1:] == model.predict(X).tolist()
+
+
 def test_documents_are_no_columns(tmp_path: Path) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -42,6 +42,8 @@ class Expected:
     numbers : dict of str to float
         Columns that must hold numbers, each with one that is known. Of those in neither, the file's
         own type counts.
+    unused : frozenset of str
+        Columns that were there in fit and that no transformer looks at.
     typed : bool
         Whether the format has types. In CSV an empty cell, or NA, stands for a missing text, as
         for pandas, unless it is a category that is known.
@@ -51,6 +53,7 @@ class Expected:
     frames: bool = False
     text: Mapping[str, NDArray[Any] | None] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
+    unused: frozenset[str] = frozenset()
     typed: bool = True
 
     def blanks(self, name: str) -> list[str]:
@@ -96,6 +99,7 @@ def expected_of(model: Any) -> Expected:
         return Expected(names)
     text: dict[str, NDArray[Any] | None] = {}
     numbers: dict[str, float] = {}
+    unused = set(names or ())
     for first in steps if names is not None else ():
         step = getattr(first, "transformer", first)
         found = _categories(step, names)
@@ -105,7 +109,8 @@ def expected_of(model: Any) -> Expected:
             elif categories is None or _is_text(categories):
                 text[name] = categories
         numbers = dict.fromkeys(_scaled(step, names) - found.keys(), 0.0) | numbers
-    return Expected(names, True, text, numbers)
+        unused -= _seen(step, names)
+    return Expected(names, True, text, numbers, frozenset(unused))
 
 
 def feature_blocks(
@@ -293,10 +298,11 @@ def _chosen(columns: Any, names: Sequence[str]) -> list[str]:
     if isinstance(columns, str):
         return [columns]
     if isinstance(columns, slice):
-        ends = [end if not isinstance(end, str) else list(names).index(end) for end in
-                (columns.start, columns.stop)]  # fmt: skip
-        last = ends[1] + 1 if isinstance(columns.stop, str) else ends[1]
-        return list(names[ends[0] : last])
+        start, stop = (
+            list(names).index(end) + more if isinstance(end, str) else end
+            for end, more in ((columns.start, 0), (columns.stop, 1))  # the last name is included
+        )
+        return list(names[start:stop])
     chosen = np.atleast_1d(np.asarray(columns))
     if chosen.dtype.kind in "biu":
         return [str(name) for name in np.asarray(names, dtype=object)[chosen]]
@@ -309,6 +315,13 @@ def _scaled(transformer: Any, names: Sequence[str]) -> set[str]:
     for inner, columns in _inside(transformer, names):
         found |= set(columns) if hasattr(transformer, "branches") else _scaled(inner, columns)
     return found | set(names) if hasattr(transformer, "scale_") else found
+
+
+def _seen(transformer: Any, names: Sequence[str]) -> set[str]:
+    """Columns that a column transformer gives to others; of anything else, all of them."""
+    if not (hasattr(transformer, "transformers_") or hasattr(transformer, "branches")):
+        return set(names)
+    return {name for _, columns in _inside(transformer, names) for name in columns}
 
 
 def _are_numbers(categories: NDArray[Any]) -> bool:

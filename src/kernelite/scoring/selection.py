@@ -196,7 +196,8 @@ def _kinds(model: Any, features: Sequence[str]) -> dict[str, Kind]:
         return dict.fromkeys(features, "number")
     kinds: dict[str, Kind] = {}
     for name, known in zip(features, expected.names or features):
-        kinds[name] = "text" if known in expected.text else "shown"
+        as_text = known in expected.text or known in expected.unused  # which may hold anything
+        kinds[name] = "text" if as_text else "shown"
         if known in expected.numbers:
             kinds[name] = "number"
     return kinds
