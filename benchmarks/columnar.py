@@ -26,9 +26,8 @@ from benchmarks.generate import generated_rows, generated_source
 from benchmarks.machine import describe
 from benchmarks.results import plain
 from kernelite.cli.console import note
-from kernelite.tables.columnar.formats import FORMATS
 from kernelite.tables.columnar.reading import open_file
-from kernelite.tables.columnar.sources import list_sources
+from kernelite.tables.columnar.sources import FORMATS, list_sources
 
 __all__ = ["columnar", "main"]
 

@@ -32,11 +32,11 @@ from benchmarks.machine import describe
 from benchmarks.results import plain
 from kernelite.cli.console import note
 from kernelite.dask import model_counts, predict_files
-from kernelite.dask.cluster import connect
-from kernelite.dask.workers import carry
+from kernelite.dask.workers import carry, connect
 from kernelite.scoring.files import Request, run_job
+from kernelite.scoring.jobs import Job
 from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.tables.columnar.sources import Job, SourceFile
+from kernelite.tables.columnar.sources import SourceFile
 
 __all__ = ["main", "scaling"]
 

@@ -58,11 +58,17 @@ def serve(path):
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            labels = session.run(["label"], {"X": np.array(rows, dtype=float)})[0]
-            self.send_response(200)
+            try:
+                rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                rows = np.array(rows, dtype=float)
+                if not np.isfinite(rows).all():
+                    raise ValueError("rows must be finite numbers")
+                code, answer = 200, session.run(["label"], {"X": rows})[0].tolist()
+            except Exception as error:  # onnxruntime's are of several kinds
+                code, answer = 400, {"error": str(error)}
+            self.send_response(code)
             self.end_headers()
-            self.wfile.write(json.dumps(labels.tolist()).encode())
+            self.wfile.write(json.dumps(answer).encode())
 
         def log_message(self, *_):
             pass

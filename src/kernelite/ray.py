@@ -1,6 +1,6 @@
 """Ray: the function for `map_batches`, a pyarrow table in, a pyarrow table out.
 
-Workers need kernelite installed; the model is unpacked once a worker process.
+Workers need kernelite installed; the model is unpacked once per worker process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kernelite.cpu.threads import one_thread
 from kernelite.model import CompiledModel
 from kernelite.scoring.shipping import ShippedScorer
-from kernelite.tables.columnar.columns import require_pyarrow
+from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["TableScorer", "predict", "table_scorer"]
 
@@ -80,7 +80,7 @@ class TableScorer(ShippedScorer):
     """A model as a function of pyarrow tables; see `table_scorer`."""
 
     def __call__(self, table: Any) -> Any:
-        """Score a table, on one thread: Ray runs a task a core."""
+        """Score a table, on one thread: Ray runs a task per core."""
         scorer = self.scorer
         with one_thread():
             batches = [scorer(batch) for batch in table.to_batches()]

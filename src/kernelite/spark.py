@@ -1,7 +1,7 @@
 """Spark: a data frame in, the same rows with answers out, through `mapInArrow` or as a function.
 
 Executors need kernelite installed. The model travels with the task (Spark broadcasts what is large)
-and is unpacked once a Python worker.
+and is unpacked once per Python worker.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from kernelite.cpu.threads import one_thread
 from kernelite.errors import InputError, MissingExtraError
 from kernelite.model import CompiledModel
+from kernelite.scoring.expected import expected_of
 from kernelite.scoring.outputs import answer, check_outputs, example
 from kernelite.scoring.shipping import Shipment, ShippedScorer, ship
 
@@ -87,7 +88,7 @@ class BatchIterator(ShippedScorer):
     """A model as a function of iterators of record batches; see `batch_iterator`."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Score batch after batch, on one thread: Spark runs a task a core."""
+        """Score batch after batch, on one thread: Spark runs a task per core."""
         for batch in batches:
             with one_thread():
                 scored = self.scorer(batch)
@@ -139,14 +140,23 @@ def _of_series(shipment: Shipment, output: str) -> Callable[..., Any]:
                 f"{len(columns)} columns were passed, but this model has {model.n_features_in_} "
                 "features."
             )
-        rows = np.stack([column.to_numpy(np.float64) for column in columns], axis=1)
         with one_thread():
-            found = answer(model, output, rows)[0]
+            found = answer(model, output, _rows_of(model, columns))[0]
         return pandas.Series(found if found.ndim == 1 else list(found))
 
     # Spark reads what kind of function it is from the types; pandas is loaded only here.
     score.__annotations__ = {"columns": pandas.Series, "return": pandas.Series}
     return score
+
+
+def _rows_of(model: CompiledModel, columns: Sequence[Any]) -> Any:
+    """The columns as rows of numbers, or as a frame where the model takes text by name."""
+    expected = expected_of(model)
+    if not expected.frames or expected.names is None:
+        return np.stack([column.to_numpy(np.float64) for column in columns], axis=1)
+    import pandas
+
+    return pandas.DataFrame(dict(zip(expected.names, columns)))
 
 
 def _type_of(values: Any) -> Any:

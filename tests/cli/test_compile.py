@@ -7,6 +7,8 @@ import bz2
 import joblib
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 import kernelite as kl
@@ -158,3 +160,14 @@ def test_quiet(toys, good, tmp_path) -> None:
     ran = good(*flags, toys.path("train.svm"), "-q")
     assert (ran.out, ran.err) == ("", "")
     assert good(*flags, toys.path("train.svm"), "-q", "--json").json["file_bytes"] > 0
+
+
+def test_what_cannot_be_saved_is_said_before_the_work(
+    toys, kernelite, tmp_path, monkeypatch
+) -> None:
+    steps = FunctionTransformer(np.sin), SVC(gamma=0.1)
+    joblib.dump(make_pipeline(*steps).fit(toys.X, toys.y), tmp_path / "m.joblib")
+    monkeypatch.setattr("kernelite.compiler.driver.Task", None)  # where the work begins
+    ran = kernelite("compile", tmp_path / "m.joblib", "--allow-pickle", "-o", tmp_path / "no")
+    assert (ran.code, "keeps a FunctionTransformer in front of it" in ran.err) == (1, True)
+    assert not (tmp_path / "no").exists()

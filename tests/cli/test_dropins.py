@@ -164,7 +164,8 @@ def test_help_version_and_usage(command, run) -> None:
         assert run(command, flag)[1].startswith(f"{name} (part of kernelite ")
     code, out, err = run(command, "-nonsense")
     assert (code, out) == (2, "")
-    assert err.startswith(f"usage: {name}")
+    assert err.startswith(f"{name}: error: ")
+    assert err.endswith(f"\nSee `{name} --help`.\n")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import shlex
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.svm import SVC
 
 from kernelite.cli import main
+from tests.cli.test_subprocess import run
 from tests.cli.toys import libsvm_text
 
 pd = pytest.importorskip("pandas")
@@ -68,8 +70,10 @@ def test_examples_run(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for verb in VERBS:
         for line in examples(verb):
+            line, _, given = line.partition(" < ")
             _, *arguments = shlex.split(line.partition(" |")[0])
-            code = main(arguments)
+            with open(given) if given else nullcontext() as file:
+                code = main(arguments) if file is None else run(*arguments, stdin=file).returncode
             assert (code, line) == (0, line), capsys.readouterr().err
     made = {"svm.approx", "paper.kernelite", "labels.parquet", "scored", "svm.onnx", "svm.c"}
     assert made | {"labels.txt", "report.html"} <= {path.name for path in tmp_path.iterdir()}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kernelite as kl
+from tests.tables.test_lines import PACKED
 
 
 def lines_of(path) -> list[str]:
@@ -187,8 +188,74 @@ def test_named_labels_and_columns(toys, good, kernelite, tmp_path) -> None:
     assert set(lines_of(tmp_path / "out")) == set(names)
     assert "(75) (classification)" in ran.out.replace("/75", "(75").replace("((", "(")
     table[[*"bacd", "class"]].to_csv(tmp_path / "swapped.csv", index=False)
-    ran = kernelite("predict", tmp_path / "swapped.csv", model, tmp_path / "no")
-    assert (ran.code, "in that order" in ran.err) == (1, True)
+    good("predict", tmp_path / "swapped.csv", model, tmp_path / "again")  # found by name
+    assert lines_of(tmp_path / "again") == lines_of(tmp_path / "out")
+    table[[*"bcd", "class"]].to_csv(tmp_path / "fewer.csv", index=False)
+    ran = kernelite("predict", tmp_path / "fewer.csv", model, tmp_path / "no")
+    assert (ran.code, "there is no column `a`" in ran.err) == (1, True)
+
+
+def test_swapped_arguments_are_recognised(toys, compiled, kernelite, tmp_path) -> None:
+    out = tmp_path / "out"
+    for model in (compiled / "svc.kernelite", toys.path("svc.model")):
+        ran = kernelite("predict", model, toys.path("test.svm"), out)
+        assert ran.code == 1
+        assert ran.err.endswith("is not: the data come first, then the model.\n")
+        assert ran.err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_the_model_and_the_data_are_opened_once(
+    toys, compiled, good, tmp_path, monkeypatch
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    model, rows = compiled / "svc.kernelite", tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(dict(zip("abcd", toys.X_test.T))), rows, row_group_size=20)
+    opened: list[str] = []
+    # Whatever opens a file, be it Python or pyarrow, has a new entry here afterwards.
+    own, theirs = open, pa.OSFile
+
+    def seen(path, *arguments, **options):
+        opened.append(str(path))
+        return own(path, *arguments, **options)
+
+    def seen_by_arrow(path, *arguments, **options):
+        opened.append(str(path))
+        return theirs(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", seen)
+    monkeypatch.setattr(pa, "OSFile", seen_by_arrow)
+    good("predict", rows, model, tmp_path / "out.parquet")
+    good("predict", toys.path("test.csv"), model, tmp_path / "out.txt")
+    assert opened.count(str(model)) == 2
+    assert opened.count(str(rows)) == 1
+    assert opened.count(toys.path("test.csv")) == 1
+
+
+def test_labels_that_are_none_of_the_models(toys, compiled, good, tmp_path) -> None:
+    strange = tmp_path / "strange.svm"
+    strange.write_text("".join(f"7{line[1:]}\n" for line in toys.text("test.svm").splitlines()))
+    ran = good("predict", strange, compiled / "svc.kernelite", tmp_path / "out")
+    assert "warning: no label in the data is one of the model's (0, 1, 2)" in ran.err
+    assert "the first one is 7" in ran.err
+    assert ran.out.startswith("Accuracy = 0%")
+    (tmp_path / "some.svm").write_text(strange.read_text() + "0 1:1\n")
+    ran = good("predict", tmp_path / "some.svm", compiled / "svc.kernelite", tmp_path / "out")
+    assert "warning" not in ran.err
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("name", ["test.svm", "test.csv"])
+def test_compressed_data(ending, name, toys, compiled, good, tmp_path) -> None:
+    if ending == ".zst":
+        pytest.importorskip("pyarrow")
+    packed = tmp_path / f"{name}{ending}"
+    packed.write_bytes(PACKED[ending](toys.text(name).encode()))
+    good("predict", packed, compiled / "svc.kernelite", tmp_path / "out")
+    expected = toys.svc.predict(toys.X_test)
+    np.testing.assert_array_equal([float(line) for line in lines_of(tmp_path / "out")], expected)
 
 
 def test_empty_data(compiled, kernelite, tmp_path) -> None:

@@ -116,20 +116,51 @@ def test_a_folder(data, table, compiled, kernelite, good, tmp_path) -> None:
     assert sorted(os.listdir(tmp_path / "again")) == ["more.parquet", "rows.parquet"]
 
 
-def test_csv_is_lines_or_columns_by_the_output(toys, compiled, good, tmp_path) -> None:
+def test_csv_is_read_alike_whatever_the_output(toys, compiled, good, tmp_path) -> None:
+    """Columns that are no numbers, quotes and holes in labels, to lines and to columns."""
     model = compiled / "svc.kernelite"
-    good("predict", toys.path("test.csv"), model, tmp_path / "out.txt")
-    good("predict", toys.path("test.csv"), model, tmp_path / "out.csv")
-    lines = (tmp_path / "out.txt").read_text()
-    assert (tmp_path / "out.csv").read_text() == f"label\n{lines}"
-    ran = good("predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "csv",
-               "--output-format", "csv", "--keep-all")  # fmt: skip
+    header, *rows = toys.text("test.csv").splitlines()
+    wide = [f"name,{header}", *(f'"row, {i}",{row}' for i, row in enumerate(rows))]
+    (tmp_path / "wide.csv").write_text("\n".join(wide) + "\n")
+    found = []
+    for data in (toys.path("test.csv"), tmp_path / "wide.csv"):
+        lines = good("predict", data, model, tmp_path / "out.txt")
+        columns = good("predict", data, model, tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_text() == "label\n" + (tmp_path / "out.txt").read_text()
+        assert lines.out == columns.out
+        assert lines.out.startswith("Accuracy = ")
+        found.append((tmp_path / "out.txt").read_text())
+    assert found[0] == found[1]
+    good("predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "csv",
+         "--output-format", "csv", "--keep-all")  # fmt: skip
     assert (tmp_path / "t").read_text().startswith("a,b,c,d,target,label\n")
-    assert ran.out.startswith("Accuracy = ")
-    ran = good(
-        "predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "delimited"
+    good("predict", toys.path("test.csv"), model, tmp_path / "t", "--data-format", "delimited")
+    assert (tmp_path / "t").read_text() == found[0]
+
+
+def test_a_mistake_in_csv_is_said_alike_whatever_the_output(
+    toys, compiled, kernelite, tmp_path
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text(toys.text("test.csv").replace("\n5", "\n?", 1))
+    said = {
+        kernelite("predict", data, compiled / "svc.kernelite", tmp_path / name).err
+        for name in ("out.txt", "out.csv", "out.parquet", "-")
+    }
+    assert len(said) == 1
+    assert said.pop().startswith(f"kernelite: error: {data}: ")
+    assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+def test_csv_without_pyarrow(toys, compiled, tmp_path) -> None:
+    """A table of numbers is read without it, to the same lines."""
+    code = "import sys; sys.modules['pyarrow'] = None; from kernelite.cli import main; exit(main())"
+    command = [sys.executable, "-c", code, "predict", "-q", toys.path("test.csv")]
+    ran = subprocess.run(
+        [*command, compiled / "svc.kernelite", "-"], capture_output=True, text=True, env=ENVIRONMENT
     )
-    assert (tmp_path / "t").read_text() == lines
+    assert ran.returncode == 0, ran.stderr
+    assert [int(line) for line in ran.stdout.split()] == toys.svc.predict(toys.X_test).tolist()
 
 
 def test_wrong_usage(toys, data, compiled, kernelite, tmp_path) -> None:
@@ -174,16 +205,21 @@ def test_bad_input_is_one_sentence(data, table, compiled, kernelite, tmp_path) -
     assert os.listdir(tmp_path) == ["in"]
 
 
-def test_lines_of_text_do_not_go_by_the_name_of_columns(
-    toys, compiled, kernelite, tmp_path
-) -> None:
-    for name in ("out.parquet", "out.feather"):
-        ran = kernelite(
-            "predict", toys.path("test.svm"), compiled / "svc.kernelite", tmp_path / name
-        )
-        assert ran.code == 1
-        assert "are lines of text" in ran.err
-    assert os.listdir(tmp_path) == []
+def test_every_data_format_gives_columns_too(toys, compiled, good, kernelite, tmp_path) -> None:
+    model = compiled / "svc.kernelite"
+    np.save(tmp_path / "rows.npy", toys.X_test)
+    expected = toys.svc.predict(toys.X_test).tolist()
+    for data in (toys.path("test.svm"), tmp_path / "rows.npy"):
+        good("predict", data, model, tmp_path / "out.parquet", "--decided", "--scores")
+        found = parquet.read_table(tmp_path / "out.parquet")
+        assert found.column_names[0] == "label"
+        assert found["label"].to_pylist() == expected
+        assert all(found["decided"].to_pylist())
+        good("predict", data, model, tmp_path / "out.csv", "--prefix", "svm_")
+        assert (tmp_path / "out.csv").read_text().startswith("svm_label\n")
+    ran = kernelite("predict", toys.path("test.svm"), model, tmp_path / "no", "--scores")
+    assert (ran.code, "does not tell the format to write" in ran.err) == (1, True)
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_folder_that_stays_empty_is_removed(data, compiled, kernelite, tmp_path) -> None:

@@ -23,7 +23,7 @@ def test_a_page_is_written(model, toys, good, tmp_path) -> None:
     assert ran.err == f"wrote {out}, {out.stat().st_size:,} bytes\n"
     page = out.read_text(encoding="utf-8")
     assert "test.svm" in page
-    assert "labels differ in 75" in page
+    assert "labels differ from the exact engine in 75" in page
 
 
 def test_json_tells_the_same(model, toys, good, tmp_path) -> None:
@@ -43,7 +43,32 @@ def test_the_exact_model_can_be_named(toys, good, tmp_path) -> None:
     good(*arguments)
     assert "holds no support vectors" in out.read_text(encoding="utf-8")
     good(*arguments, "--exact", toys.path("svc.model"))
-    assert "Exact against compiled" in out.read_text(encoding="utf-8")
+    assert "Error of each score" in out.read_text(encoding="utf-8")
+
+
+def test_the_original_is_asked_itself(model, toys, good, kernelite, tmp_path) -> None:
+    import joblib
+
+    out = tmp_path / "r.html"
+    joblib.dump(toys.svc, tmp_path / "svc.joblib")
+    arguments = ("report", model, toys.path("test.svm"), "-o", out, "--original")
+    for original, name, options in (
+        (toys.path("svc.model"), "LIBSVM model", []),
+        (tmp_path / "svc.joblib", "SVC", ["--allow-pickle"]),
+    ):
+        told = good(*arguments, original, *options, "--json").json["original"]
+        assert (told["name"], told["differ"], told["rows"]) == (name, 0, 75)
+        page = out.read_text(encoding="utf-8")
+        assert f"labels differ from the original {name} in 75" in page
+        assert f"faster than the original {name}" in page
+    out.unlink()
+    ran = kernelite(*arguments, tmp_path / "svc.joblib")
+    assert (ran.code, "--allow-pickle" in ran.err, out.exists()) == (1, True, False)
+
+
+def test_swapped_arguments_are_recognised(model, toys, kernelite, tmp_path) -> None:
+    ran = kernelite("report", toys.path("test.svm"), model, "-o", tmp_path / "r.html")
+    assert (ran.code, "the model comes first" in ran.err) == (1, True)
 
 
 def test_bad_files_leave_no_page(model, toys, kernelite, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import os
@@ -49,14 +50,46 @@ def test_exit_codes(tmp_path) -> None:
     assert run("dance").returncode == 2
 
 
-def test_a_pipe_from_stdin_to_stdout(toys, compiled) -> None:
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_a_pipe_from_stdin_to_stdout(name, toys, compiled) -> None:
     ran = run(
-        *("predict", "/dev/stdin", compiled / "svc.kernelite", "-", "-q"),
+        *("predict", name, compiled / "svc.kernelite", "-", "-q"),
         input=toys.text("test.svm"),
     )
-    assert ran.returncode == 0
+    assert ran.returncode == 0, ran.stderr
     assert len(ran.stdout.splitlines()) == 75
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_csv_from_stdin(packed, toys, compiled, tmp_path) -> None:
+    """By its content, with a column that is no number; compressed if the format is said."""
+    rows = toys.text("test.csv").splitlines()
+    content = "\n".join([f"{row},{'name' if not i else f'a {i}'}" for i, row in enumerate(rows)])
+    options = ["--data-format", "csv"] if packed else []
+    data = gzip.compress(content.encode()) if packed else content.encode()
+    model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
+    command = [*COMMAND, "predict", "-", str(model), str(out), "--id", "name", *options]
+    ran = subprocess.run(command, input=data, capture_output=True, env=ENVIRONMENT, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(b"Accuracy = ")
+    header, *lines = out.read_text().splitlines()
+    assert header == "name,label"
+    assert lines[0] == f"a 1,{toys.svc.predict(toys.X_test[:1])[0]}"
+    assert len(lines) == 75
+
+
+def test_what_stdin_cannot_be(toys, compiled, tmp_path) -> None:
+    ran = run("predict", toys.path("test.svm"), "-", tmp_path / "out", input="")
+    assert (ran.returncode, "not from standard input" in ran.stderr) == (1, True)
+    for format in ("parquet", "arrow"):
+        ran = run(
+            *("predict", "-", compiled / "svc.kernelite", tmp_path / "out"),
+            *("--data-format", format),
+            input="",
+        )
+        assert (ran.returncode, "only CSV is read from a pipe" in ran.stderr) == (1, True)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_reader_that_goes_away(toys, compiled, tmp_path) -> None:

@@ -28,7 +28,7 @@ import dask.dataframe as dd  # noqa: E402
 from dask.dataframe.dask_expr.io import ReadParquet  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
-from kernelite.dask.cluster import connect  # noqa: E402
+from kernelite.dask.workers import connect  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 
 SCHEDULERS = ["synchronous", "threads"]

@@ -26,8 +26,8 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 import pyarrow.parquet as pq  # noqa: E402
 
 import kernelite.dask as kd  # noqa: E402
-from kernelite.dask import files, pieces  # noqa: E402
-from kernelite.dask.cluster import connect  # noqa: E402
+from kernelite.dask import files  # noqa: E402
+from kernelite.dask.workers import connect  # noqa: E402
 from kernelite.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 
@@ -43,7 +43,7 @@ def model() -> kl.CompiledModel:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three files of several row groups, cut small so that there are many pieces."""
-    monkeypatch.setattr(pieces, "PIECE_ROWS", 300)
+    monkeypatch.setattr(files, "PIECE_ROWS", 300)
     return make_folder(tmp_path / "rows")
 
 
@@ -289,12 +289,12 @@ def test_a_bad_address(model: kl.CompiledModel, tmp_path: Path) -> None:
 
 
 def test_pieces_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "PIECE_ROWS", 100)
+    monkeypatch.setattr(files, "PIECE_ROWS", 100)
     folder = make_folder(tmp_path / "rows", 1, 400)
     first = next(folder.iterdir())
     (folder / f"{first.stem}-00001.csv").write_text("id\n1\n")
     with pytest.raises(InputError, match=f"both be written as `{first.stem}-00001`"):
-        pieces.list_pieces(folder, tmp_path / "out")
+        files.list_pieces(folder, tmp_path / "out")
 
 
 def test_answers_do_not_go_into_the_folder_that_is_read(

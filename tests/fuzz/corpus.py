@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -114,6 +115,7 @@ def corpus(name: str) -> tuple[Seed, ...]:
 
 def _texts(*texts: bytes) -> list[Seed]:
     packed = [gzip.compress(texts[0], mtime=0), bz2.compress(texts[-1])]
+    packed += [lzma.compress(texts[0])]
     return [Seed(text) for text in (*texts, *packed)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import random
 import re
 from collections.abc import Callable
@@ -149,7 +150,8 @@ def pack(rng: random.Random, data: bytes) -> bytes:
         data = data + rng.choice((b"\n", b"0", b" ", b"1,2,3,4\n", b"1:1 ")) * 10 ** rng.randrange(
             7
         )
-    packed = gzip.compress(data, 1, mtime=0) if rng.random() < 0.5 else bz2.compress(data, 1)
+    pack = rng.choice([lambda d: gzip.compress(d, 1, mtime=0), bz2.compress, lzma.compress])
+    packed = pack(data)
     return flip_bit(rng, packed) if rng.random() < 0.3 else packed
 
 

@@ -10,7 +10,7 @@ import pytest
 import kernelite
 from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead
-from kernelite.report.measure import MOST_ROWS, margins_of, measure
+from kernelite.report.measure import MOST_ROWS, compare, margins_of, measure
 from kernelite.report.nearest import MOST, nearest_rows
 from tests.export.cases import CASES, FEATURES
 from tests.store.models import HEADS, compiled
@@ -117,3 +117,21 @@ def test_frames_and_lists_are_rows_too() -> None:
     frame = pandas.DataFrame(rows(7000))
     assert measure(model, frame).rows == MOST_ROWS
     assert measure(model, rows(5).tolist()).rows == 5
+
+
+def test_the_original_is_another_model() -> None:
+    """What differs is counted, and what cannot be compared is said."""
+    from sklearn.svm import SVC
+
+    X = rows(200)
+    svc = SVC(gamma=0.1).fit(X, X[:, 0] > 0)
+    other = SVC(gamma=0.1).fit(X, X[:, 1] > 0)
+    fast = kernelite.compile(svc, X)
+    assert compare(fast, svc, X).differ == 0
+    found = compare(fast, other, X)
+    assert found.differ == int((svc.predict(X) != other.predict(X)).sum()) > 0
+    assert (found.name, found.rows, found.largest) == ("SVC", 200, None)
+    with pytest.raises(InputError, match="the model that was compiled"):
+        compare(fast, object(), X)
+    with pytest.raises(InputError, match="answers have shape"):
+        compare(fast, lambda some: np.zeros((len(some), 2)), X)

@@ -131,7 +131,7 @@ def test_the_model_writes_its_own_report(tmp_path: Path) -> None:
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
     beside = compiled().report(rows(), exact=compiled(exact=True))
-    assert "Exact against compiled" in beside
+    assert "Error of each score" in beside
 
 
 @pytest.mark.parametrize("library", ["jinja2", "matplotlib"])
@@ -173,3 +173,40 @@ def test_a_browser_shows_it_without_complaint(width: int, dark: bool, tmp_path: 
 
     corner = matplotlib.image.imread(shot)[-5, 5, :3]
     assert (corner.mean() < 0.5) == dark
+
+
+def test_the_original_stands_in_the_page() -> None:
+    from sklearn.svm import SVC, SVR
+
+    import kernelite as kl
+
+    X = rows(200)
+    for original, said in (
+        (SVC(gamma=0.1).fit(X, X[:, 0] > 0), "labels differ from the original SVC in 200"),
+        (SVR(gamma=0.1).fit(X, X[:, 0]), "largest difference from the original SVR"),
+    ):
+        page = kl.compile(original, X).report(X, model=original)
+        assert said in page
+        assert "faster than the original" in page
+        assert "exact engine, per row" in page
+
+
+def test_one_picture_alone_is_not_blown_up() -> None:
+    page = report(CASES["form, three"], rows())
+    assert page.count("<figure>") == 1
+    assert re.search(r"figure \{[^}]*max-width: 38rem", page)
+
+
+def test_tables_scroll_within_the_page() -> None:
+    page = report(CASES["certified, three"], rows())
+    assert page.count('<div class="scroll"><table') == page.count("<table") >= 3
+
+
+def test_one_size_is_said() -> None:
+    """All that the model holds, wherever a size stands."""
+    model = CASES["certified, binary"]
+    page = report(model, rows())
+    from kernelite.report.words import sized
+
+    assert page.count(sized(model.nbytes)) >= 3
+    assert "of them the support vectors" not in page

@@ -109,7 +109,7 @@ def test_blocks_do_not_show(
 ) -> None:
     scorer = BatchScorer(model, columns=list("abc"), outputs=("label", "score"))
     whole = scorer(batch)
-    monkeypatch.setattr("kernelite.tables.columnar.columns.BLOCK_VALUES", 100)
+    monkeypatch.setattr("kernelite.scoring.expected.BLOCK_VALUES", 100)
     assert scorer(batch).column("label") == whole.column("label")
     # The last digits depend on a row's place in its block.
     np.testing.assert_allclose(

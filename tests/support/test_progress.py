@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import types
 from collections.abc import Callable
 
 import pytest
@@ -84,3 +85,49 @@ def test_one_bar_at_a_time(as_terminal, monkeypatch) -> None:
     assert "outer" in err.getvalue()
     assert "inner" not in err.getvalue()
     assert "later" in err.getvalue()
+
+
+class Notebook:
+    """IPython, as a kernel has it, and what it was told to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[dict[str, str]] = []
+        self.display = self
+        self.config = {"IPKernelApp": {}}
+
+    def get_ipython(self) -> Notebook:
+        return self
+
+    def __call__(self, page: dict[str, str], *, raw: bool, display_id: bool) -> Notebook:
+        assert raw
+        assert display_id
+        return self.update(page, raw=True)
+
+    def update(self, page: dict[str, str], *, raw: bool) -> Notebook:
+        self.shown.append(page)
+        return self
+
+
+@pytest.mark.parametrize("total", [10, None])
+def test_a_bar_in_a_notebook(monkeypatch, capsys, total) -> None:
+    """Where stderr is no terminal; it moves, and is gone at the end."""
+    kernel = Notebook()
+    module = types.ModuleType("IPython.display")
+    module.display = kernel
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "REDRAWN", 0.0)
+    with Progress("counting <rows>", total) as bar:
+        bar.advance(4)
+        bar.advance(6)
+    texts = [page["text/plain"] for page in kernel.shown]
+    assert texts[1] == f"counting <rows> {'40%' if total else '4'}"
+    assert texts[-1] == ""
+    assert all("<rows>" not in page["text/html"] for page in kernel.shown)
+    assert capsys.readouterr() == ("", "")
+    kernel.shown.clear()
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    with Progress("short", total) as bar:
+        bar.advance(10)
+    assert kernel.shown == []

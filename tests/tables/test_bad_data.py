@@ -17,8 +17,7 @@ import pytest
 from scipy import sparse
 
 from kernelite.errors import FileFormatError
-from kernelite.tables.check_data import defects
-from kernelite.tables.data import iter_data, read_data
+from kernelite.tables.data import defects, iter_data, read_data
 
 
 class Bad(NamedTuple):
@@ -283,12 +282,6 @@ def test_odd_but_good(tmp_path: Path, name: str, content: bytes, expected: Any) 
     assert dense.dtype == np.float64
     np.testing.assert_array_equal(dense, expected)
     assert list(defects(path)) == []
-
-
-def test_a_dash_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileFormatError, match="standard input is read from /dev/stdin"):
-        read_data("-")
 
 
 def test_directory_and_missing_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelite.errors import InputError
-from kernelite.tables.check_data import defects
+from kernelite.tables.data import defects
 
 
 def test_every_defect_of_libsvm_text(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import os
 import threading
 from pathlib import Path
@@ -19,10 +17,10 @@ from scipy.sparse import csr_array, save_npz
 from kernelite.errors import FileFormatError, InputError
 from kernelite.rows.inputs import check_rows
 from kernelite.store.model_kind import model_kind
-from kernelite.support import limits
-from kernelite.tables.check_data import defects
-from kernelite.tables.data import DataSet, iter_data, read_data
+from kernelite.support import compression as limits
+from kernelite.tables.data import DataSet, defects, iter_data, read_data
 from tests.helpers import shared_path
+from tests.tables.test_lines import PACKED
 
 
 @pytest.mark.parametrize(
@@ -228,7 +226,7 @@ def test_small_archives_do_not_become_large_arrays(
         read_data(path)
 
 
-@pytest.mark.parametrize("squeeze", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("squeeze", PACKED.values())
 def test_small_files_do_not_become_long_ones(
     tmp_path: Path, squeeze: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

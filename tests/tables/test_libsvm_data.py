@@ -15,8 +15,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from kernelite.tables.check_data import defects
-from kernelite.tables.data import iter_data, read_data
+from kernelite.tables.data import defects, iter_data, read_data
 from kernelite.tables.defects import Defect
 from kernelite.tables.libsvm_data import parse_block
 

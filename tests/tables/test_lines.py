@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +15,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelite.errors import FileFormatError
+from kernelite.errors import FileFormatError, MissingExtraError
 from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
+
+def zstd(content: bytes) -> bytes:
+    arrow = pytest.importorskip("pyarrow")
+    sink = arrow.BufferOutputStream()
+    with arrow.CompressedOutputStream(sink, "zstd") as file:
+        file.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd,
 }
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, **PACKED}
 
 
 def lines_of(path: Path, **options: int) -> list[tuple[int, str]]:
@@ -62,13 +75,13 @@ def test_compression_is_found_by_content(tmp_path: Path, extension: str) -> None
 
 
 def test_concatenated_streams(tmp_path: Path) -> None:
-    for extension in (".gz", ".bz2"):
+    for extension in PACKED:
         path = tmp_path / f"a{extension}"
         path.write_bytes(PACKERS[extension](b"x\ny") + PACKERS[extension](b"z\n"))
         assert lines_of(path) == [(1, "x"), (2, "yz")]
 
 
-@pytest.mark.parametrize("extension", [".gz", ".bz2"])
+@pytest.mark.parametrize("extension", PACKED)
 def test_damaged_streams(tmp_path: Path, extension: str) -> None:
     path = tmp_path / f"a{extension}"
     whole = PACKERS[extension](os.urandom(4000).hex().encode() + b"\n")
@@ -79,6 +92,25 @@ def test_damaged_streams(tmp_path: Path, extension: str) -> None:
     assert "stream is corrupt or cut off" in problem_of(path)
     path.write_bytes(b"+1 1:1\n")
     assert f"the name ends in `{extension}`" in problem_of(path)
+
+
+def test_xz_that_asks_for_much_memory(tmp_path: Path) -> None:
+    """The dictionary of a hostile file is as long as its header says."""
+    path = tmp_path / "a.xz"
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]
+    path.write_bytes(lzma.compress(b"x\n", filters=filters))
+    assert "stream is corrupt or cut off (Memory usage limit exceeded)" in problem_of(path)
+    path.write_bytes(lzma.compress(b"x\n", preset=9) + bytes(8) + lzma.compress(b"y\n"))
+    assert lines_of(path) == [(1, "x"), (2, "y")]
+
+
+def test_zstd_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zst"
+    path.write_bytes(zstd(b"x\n"))
+    for name in ("pyarrow", "compression", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"Python 3.14 or pyarrow.*kernelite\[arrow\]"):
+        lines_of(path)
 
 
 def test_bad_text(tmp_path: Path) -> None:

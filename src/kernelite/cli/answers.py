@@ -1,9 +1,13 @@
-"""Parts of a data file in, lines of predictions out, as svm-predict writes them."""
+"""What `kernelite predict` asks of a model, and what it says: how rows were decided, how well.
+
+Metrics are summed over blocks and written as svm-predict writes them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,64 +16,36 @@ from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
-from kernelite.rows.inputs import FloatArray, Rows
-from kernelite.tables.data import DataSet
+from kernelite.scoring.sinks import label_text
 
-__all__ = ["Answerer", "label_text"]
+__all__ = ["Accuracy", "Answers", "Metric", "SquaredError", "metric_for", "same_labels"]
 
 
-class Answerer:
-    """A model that answers part after part and remembers how its rows were decided.
+class Answers:
+    """A model, the outputs that are asked of it, and words about them.
 
     Parameters
     ----------
     model : CompiledModel
+    more : sequence of {"score", "decided"}
+        Outputs after the label.
     probability : bool
-        Labels by the largest probability, with the probabilities behind them.
+        Labels by the largest probability, with the probabilities behind them, as svm-predict's
+        `-b 1` does.
     """
 
-    def __init__(self, model: CompiledModel, *, probability: bool = False) -> None:
+    def __init__(
+        self, model: CompiledModel, more: Sequence[str] = (), *, probability: bool = False
+    ) -> None:
         self.model = model
-        self.stats = Stats()
         self.probability = probability
+        chances = False
         if probability:
-            self._prepare_probabilities()
-
-    def header(self) -> str:
-        """The first line of svm-predict's `-b 1`, or nothing."""
-        if not self.probability or isinstance(self.model.head, RegressorHead):
-            return ""
-        if isinstance(self.model.head, OutlierHead):
-            return "labels normal outlier\n"
-        return " ".join(["labels", *map(label_text, self.model.classes_.tolist())]) + "\n"
-
-    def answer(self, part: DataSet) -> tuple[NDArray[Any], str]:
-        """Labels or values of shape (m,), and the lines that say them."""
-        rows, beyond = self.fit(part)
-        answers, stats = self.model.predict(
-            rows, beyond=beyond, on_invalid="ignore", return_stats=True
-        )
-        self.stats += stats
-        if not self.header():
-            return answers, _lines(answers)
-        lines = [label_text(answer) for answer in answers.tolist()]
-        chances = self.model.predict_proba(rows, beyond=beyond, on_invalid="ignore")
-        said = (" ".join(f"{chance:g}" for chance in row) for row in chances.tolist())
-        return answers, "".join(f"{line} {more}\n" for line, more in zip(lines, said))
-
-    def fit(self, part: DataSet) -> tuple[Rows, FloatArray | None]:
-        """The part's rows at the model's width, and the squared norms beyond it."""
-        origin = self.model.origin
-        if None not in (part.feature_names, origin.feature_names):
-            _check_names(part, origin.feature_names)
-        rows, beyond = part.fit_width(self.model.n_features_in_)
-        if beyond is not None and not origin.width_is_open:
-            row = part.first_row + int(np.flatnonzero(beyond)[0])
-            raise InputError(
-                f"row {row + 1} of `{part.path}` has a feature beyond the "
-                f"{self.model.n_features_in_} that this model was fitted on."
-            )
-        return rows, beyond
+            libsvms = isinstance(model.head, ClassifierHead | OutlierHead)
+            chances = not libsvms and "predict_proba" in model.offers
+            if not chances:
+                chances = self._prepare_probabilities()
+        self.outputs = ("label", *(["probability"] if chances else []), *more)
 
     def remarks(self) -> list[str]:
         """What svm-predict says about a regressor's probability model."""
@@ -81,9 +57,9 @@ class Answerer:
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={head.noise_scale:g}",
         ]
 
-    def notes(self) -> list[str]:
+    def notes(self, stats: Stats) -> list[str]:
         """How rows were decided, and a warning about those outside the bound."""
-        stats, notes = self.stats, []
+        notes = []
         if self.model.guarantee in ("certified", "calibrated"):
             early = {name: n for name, n in stats.stages.items() if not name.startswith("exact")}
             counts = {f"by {name}": n for name, n in early.items()} | {"exactly": stats.exact}
@@ -99,9 +75,8 @@ class Answerer:
             )
         return notes
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, stats: Stats) -> dict[str, Any]:
         """The same for machines."""
-        stats = self.stats
         return {
             "kind": self.model.head.kind,
             "guarantee": self.model.guarantee,
@@ -111,7 +86,8 @@ class Answerer:
             "outside_validity": stats.outside_validity,
         }
 
-    def _prepare_probabilities(self) -> None:
+    def _prepare_probabilities(self) -> bool:
+        """Whether there are probabilities to write; LIBSVM's regressors have a remark alone."""
         head = self.model.head
         known = {
             "classifier": getattr(head, "platt_a", None),
@@ -125,31 +101,172 @@ class Answerer:
             )
         if isinstance(head, ClassifierHead):
             self.model = replace(self.model, head=replace(head, labels_by_probability=True))
+        return not isinstance(head, RegressorHead)
 
 
-def label_text(label: Any) -> str:
-    """A label or value with all its digits, as svm-predict's %.17g.
+class Metric(Protocol):
+    """Sums over chunks of rows."""
+
+    total: int
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk; both of shape (m,)."""
+        ...
+
+    def lines(self) -> list[str]:
+        """What svm-predict prints."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What looks wrong."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """The same for machines."""
+        ...
+
+
+@dataclass
+class Accuracy:
+    """Share of labels that are right.
+
+    Parameters
+    ----------
+    classes : ndarray, optional
+        The labels that the model gives, if they are known.
 
     Examples
     --------
-    >>> label_text(1.0), label_text(0.1), label_text("yes")
-    ('1', '0.10000000000000001', 'yes')
+    >>> metric = Accuracy()
+    >>> metric.add(np.array([1, -1, 1]), np.array([1, -1, -1]))
+    >>> metric.lines()
+    ['Accuracy = 66.6667% (2/3) (classification)']
     """
-    return f"{label:.17g}" if isinstance(label, float) else str(label)
+
+    correct: int = 0
+    total: int = 0
+    classes: NDArray[Any] | None = None
+    stranger: Any = None  # a label that is none of the model's; None once one of them was seen
+    familiar: bool = False
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        self.correct += int(np.count_nonzero(same_labels(truth, predicted)))
+        self.total += len(truth)
+        if self.classes is not None and not self.familiar and len(truth):
+            self.familiar = any(
+                same_labels(truth, np.full(len(truth), c)).any() for c in self.classes
+            )
+            self.stranger = truth[0]
+
+    def notes(self) -> list[str]:
+        """A warning where no label in the data is one of the model's."""
+        if self.classes is None or self.familiar or not self.total:
+            return []
+        ours = ", ".join(label_text(label) for label in self.classes[:5].tolist())
+        ours += ", ..." if len(self.classes) > 5 else ""
+        return [
+            f"warning: no label in the data is one of the model's ({ours}); the first one is "
+            f"{label_text(np.asarray(self.stranger).item())}, so no prediction can be right"
+        ]
+
+    def lines(self) -> list[str]:
+        """One line."""
+        share = 100 * self.correct / self.total if self.total else float("nan")
+        return [f"Accuracy = {share:g}% ({self.correct}/{self.total}) (classification)"]
+
+    def summary(self) -> dict[str, Any]:
+        """Share, and what it was counted from."""
+        share = self.correct / self.total if self.total else float("nan")
+        return {"accuracy": share, "correct": self.correct, "labelled": self.total}
 
 
-def _lines(answers: NDArray[Any]) -> str:
-    """A line an answer. Labels are few, so each one's text is made once."""
-    values = answers.tolist()
-    if answers.dtype.kind == "f" and len(values) > 64 and len(set(values)) > len(values) // 4:
-        return "".join([f"{value:.17g}\n" for value in values])
-    text = {value: f"{label_text(value)}\n" for value in set(values)}
-    return "".join(map(text.__getitem__, values))
+@dataclass
+class SquaredError:
+    """Mean squared error and squared correlation of values.
+
+    Examples
+    --------
+    >>> metric = SquaredError()
+    >>> metric.add(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0]))
+    >>> metric.lines()[0]
+    'Mean squared error = 0.333333 (regression)'
+    """
+
+    total: int = 0
+    error: float = 0.0
+    sums: tuple[float, ...] = (0.0,) * 5  # of p, t, pp, tt, pt
+
+    def add(self, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+        """Count a chunk."""
+        if truth.dtype.kind not in "biuf":
+            raise InputError(
+                "the labels are names, but this model predicts numbers; leave the column out with "
+                "`--label-column none`, or name another."
+            )
+        p, t = np.asarray(predicted, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+        self.total += len(t)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported as such
+            self.error += float(((p - t) ** 2).sum())
+            terms = p.sum(), t.sum(), p @ p, t @ t, p @ t
+        self.sums = tuple(old + float(new) for old, new in zip(self.sums, terms))
+
+    def notes(self) -> list[str]:
+        """Nothing."""
+        return []
+
+    @property
+    def mean(self) -> float:
+        """Mean squared error."""
+        return self.error / self.total if self.total else float("nan")
+
+    @property
+    def correlation(self) -> float:
+        """Squared correlation coefficient; NaN when either side is constant."""
+        p, t, pp, tt, pt = self.sums
+        n = self.total
+        shared, spread = n * pt - p * t, (n * pp - p * p) * (n * tt - t * t)
+        return shared * shared / spread if spread > 0 else float("nan")
+
+    def lines(self) -> list[str]:
+        """Two lines."""
+        return [
+            f"Mean squared error = {self.mean:g} (regression)",
+            f"Squared correlation coefficient = {self.correlation:g} (regression)",
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Both numbers, and what they were counted from."""
+        return {
+            "mean_squared_error": self.mean,
+            "squared_correlation": self.correlation,
+            "labelled": self.total,
+        }
 
 
-def _check_names(part: DataSet, expected: tuple[str, ...] | None) -> None:
-    if part.feature_names != expected:
-        raise InputError(
-            f"the columns of `{part.path}` are not those that the model was fitted on, in that "
-            f"order: {', '.join((expected or ())[:5])}, ..."
-        )
+def metric_for(kind: str, classes: Any = None) -> Metric:
+    """The metric of a head's kind: values for a regressor, labels for the others.
+
+    Parameters
+    ----------
+    kind : str
+    classes : ndarray, optional
+        The labels that the model gives; a list of several such tells nothing.
+    """
+    if kind == "regressor":
+        return SquaredError()
+    if kind == "outlier":
+        classes = np.array([-1, 1])
+    return Accuracy(classes=classes if isinstance(classes, np.ndarray) else None)
+
+
+def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where labels agree; numbers and names never do, save for a name that writes the number."""
+    if (truth.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
+        return np.asarray(truth == predicted)
+    texts = (
+        [label_text(float(label)) for label in side.tolist()] if side.dtype.kind in "biuf" else side
+        for side in (truth, predicted)
+    )
+    left, right = (np.asarray(side, dtype=np.str_) for side in texts)
+    return np.asarray(left == right)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
+from kernelite.program.stats import Stats
 from kernelite.rows.inputs import Rows, is_sparse
+from kernelite.scoring.streams import Block
 from kernelite.tables.data import DataSet
 
 __all__ = ["ApproxRows"]
 
 
 class ApproxRows:
-    """A model of one output that answers part after part.
+    """A model of one output that answers block after block.
 
     Parameters
     ----------
@@ -32,19 +35,22 @@ class ApproxRows:
         self.model = model
         self.rows = self.outside = self.narrowed = 0
 
-    def answer(self, part: DataSet) -> tuple[NDArray[Any], str]:
-        """Labels or values of shape (m,), and the lines that say them."""
-        rows = self._cut(part)
+    def blocks(self, parts: Iterator[DataSet]) -> Iterator[Block]:
+        """Parts of a file at the model's width."""
+        for part in parts:
+            yield Block(self._cut(part), truth=part.labels)
+
+    def answer(self, rows: Rows, _: object = None) -> tuple[list[NDArray[Any]], Stats]:
+        """Labels or values, and decision values, of shape (m,) each."""
         scores = self.model.scores(rows, on_invalid="ignore")
         answers = self.model.head.predict(scores)
         self.rows += len(answers)
         self.outside += int(np.count_nonzero(~self.model.valid(rows)))
-        if self.model.head.kind == "regressor":
-            lines = (f"{value:g}\n" for value in answers.tolist())
-        else:
-            pairs = zip(answers.tolist(), scores[:, 0].tolist())
-            lines = (f"{label} {decision:g}\n" for label, decision in pairs)
-        return answers, "".join(lines)
+        return [answers, scores[:, 0]], Stats()
+
+    def sink(self, file: IO[str]) -> _Lines:
+        """The original's lines."""
+        return _Lines(file, values=self.model.head.kind == "regressor")
 
     def notes(self, *, quiet: bool) -> list[str]:
         """What was dropped, and unless `quiet` how many rows are outside the bound."""
@@ -71,3 +77,18 @@ class ApproxRows:
         if beyond is not None:
             self.narrowed += int(np.count_nonzero(beyond))
         return rows
+
+
+class _Lines:
+    """`LABEL DECISION`, or the value of a regressor, with six digits."""
+
+    def __init__(self, file: IO[str], *, values: bool) -> None:
+        self._file, self._values = file, values
+
+    def write(self, block: Block, answers: Sequence[NDArray[Any]]) -> None:
+        labels, decisions = (column.tolist() for column in answers)
+        if self._values:
+            self._file.writelines(f"{value:g}\n" for value in labels)
+        else:
+            pairs = zip(labels, decisions)
+            self._file.writelines(f"{label} {decision:g}\n" for label, decision in pairs)

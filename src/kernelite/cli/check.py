@@ -92,7 +92,7 @@ def _kind(path: str, asked: str | None) -> Kind:
 
 def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
     if kind == "data":
-        from kernelite.tables.check_data import defects
+        from kernelite.tables.data import defects
 
         return defects(args.file, **data_options(args))
     if kind == "libsvm":

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelite.cli.arguments import (
-    COLUMNAR,
     add_column_options,
     add_compile_options,
     add_data_options,
     add_json,
     add_pickle,
     compile_options,
-    data_options,
 )
 from kernelite.cli.console import note, print_json
+from kernelite.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
@@ -39,7 +39,9 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("model", metavar="MODEL", help="LIBSVM model, plain, .gz or .bz2")
+    parser.add_argument(
+        "model", metavar="MODEL", help="LIBSVM model; .gz, .bz2, .xz and .zst are unpacked"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file to write")
     parser.add_argument(
         "--sample",
@@ -91,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         from kernelite.sources.svm_scale import with_range
 
         source = with_range(source, args.input_range)
+    _check_storable(source)
     compiled = compile(source, _sample(args, source), plan=args.plan, **options)
     if args.format == "approxsvm":
         from kernelite.store import approxsvm
@@ -102,47 +105,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_storable(part: Any) -> None:
+    """Refuse, before the work begins, a model of which a part cannot be written to a file."""
+    if hasattr(part, "__unstorable__"):
+        raise InputError(part.__unstorable__)
+    if is_dataclass(part) and not isinstance(part, type):
+        for field in fields(part):
+            _check_storable(getattr(part, field.name))
+    elif isinstance(part, tuple | list):
+        for item in part:
+            _check_storable(item)
+
+
 def _sample(args: argparse.Namespace, source: Source) -> Any:
     if args.sample is None:
         if args.columns is not None:
             args.usage_error("argument --columns: there is no --sample to take them from")
         return None
-    if _is_columnar(args):
-        return _columns(args, source)
-    from kernelite.tables.data import read_data
+    from kernelite.cli.models import read_sample
 
-    data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
-    rows, _ = data.fit_width(source.n_features)
-    return rows
-
-
-def _is_columnar(args: argparse.Namespace) -> bool:
-    """By the format or the name; CSV is a plain table of numbers unless --columns says more."""
-    from kernelite.tables.columnar.formats import format_of
-
-    if args.data_format is not None:
-        columnar = args.data_format in COLUMNAR
-    else:
-        format = format_of(args.sample)
-        columnar = os.path.isdir(args.sample) or format in ("parquet", "arrow")
-        columnar = columnar or (format == "csv" and args.columns is not None)
-    if args.columns is not None and not columnar:
-        args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
-    return columnar
-
-
-def _columns(args: argparse.Namespace, source: Source) -> Any:
-    from kernelite.tables.columnar.reading import TextOptions
-    from kernelite.tables.columnar.sample import read_rows
-
-    label = "auto" if args.label_column is None else args.label_column
-    return read_rows(
-        _Features(source.n_features, source, source.head),
-        args.sample,
-        columns=args.columns,
-        format=args.data_format,
-        label=None if label == "none" else label,
-        text=TextOptions(args.delimiter, args.header),
+    return read_sample(
+        args, args.sample, _Features(source.n_features, source, source.head, source.front)
     )
 
 
@@ -152,6 +135,7 @@ class _Features(NamedTuple):
     n_features_in_: int
     origin: Any
     head: Any
+    front: Any
 
 
 def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:

@@ -5,15 +5,24 @@ A table is drawn by rich on a terminal and is plain aligned text in a pipe or a 
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from kernelite.support.printable import printable, unwrapped
 
-__all__ = ["note", "print_json", "print_table"]
+__all__ = ["ShortParser", "note", "print_json", "print_table"]
+
+
+class ShortParser(argparse.ArgumentParser):
+    """A parser whose mistakes take two lines: what is wrong, and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, and exit with code 2."""
+        self.exit(2, f"{self.prog}: error: {message}\nSee `{self.prog} --help`.\n")
 
 
 def note(message: str, *, quiet: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cli.metrics import metric_for
+from kernelite.cli.answers import metric_for
 from kernelite.errors import InputError
 from kernelite.rows.inputs import Rows, is_sparse
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
-from kernelite.cli.console import note
+from kernelite.cli.console import ShortParser, note
 from kernelite.cli.guard import guarded
 from kernelite.support.progress import Progress
 
@@ -106,30 +106,33 @@ def _approximate(args: argparse.Namespace) -> int:
 
 
 def _predict(args: argparse.Namespace) -> int:
+    from kernelite.cli.answers import metric_for
     from kernelite.cli.approx_rows import ApproxRows
-    from kernelite.cli.metrics import metric_for
     from kernelite.cli.models import check_output
+    from kernelite.scoring.files import predict_blocks
+    from kernelite.scoring.sinks import open_lines
     from kernelite.store.files import load
-    from kernelite.support.files import atomic_write
     from kernelite.tables.data import iter_data
 
     check_output(args.output, args.data, args.model)
     rows = ApproxRows(load(args.model))
-    metric = metric_for(rows.model.head.kind)
-    labels_unread = False
-    with Progress("predicting rows") as bar, atomic_write(args.output) as file:
-        for part in iter_data(args.data, **_reading(args)):
-            answers, lines = rows.answer(part)
-            file.write(lines)
-            if args.truth and part.labels is not None:
-                metric.add(part.labels, answers)
-            labels_unread = labels_unread or (not args.truth and part.labels is not None)
-            bar.advance(len(answers))
+    metric = metric_for(rows.model.head.kind, getattr(rows.model.head, "classes", None))
+    labelled = False
+
+    def watch(block: Any, answers: Any) -> None:
+        nonlocal labelled
+        labelled = labelled or block.truth is not None
+        if args.truth and block.truth is not None:
+            metric.add(block.truth, answers[0])
+
+    with Progress("predicting rows") as bar, open_lines(args.output) as file:
+        parts = rows.blocks(iter_data(args.data, **_reading(args)))
+        predict_blocks(rows.answer, parts, rows.sink(file), watch=watch, tell=bar.reach)
     if args.truth:
         print(metric.lines()[0])
-    if labels_unread:
+    elif labelled:
         note(f"note: {args.data} has labels, which -truth compares with the predictions")
-    for line in rows.notes(quiet=args.quiet):
+    for line in [*rows.notes(quiet=args.quiet), *(metric.notes() if args.truth else [])]:
         note(line)
     return 0
 
@@ -185,7 +188,7 @@ def _main(
 
 
 def _parser(name: str, description: str, example: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ShortParser(
         prog=name,
         description=description,
         epilog=f"example:\n  {example}",

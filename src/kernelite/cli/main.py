@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from kernelite import __version__
+from kernelite.cli.console import ShortParser
 from kernelite.cli.guard import guarded
 
 __all__ = ["VERBS", "command", "main"]
@@ -97,7 +98,7 @@ def _module(verb: str) -> Any:
 
 
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ShortParser(
         prog="kernelite",
         description="Compiles fitted RBF kernel machines into fast predictors.",
         epilog=EXAMPLES,

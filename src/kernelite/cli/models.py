@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
+from kernelite.cli.arguments import COLUMNAR, data_options
 from kernelite.compiler.model_files import open_model
-from kernelite.errors import FileFormatError, InputError
+from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.model import CompiledModel
+from kernelite.store.files import loads
 from kernelite.store.model_kind import model_kind
 from kernelite.support.files import open_binary
 
-__all__ = ["check_output", "fitted_model", "is_pickle", "predictor"]
+__all__ = [
+    "check_order",
+    "check_output",
+    "fitted_model",
+    "is_pickle",
+    "original_model",
+    "predictor",
+    "read_sample",
+]
 
 _PICKLED = (".pkl", ".pickle", ".joblib")
 
@@ -31,6 +45,28 @@ def check_output(output: str, *inputs: str | None) -> None:
             raise InputError(f"`{output}` is read too, so it cannot be written; name another.")
 
 
+@contextmanager
+def check_order(
+    data: str, model: str, *, order: str = "the data come first, then the model"
+) -> Iterator[None]:
+    """Say it in one sentence if a model cannot be read because it stands where the data should."""
+    try:
+        yield
+    except KerneliteError:
+        if _is_model(data) and os.path.exists(model) and not _is_model(model):
+            raise InputError(f"`{data}` is a model and `{model}` is not: {order}.") from None
+        raise
+
+
+def _is_model(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    try:
+        return is_pickle(path) or bool(model_kind(path))
+    except FileFormatError:
+        return False
+
+
 def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> CompiledModel:
     """A model that predicts.
 
@@ -47,6 +83,9 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     -------
     CompiledModel
     """
+    found = _compiled(path)  # which is by far the most common
+    if found is not None and (not exact or found.guarantee == "exact"):
+        return found
     if not is_pickle(path):
         return open_model(path, exact=exact)
     if not exact:
@@ -57,6 +96,85 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     from kernelite.compiler import compile
 
     return compile(fitted_model(path, allow_pickle=allow_pickle), guarantee="exact")
+
+
+def _compiled(path: str) -> CompiledModel | None:
+    """The model of a `.kernelite` file, which is opened once; None for any other file."""
+    if not os.path.isfile(path):
+        return None
+    with open_binary(path) as file:
+        if file.peek(9)[5:9] != b"\0\0\0{":
+            return None
+        return loads(file.read(), name=path)
+
+
+def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
+    """Rows of a data file that a model takes, all in memory: an array, or a frame with text.
+
+    Parameters
+    ----------
+    args : Namespace
+        With the options of `add_data_options`, and `columns` if the verb has them.
+    path : str
+        A file, "-" for standard input, or a folder of columnar files.
+    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `head` and `front`
+    """
+    columns = getattr(args, "columns", None)
+    if not _has_columns(args, path, columns):
+        from kernelite.tables.data import read_data
+
+        data = read_data(path, **{"labels": "ignore"} | data_options(args))
+        return data.fit_width(model.n_features_in_)[0]
+    from kernelite.scoring.streams import Wanted, read_rows
+    from kernelite.tables.columnar.reading import TextOptions
+
+    label = "auto" if args.label_column is None else args.label_column
+    text = TextOptions(args.delimiter, args.header)
+    wanted = Wanted(columns, label_column=None if label == "none" else label, text=text)
+    return read_rows(model, path, wanted, format=args.data_format)
+
+
+def _has_columns(args: argparse.Namespace, path: str, columns: Any) -> bool:
+    """By the format or the name; without pyarrow, CSV is a plain table of numbers."""
+    from kernelite.tables.columnar.sources import format_of
+
+    if args.data_format is not None:
+        columnar = args.data_format in COLUMNAR
+    else:
+        format = format_of(path)
+        plain = columns is None and find_spec("pyarrow") is None
+        columnar = os.path.isdir(path) or format in ("parquet", "arrow")
+        columnar = columnar or (format == "csv" and not plain)
+    if columns is not None and not columnar:
+        args.usage_error("argument --columns: --sample must be Parquet, Arrow, Feather or CSV")
+    return columnar
+
+
+def original_model(path: str, *, allow_pickle: bool = False) -> Any:
+    """The model that was compiled, to be asked itself.
+
+    Parameters
+    ----------
+    path : str
+        A LIBSVM model, which is summed up by its definition, in NumPy; or a pickle.
+    allow_pickle : bool
+
+    Returns
+    -------
+    estimator or callable
+    """
+    found = fitted_model(path, allow_pickle=allow_pickle)
+    if not isinstance(found, str):
+        return found
+    from kernelite.sources import read
+
+    source = read(found)
+
+    def libsvm_model(rows: Any) -> Any:
+        return source.head.predict(source.expansion.scores(rows))
+
+    libsvm_model.__name__ = "LIBSVM model"
+    return libsvm_model
 
 
 def fitted_model(path: str, *, allow_pickle: bool = False) -> Any:

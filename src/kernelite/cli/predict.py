@@ -1,24 +1,27 @@
-"""`kernelite predict DATA MODEL OUTPUT`: a row in, a line out, in memory that does not grow."""
+"""`kernelite predict DATA MODEL OUTPUT`: rows in, answers out, in memory that does not grow."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-import sys
-from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options, whole
+from kernelite.cli.arguments import (
+    COLUMNAR,
+    add_column_options,
+    add_data_options,
+    add_json,
+    add_pickle,
+    whole,
+)
 from kernelite.cli.console import note, print_json
-from kernelite.cli.predict_columns import add_options, is_columnar, predict_columns
-from kernelite.cli.predict_dask import add_engine_options, check_engine_options
-from kernelite.support.printable import unwrapped
-from kernelite.support.progress import Progress
 
 if TYPE_CHECKING:
-    from kernelite.cli.answers import Answerer
-    from kernelite.cli.metrics import Metric
+    from kernelite.cli.answers import Answers, Metric
+    from kernelite.scoring.files import FilesPrediction, Request
+    from kernelite.scoring.jobs import OutputFormat
 
 __all__ = ["configure", "run"]
 
@@ -26,6 +29,7 @@ EXAMPLES = """\
 examples:
   kernelite predict test.svm svm.kernelite labels.txt
   kernelite predict test.csv.gz svm.kernelite - --label-column target | head
+  kernelite predict - svm.kernelite labels.txt < test.svm
   kernelite predict -b 1 test.svm svm.kernelite probabilities.txt
   kernelite predict --exact test.svm svm.model labels.txt
   kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
@@ -33,20 +37,28 @@ examples:
   kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
   kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
 
-OUTPUT has one line a row: the label, or the value of a regressor. With -b 1 it begins with a line
-`labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error are
-printed as svm-predict does when DATA has labels.
+DATA is read by its own name and content, whatever OUTPUT is called. Columns of Parquet, Arrow,
+Feather and CSV are found by the names that the model was fitted on, text among them where the
+model takes it; .gz, .bz2, .xz and .zst are unpacked.
 
-Parquet, Arrow and Feather files, folders of them, and CSV whose OUTPUT is one of these give
-columns instead: what --id or --keep-all keeps, then label (or prediction), and as asked
-probability_CLASS, score and decided. A folder gives a folder, with a file for each.
+OUTPUT has one line per row: the label, or the value of a regressor. With -b 1 it begins with a
+line `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error
+are printed as svm-predict does when DATA has labels.
+
+An OUTPUT called .parquet, .arrow, .feather or .csv gets columns instead: what --id or --keep-all
+keeps, then label (or prediction), and as asked probability_CLASS, score and decided. A folder gives
+a folder, with a file for each.
 """
+KEEPING = ("columns", "id", "keep_all")  # options that need columns with names in DATA
+APPENDING = ("id", "keep_all", "scores", "decided", "prefix")  # and in OUTPUT
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this verb's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("data", metavar="DATA", help="data file, or a folder of columnar files")
+    parser.add_argument(
+        "data", metavar="DATA", help="data file, - for stdin, or a folder of columnar files"
+    )
     parser.add_argument("model", metavar="MODEL", help="compiled model; with --exact, LIBSVM model")
     parser.add_argument("output", metavar="OUTPUT", help="file or folder to write; - is stdout")
     parser.add_argument(
@@ -67,92 +79,196 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pickle(parser)
     add_json(parser)
     add_data_options(parser, columnar=True)
-    add_options(parser)
-    add_engine_options(parser)
+    _add_columns(parser)
+    _add_engine(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = add_column_options(parser)
+    kept = group.add_mutually_exclusive_group()
+    kept.add_argument(
+        "--id",
+        metavar="COLUMN",
+        action="append",
+        help="keep this column in OUTPUT; may be given several times",
+    )
+    kept.add_argument("--keep-all", action="store_true", help="keep all columns in OUTPUT")
+    group.add_argument(
+        "--scores", action="store_true", help="append decision values: score, or score_CLASS each"
+    )
+    group.add_argument(
+        "--decided",
+        action="store_true",
+        help="append whether the label is proven to be the exact model's",
+    )
+    group.add_argument(
+        "--prefix", metavar="TEXT", help="put TEXT before the names of appended columns"
+    )
+    group.add_argument(
+        "--output-format",
+        choices=(*COLUMNAR, "lines"),
+        help="by default told by OUTPUT's name: .parquet, .arrow, .feather, .csv; else lines",
+    )
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several processes or machines (extra `dask`)")
+    group.add_argument(
+        "--engine",
+        choices=("local", "dask"),
+        default="local",
+        help="dask: OUTPUT is a new folder, with a file for each row group or so of DATA; it "
+        "appears when it is complete, also if workers die (default: local)",
+    )
+    group.add_argument(
+        "--workers",
+        type=whole(1),
+        metavar="N",
+        help="worker processes on this machine, a thread each (default: as many as cores)",
+    )
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="use the workers of this Dask scheduler, which must see the same files",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict and write, part by part."""
-    if args.output == "-" and args.json:
-        args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
-    check_engine_options(args)
+    """Predict and write, block by block."""
+    _check_usage(args)
     from kernelite.cpu.threads import limit_threads
 
     # Half a million objects are about to be imported; looking for garbage among them takes time.
-    gc.disable()
+    often = gc.get_threshold()
+    gc.set_threshold(200_000)
     try:
         with limit_threads(args.threads):
-            return _predict_columns(args) if is_columnar(args) else _predict(args)
+            return _predict(args)
     finally:
-        gc.enable()
+        gc.set_threshold(*often)
 
 
-def _predict_columns(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
+def _check_usage(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if args.output == "-" and args.json:
+        args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
+    columnar = _has_columns(args)
+    for name in KEEPING:
+        if getattr(args, name) and not columnar:
+            option = name.replace("_", "-")
+            args.usage_error(f"argument --{option}: DATA must be Parquet, Arrow, Feather or CSV")
+    if args.engine == "local":
+        for name in ("workers", "scheduler"):
+            if getattr(args, name) is not None:
+                args.usage_error(f"argument --{name}: only with --engine dask")
+        return
+    if args.workers is not None and args.scheduler is not None:
+        args.usage_error("argument --workers: the workers are those of --scheduler")
+    if not columnar or args.output == "-" or args.data == "-":
+        args.usage_error(
+            "argument --engine: dask takes Parquet, Arrow or CSV files and writes a folder"
+        )
 
-    from kernelite.cli.models import check_output, predictor
 
-    check_output(args.output, args.data, args.model)
-    model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
-    answerer, metric, done = predict_columns(args, model)
-    _report(args, answerer, metric, {"files": [asdict(file) for file in done.files]})
-    return 0
+def _has_columns(args: argparse.Namespace) -> bool:
+    """Whether DATA has columns with names, as far as its name tells."""
+    from kernelite.tables.columnar.sources import format_of
+
+    if args.data_format is not None:
+        return args.data_format in COLUMNAR
+    return args.data == "-" or os.path.isdir(args.data) or format_of(args.data) is not None
+
+
+def _output_format(args: argparse.Namespace) -> OutputFormat | None:
+    """Columns or lines; None where OUTPUT's name has to tell which columns."""
+    from kernelite.tables.columnar.sources import format_of
+
+    if args.output_format is not None or os.path.isdir(args.data):
+        return args.output_format
+    if args.output == "-":  # the rows of Parquet and Arrow are seldom meant for svm-predict's tools
+        typed = (args.data_format or format_of(args.data)) in ("parquet", "arrow")
+        return None if typed or any(getattr(args, name) for name in APPENDING) else "lines"
+    if any(getattr(args, name) for name in APPENDING) or format_of(args.output) is not None:
+        return None
+    return "lines"
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from kernelite.cli.answers import Answerer
-    from kernelite.cli.metrics import metric_for
-    from kernelite.cli.models import check_output, predictor
-    from kernelite.support.overlap import read_ahead
-    from kernelite.tables.data import iter_data
+    from kernelite.cli.answers import Answers, metric_for
+    from kernelite.cli.models import check_order, check_output, predictor
+    from kernelite.scoring.files import run_jobs
+    from kernelite.scoring.jobs import list_jobs
 
     check_output(args.output, args.data, args.model)
-    model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
-    answerer = Answerer(model, probability=bool(args.probability))
-    metric = metric_for(model.head.kind)
-    labelled = False
-    with Progress("predicting rows") as bar, output(args.output) as file:
-        file.write(answerer.header())
-        width = model.n_features_in_
-        for part in read_ahead(iter_data(args.data, dense_width=width, **data_options(args))):
-            answers, lines = answerer.answer(part)
-            file.write(lines)
-            if part.labels is not None:
-                labelled = True
-                metric.add(part.labels, answers)
-            bar.advance(len(answers))
-            gc.enable()  # everything is imported
-    _report(args, answerer, metric if labelled else None)
+    with check_order(args.data, args.model):
+        model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
+    more = [name for name, asked in (("score", args.scores), ("decided", args.decided)) if asked]
+    answers = Answers(model, more, probability=bool(args.probability))
+    request = _request(args, answers)
+    if args.engine == "dask":
+        done = _on_dask(args, answers, request)
+        _report(args, answers, None, done)
+        return 0
+    jobs = list_jobs(args.data, args.output, format=args.data_format, output=_output_format(args))
+    metric = metric_for(model.head.kind, getattr(model.head, "classes", None))
+    done = run_jobs(answers.model, jobs, request, metric.add)
+    _report(args, answers, metric if metric.total else None, done)
     return 0
 
 
-@contextlib.contextmanager
-def output(name: str) -> Iterator[IO[str]]:
-    """The named file, moved into place when it is whole; stdout for -."""
-    if name == "-":
-        yield sys.stdout if sys.stdout.isatty() else unwrapped(sys.stdout)
-        sys.stdout.flush()  # what cannot be written is said instead of an accuracy, not after it
-        return
-    from kernelite.support.files import atomic_write
+def _request(args: argparse.Namespace, answers: Answers) -> Request:
+    from kernelite.scoring.files import Request
+    from kernelite.tables.columnar.reading import TextOptions
 
-    with atomic_write(name) as file:
-        yield file
+    label = "auto" if args.label_column is None else args.label_column
+    return Request(
+        columns=args.columns,
+        keep="all" if args.keep_all else args.id or (),
+        outputs=answers.outputs,
+        prefix=args.prefix or "",
+        label_column=None if label == "none" else label,
+        text=TextOptions(args.delimiter, args.header),
+    )
+
+
+def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> FilesPrediction:
+    """Score on the cluster that was asked for."""
+    from kernelite.dask.files import score_pieces
+    from kernelite.dask.workers import connect, model_counts
+    from kernelite.tables.columnar.sources import format_of
+
+    with connect(args.scheduler, args.workers) as client:
+        done = score_pieces(
+            answers.model,
+            args.data,
+            args.output,
+            client,
+            request,
+            format=args.data_format,
+            output=args.output_format or format_of(args.output) or "parquet",
+        )
+        if not args.quiet:
+            workers = model_counts(client).values()
+            sent = max((n["received"] for counts in workers for n in counts.values()), default=0)
+            note(f"{len(workers)} workers; the model was sent at most {sent} time to each")
+    return done
 
 
 def _report(
-    args: argparse.Namespace,
-    answerer: Answerer,
-    metric: Metric | None,
-    more: dict[str, Any] | None = None,
+    args: argparse.Namespace, answers: Answers, metric: Metric | None, done: FilesPrediction
 ) -> None:
+    stats = done.stats
     if args.json:
-        summary: dict[str, Any] = {"output": args.output, **answerer.summary(), **(more or {})}
+        from dataclasses import asdict
+
+        summary: dict[str, Any] = {"output": args.output, **answers.summary(stats)}
+        summary["files"] = [asdict(file) for file in done.files]
         print_json(summary | (metric.summary() if metric else {}))
         return
     # svm-predict's lines belong to stdout, unless the predictions are there.
     say: Callable[[str], None] = note if args.output == "-" else print
     if not args.quiet:
-        for line in [*answerer.remarks(), *(metric.lines() if metric else [])]:
+        for line in [*answers.remarks(), *(metric.lines() if metric else [])]:
             say(line)
-        for line in answerer.notes():
+        for line in [*answers.notes(stats), *(metric.notes() if metric else [])]:
             note(line)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import asdict
 from typing import Any
 
-from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
+from kernelite.cli.arguments import add_data_options, add_json, add_pickle
 from kernelite.cli.console import note, print_json
 
 __all__ = ["configure", "run"]
@@ -14,6 +15,7 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   kernelite report svm.kernelite test.svm -o report.html
+  kernelite report svm.kernelite test.svm -o report.html --original svm.model
   kernelite report paper.kernelite test.svm -o report.html --exact svm.model
 
 The page needs no network: pictures, numbers and how they were measured are all in the file.
@@ -31,45 +33,52 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="the fitted model, to compare with where MODEL holds no support vectors",
     )
+    parser.add_argument(
+        "--original",
+        metavar="MODEL",
+        help="the model that was compiled, to compare answers and speed with: a LIBSVM model, or "
+        "with --allow-pickle a scikit-learn one",
+    )
     add_pickle(parser)
     add_json(parser)
-    add_data_options(parser)
+    add_data_options(parser, columnar=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, draw and write."""
-    from kernelite.cli.models import check_output, predictor
+    from kernelite.cli.models import (
+        check_order,
+        check_output,
+        original_model,
+        predictor,
+        read_sample,
+    )
     from kernelite.report.page import page_of, write
 
-    check_output(args.output, args.model, args.data, args.exact)
-    model = predictor(args.model)
-    exact = None
+    check_output(args.output, args.model, args.data, args.exact, args.original)
+    with check_order(args.data, args.model, order="the model comes first, then the data"):
+        model = predictor(args.model)
+    exact = original = None
     if args.exact is not None:
         exact = predictor(args.exact, exact=True, allow_pickle=args.allow_pickle)
-    name = os.path.basename(args.data)
-    page, measured = page_of(model, _rows(args, model), exact=exact, rows_name=name)
+    if args.original is not None:
+        original = original_model(args.original, allow_pickle=args.allow_pickle)
+    rows, name = read_sample(args, args.data, model), os.path.basename(args.data)
+    page, measured, compared = page_of(model, rows, original=original, exact=exact, rows_name=name)
     write(page, args.output)
-    if args.json:
-        timed = measured.timed
-        print_json(
-            {
-                "output": args.output,
-                "rows": measured.rows,
-                "labels_differ": measured.differ,
-                "decided_by": {tier: int((measured.tier == i).sum()) for i, tier in TIER_NAMES},
-                "seconds_a_row": {"compiled": timed.compiled, "exact": timed.exact},
-            }
-        )
-    else:
+    if not args.json:
         note(f"wrote {args.output}, {os.path.getsize(args.output):,} bytes")
+        return 0
+    timed = measured.timed
+    summary: dict[str, Any] = {
+        "output": args.output,
+        "rows": measured.rows,
+        "labels_differ": measured.differ,
+        "decided_by": {tier: int((measured.tier == i).sum()) for i, tier in TIER_NAMES},
+        "seconds_a_row": {"compiled": timed.compiled, "exact": timed.exact},
+    }
+    print_json(summary | ({} if compared is None else {"original": asdict(compared)}))
     return 0
 
 
 TIER_NAMES = tuple(enumerate(("form", "cubic", "exact")))
-
-
-def _rows(args: argparse.Namespace, model: Any) -> Any:
-    from kernelite.tables.data import read_data
-
-    data = read_data(args.data, **{"labels": "ignore"} | data_options(args))
-    return data.fit_width(model.n_features_in_)[0]

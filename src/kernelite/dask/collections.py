@@ -17,8 +17,9 @@ from kernelite.dask.workers import carry, require_dask
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.scoring.outputs import answer, check_outputs, example
+from kernelite.scoring.selection import resolve_columns
 from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.tables.columnar.columns import require_pyarrow, resolve_columns
+from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["predict"]
 

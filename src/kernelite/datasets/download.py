@@ -2,6 +2,11 @@
 
 An address comes in, a file in the cache folder goes out. Nothing else is left behind, whether the
 network fails, the disk fills up, the content is damaged or the user interrupts.
+
+Not through pooch, which checks the digest of a file's bytes: LIBSVM's page and its mirrors pack the
+same numbers differently, so what is known and checked here is the digest of the numbers, while rows
+and features are counted. It would be one more dependency, and a limit on the length of what comes,
+redirects that stay with https and a full disk would still have to be looked after.
 """
 
 from __future__ import annotations

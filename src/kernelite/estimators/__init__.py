@@ -6,8 +6,10 @@ In: an unfitted scikit-learn SVM and training rows. Out: an estimator whose `pre
 
 from __future__ import annotations
 
-from kernelite.estimators.classifier import CompiledClassifier
-from kernelite.estimators.outlier_detector import CompiledOutlierDetector
-from kernelite.estimators.regressor import CompiledRegressor
+from kernelite.estimators.compiled import (
+    CompiledClassifier,
+    CompiledOutlierDetector,
+    CompiledRegressor,
+)
 
 __all__ = ["CompiledClassifier", "CompiledOutlierDetector", "CompiledRegressor"]

@@ -81,7 +81,7 @@ class CompiledModel(ScikitLearnContract):
                 "guarantee='certified'."
             )
 
-    def decided(self, X: Any, /) -> NDArray[np.bool_]:
+    def decided(self, X: Any, /, *, beyond: FloatArray | None = None) -> NDArray[np.bool_]:
         """Rows whose answer is proven, shape (m,): all but those within the rounding of doubles.
 
         With "certified" and "exact", that `predict` agrees with the exact model in real arithmetic:
@@ -89,7 +89,7 @@ class CompiledModel(ScikitLearnContract):
         """
         if "predict" in self.head.needs_posterior:
             raise InputError("labels that depend on variances are computed exactly, not proven.")
-        rows, runner = placed(self, X)
+        rows, runner = placed(self, X, beyond)
         settles = predict_settles(self.head, self.tolerance)
         if settles is never:  # exact values, as good as their rounding
             return np.asarray(np.isfinite(self.score_bound(X)).all(axis=1))
@@ -148,6 +148,7 @@ class CompiledModel(ScikitLearnContract):
         path: str | os.PathLike[str] | None = None,
         /,
         *,
+        model: Any = None,
         exact: CompiledModel | None = None,
     ) -> str:
         """A page about this model and how it does on some rows; needs the extra `report`.
@@ -158,6 +159,8 @@ class CompiledModel(ScikitLearnContract):
             Rows; no labels needed.
         path : path-like, optional
             Where to write the page.
+        model : estimator, optional
+            The model that was compiled, to compare answers and speed with.
         exact : CompiledModel, optional
             The exact model, where this one holds no support vectors.
 
@@ -168,7 +171,7 @@ class CompiledModel(ScikitLearnContract):
         """
         from kernelite.report.page import report, write
 
-        page = report(self, X, exact=exact)
+        page = report(self, X, model=model, exact=exact)
         if path is not None:
             write(page, path)
         return page

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from kernelite.errors import MissingExtraError
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Measured, margins_of
+from kernelite.report.measure import TIERS, Compared, Measured, margins_of
 from kernelite.report.words import duration, sized
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["bars", "bound_against_error", "exact_against_compiled", "margin_histogram"]
+__all__ = ["bars", "bound_against_error", "margin_histogram", "residuals"]
 
 INK, MUTED, FAINT = "#010203", "#010204", "#010205"
 TIER_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03")
@@ -54,24 +54,25 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def exact_against_compiled(measured: Measured) -> str:
-    """Scores of the form against exact scores, with the certified band about the diagonal."""
+def residuals(measured: Measured) -> str:
+    """The form's errors against exact scores, with the certified band about zero."""
     assert measured.exact is not None
     exact, picked = measured.exact, _picked(measured)
-    x, y = exact[picked].ravel(), measured.form[picked].ravel()
+    x, y = exact[picked].ravel(), (measured.form - exact)[picked].ravel()
     tier = np.repeat(measured.tier[picked], exact.shape[1])
 
     def draw(axes: Any) -> None:
         if measured.bounds is not None:
             _band(axes, exact.ravel(), measured.bounds.ravel())
-        ends = [x.min(), x.max()]
-        axes.plot(ends, ends, color=MUTED, linewidth=0.8, zorder=1)
+        axes.axhline(0.0, color=MUTED, linewidth=0.8, zorder=1)
         _scatter(axes, x, y, tier, named=True)
         axes.set_xlabel("exact score")
-        axes.set_ylabel("score of the form")
+        axes.set_ylabel("score of the form − exact score")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
         axes.legend(loc="upper left", handletextpad=0.3)
 
-    return _drawn(draw, "scores", "Scores of the form against exact scores.")
+    return _drawn(draw, "residuals", "Errors of the form against exact scores.")
 
 
 def margin_histogram(model: CompiledModel, measured: Measured) -> str:
@@ -122,18 +123,19 @@ def bound_against_error(measured: Measured) -> str:
     return _drawn(draw, "bounds", "True error against proven bound, both logarithmic.")
 
 
-def bars(model: CompiledModel, measured: Measured) -> str:
-    """Time a row and bytes, compiled against exact."""
+def bars(model: CompiledModel, measured: Measured, compared: Compared | None = None) -> str:
+    """Time per row and bytes of all that is held, compiled against exact and the original."""
     times = {"compiled": measured.timed.compiled}
     if measured.timed.exact is not None:
         times["exact"] = measured.timed.exact
+    if compared is not None:
+        times = {"compiled": compared.compiled, "original": compared.seconds}
     sizes = {"compiled": float(model.nbytes)}
     if model.expansion is not None:
-        sizes = {"forms": float(model.nbytes - model.expansion.nbytes)}
         sizes["exact"] = float(model.expansion.nbytes)
 
     def draw(axes: Any) -> None:
-        _bar_pair(axes[0], times, "time a row", duration)
+        _bar_pair(axes[0], times, "time per row", duration)
         _bar_pair(axes[1], sizes, "size of the arrays", lambda value: sized(int(value)))
 
     return _drawn(draw, "bars", "Time and size, compiled and exact.", columns=2)
@@ -143,7 +145,7 @@ def _bar_pair(
     axes: Any, values: dict[str, float], title: str, shown: Callable[[float], str]
 ) -> None:
     """Upright bars on a logarithmic axis, each with its number."""
-    colours = [TIER_COLOURS[2 if name == "exact" else 0] for name in values]
+    colours = [TIER_COLOURS[0 if name == "compiled" else 2] for name in values]
     heights = [max(value, 1e-12) for value in values.values()]
     axes.bar(list(values), heights, color=colours, width=0.6)
     axes.set_yscale("log")
@@ -165,7 +167,7 @@ def _scatter(axes: Any, x: FloatArray, y: FloatArray, tier: Any, *, named: bool)
 
 
 def _band(axes: Any, x: FloatArray, bound: FloatArray) -> None:
-    """The median bound of rows with about that score, above and below the diagonal."""
+    """The median bound of rows with about that score, above and below zero."""
     edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, 31)))
     if len(edges) < 3:
         return
@@ -175,7 +177,7 @@ def _band(axes: Any, x: FloatArray, bound: FloatArray) -> None:
     at = np.concatenate([edges[:1], 0.5 * (edges[:-1] + edges[1:]), edges[-1:]])
     width = np.concatenate([middle[:1], middle, middle[-1:]])
     options = {"color": TIER_COLOURS[0], "alpha": 0.18, "linewidth": 0, "zorder": 0}
-    axes.fill_between(at, at - width, at + width, label="± proven bound (median)", **options)
+    axes.fill_between(at, -width, width, label="± proven bound (median)", **options)
 
 
 def _picked(measured: Measured) -> NDArray[np.intp]:

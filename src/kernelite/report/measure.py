@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -20,14 +21,15 @@ from kernelite.model.serving import placed, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import label_settles
 from kernelite.program.stats import EXACT, FULL, THIRD
-from kernelite.rows.inputs import FloatArray, some_rows
+from kernelite.rows.inputs import FloatArray, is_sparse, some_rows
 
-__all__ = ["TIERS", "Measured", "Timed", "margins_of", "measure"]
+__all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]
 
 TIERS = ("form", "second tier", "exact model")
 MOST_ROWS = 5000  # compared with the exact model
 TIMED_ROWS = 2000
 TURNS = 3
+DENSE_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,107 @@ def _timed(model: CompiledModel, exact: CompiledModel | None, rows: Any) -> Time
     if exact is not None:
         reference = exact
         calls.append(lambda: reference.scores(rows, on_invalid="ignore"))
-    count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    best, count = _best_of_turns(calls, rows)
+    best = [seconds / count for seconds in best]
+    return Timed(best[0], best[1] if len(best) > 1 else None, count)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The model that was compiled, beside ours on the same rows.
+
+    Parameters
+    ----------
+    name : str
+        What it is, e.g. "SVC".
+    rows : int
+    differ : int, optional
+        Labels that are not the same; None where answers are values.
+    largest : float, optional
+        The largest difference of values.
+    seconds : float
+        Per row, best of several turns.
+    compiled : float
+        Ours, in the same turns.
+    """
+
+    name: str
+    rows: int
+    differ: int | None
+    largest: float | None
+    seconds: float
+    compiled: float
+
+    @property
+    def speed_up(self) -> float:
+        """Times that the compiled model is faster."""
+        return self.seconds / max(self.compiled, 1e-12)
+
+
+def compare(model: CompiledModel, original: Any, X: Any, /) -> Compared:
+    """Ask the original model the same as ours.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    original : estimator, or callable
+        With the same `predict` (`transform`, `score_samples`); a callable is asked itself.
+    X : array-like of shape (m, d)
+        At most 5,000 of its rows are asked, and 2,000 timed.
+
+    Returns
+    -------
+    Compared
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> svc = SVC().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> compare(kernelite.compile(svc), svc, [[0.2], [0.7]]).differ
+    0
+    """
+    method = next(m for m in ("predict", "transform", "score_samples") if m in model.offers)
+    ask = original if callable(original) else getattr(original, method, None)
+    if ask is None:
+        raise InputError(f"`model` must be the model that was compiled; it has no `{method}`.")
+    some, ours = (
+        _taken(some_rows(X, MOST_ROWS)),
+        partial(getattr(model, method), on_invalid="ignore"),
+    )
+    try:
+        theirs = np.asarray(ask(some))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the original model refuses these rows ({error}).") from None
+    found = np.asarray(ours(some))
+    if theirs.shape != found.shape:
+        raise InputError(
+            f"`model` must be the model that was compiled; its answers have shape {theirs.shape}, "
+            f"ours {found.shape}."
+        )
+    labels = model.head.kind in ("classifier", "outlier")
+    different = (theirs != found).reshape(len(found), -1).any(axis=1) if labels else None
+    few = some_rows(some, TIMED_ROWS)
+    seconds, count = _best_of_turns([partial(ask, few), partial(ours, few)], few)
+    return Compared(
+        name=getattr(original, "__name__", type(original).__name__),
+        rows=len(found),
+        differ=None if different is None else int(np.count_nonzero(different)),
+        largest=None if labels else float(np.abs(theirs - found).max(initial=0.0)),
+        seconds=seconds[0] / count,
+        compiled=seconds[1] / count,
+    )
+
+
+def _taken(rows: Any) -> Any:
+    """Rows as estimators take them: many were fitted on dense ones, and text files are sparse."""
+    if is_sparse(rows) and 8 * rows.shape[0] * rows.shape[1] <= DENSE_BYTES:
+        return rows.toarray()
+    return rows
+
+
+def _best_of_turns(calls: list[Callable[[], Any]], rows: Any) -> tuple[list[float], int]:
+    """Seconds of each call, taking turns, so that a busy moment hurts all; and how many rows."""
     best = [np.inf] * len(calls)
     for call in calls:
         call()  # prepares the engines
@@ -188,5 +290,5 @@ def _timed(model: CompiledModel, exact: CompiledModel | None, rows: Any) -> Time
         for index, call in enumerate(calls):
             started = perf_counter()
             call()
-            best[index] = min(best[index], (perf_counter() - started) / count)
-    return Timed(best[0], best[1] if len(best) > 1 else None, count)
+            best[index] = min(best[index], perf_counter() - started)
+    return best, rows.shape[0] if hasattr(rows, "shape") else len(rows)

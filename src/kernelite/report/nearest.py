@@ -94,7 +94,7 @@ def _room(model: CompiledModel, measured: Measured) -> tuple[str, FloatArray | N
 
 
 def _shown(model: CompiledModel, scores: FloatArray) -> FloatArray:
-    """One number a row: the score, or with several outputs the margin (labels) or the first."""
+    """One number per row: the score, or with several outputs the margin (labels) or the first."""
     if scores.shape[1] == 1:
         return scores[:, 0]
     margin = margins_of(model, scores)

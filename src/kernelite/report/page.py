@@ -14,7 +14,14 @@ from kernelite import __version__
 from kernelite.errors import MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.report import figures, words
-from kernelite.report.measure import TIERS, Measured, margins_of, measure
+from kernelite.report.measure import (
+    TIERS,
+    Compared,
+    Measured,
+    compare,
+    margins_of,
+    measure,
+)
 from kernelite.report.nearest import nearest_rows
 from kernelite.support.files import atomic_write
 
@@ -33,17 +40,25 @@ class Picture:
 
 
 def report(
-    model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = None, rows_name: str = ""
+    compiled: CompiledModel,
+    X: Any,
+    /,
+    *,
+    model: Any = None,
+    exact: CompiledModel | None = None,
+    rows_name: str = "",
 ) -> str:
     """A page about a model and how it does on some rows.
 
     Parameters
     ----------
-    model : CompiledModel
+    compiled : CompiledModel
     X : array-like of shape (m, d)
         Rows; no labels needed. At most 5,000 of them are looked at.
+    model : estimator, optional
+        The model that was compiled: labels or values, and speed, are then compared with its own.
     exact : CompiledModel, optional
-        The exact model, where `model` (with guarantee "none") holds no support vectors.
+        The exact model, where `compiled` (with guarantee "none") holds no support vectors.
     rows_name : str
         What the page calls the rows, e.g. a file's name.
 
@@ -62,15 +77,22 @@ def report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    return page_of(model, X, exact=exact, rows_name=rows_name)[0]
+    return page_of(compiled, X, original=model, exact=exact, rows_name=rows_name)[0]
 
 
 def page_of(
-    model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = None, rows_name: str = ""
-) -> tuple[str, Measured]:
+    model: CompiledModel,
+    X: Any,
+    /,
+    *,
+    original: Any = None,
+    exact: CompiledModel | None = None,
+    rows_name: str = "",
+) -> tuple[str, Measured, Compared | None]:
     """The page, and the measurements that it shows."""
     environment = _environment()
     measured = measure(model, X, exact=exact)
+    compared = None if original is None else compare(model, original, X)
     meaning, near = nearest_rows(model, measured)
     plan = model.plan
     page = environment.get_template("report.html").render(
@@ -79,21 +101,21 @@ def page_of(
         model=model,
         rows_name=rows_name,
         promise=words.promise(model),
-        headline=words.headline(model, measured),
+        headline=words.headline(model, measured, compared),
         model_facts=words.model_facts(model),
         plan_words=words.plan_words(model),
         plan_notes=[note.replace("`", "") for note in plan.notes],
         plan_rows=plan.rows()[: MOST_CANDIDATES + 1],
         plan_more=max(0, len(plan.others) - MOST_CANDIDATES),
-        pictures=_pictures(model, measured),
+        pictures=_pictures(model, measured, compared),
         missing=_missing(model, measured),
         meaning=meaning,
         near=near,
         labels=model.head.kind in ("classifier", "outlier"),
-        facts=words.facts(model, measured),
+        facts=words.facts(model, measured, compared),
         tiers=TIERS,
     )
-    return str(page), measured
+    return str(page), measured, compared
 
 
 def write(page: str, path: str | os.PathLike[str], /) -> None:
@@ -102,7 +124,7 @@ def write(page: str, path: str | os.PathLike[str], /) -> None:
         file.write(page)
 
 
-def _pictures(model: CompiledModel, measured: Measured) -> list[Picture]:
+def _pictures(model: CompiledModel, measured: Measured, compared: Compared | None) -> list[Picture]:
     from markupsafe import Markup
 
     found = []
@@ -110,10 +132,10 @@ def _pictures(model: CompiledModel, measured: Measured) -> list[Picture]:
     if formed and measured.exact is not None:
         found.append(
             Picture(
-                "Exact against compiled",
-                figures.exact_against_compiled(measured),
-                "Each point is a score of a row: the form's against the exact one. On the line "
-                "they agree; the band is the proven bound for rows with about that score.",
+                "Error of each score",
+                figures.residuals(measured),
+                "Each point is a score of a row: how far the form's is from the exact one. On the "
+                "line they agree; the band is the proven bound for rows with about that score.",
             )
         )
     if margins_of(model, measured.served) is not None:
@@ -138,9 +160,10 @@ def _pictures(model: CompiledModel, measured: Measured) -> list[Picture]:
         found.append(
             Picture(
                 "Speed and size",
-                figures.bars(model, measured),
+                figures.bars(model, measured, compared),
                 "Logarithmic: each grid line is a factor of ten. Time was measured on this "
-                "machine, on these rows, the two models taking turns.",
+                "machine, on these rows, the models taking turns. Size is all that a model holds, "
+                "support vectors included.",
             )
         )
     return [replace(picture, svg=Markup(picture.svg)) for picture in found]

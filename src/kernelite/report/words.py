@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Measured
+from kernelite.report.measure import TIERS, Compared, Measured
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
@@ -103,31 +103,49 @@ def plan_words(model: CompiledModel) -> str:
         gain = f", {plan.speed_up:,.3g} times less than the exact model"
     return (
         f"The compiler chose “{chosen.name}”{rivals}. It expected "
-        f"{chosen.nanoseconds:,.0f} ns a row{gain}, and {share(chosen.open_share)} of rows to need "
-        "the exact model."
+        f"{chosen.nanoseconds:,.0f} ns per row{gain}, and {share(chosen.open_share)} of rows to "
+        "need the exact model."
     )
 
 
-def headline(model: CompiledModel, measured: Measured) -> list[tuple[str, str, str]]:
+def headline(
+    model: CompiledModel, measured: Measured, compared: Compared | None = None
+) -> list[tuple[str, str, str]]:
     """The numbers to look at first: value, what it is, a remark."""
-    out = []
-    if measured.differ is not None:
-        remark = "as promised" if measured.differ == 0 and model.guarantee == "certified" else ""
-        out.append((f"{measured.differ:,}", f"labels differ in {measured.rows:,}", remark))
-    elif measured.exact is not None:
-        worst = float(abs(measured.served - measured.exact).max(initial=0.0))
-        out.append((f"{worst:.2g}", "largest error of a value", f"{measured.rows:,} rows"))
+    out = [_difference(model, measured, compared)]
     if model.approximation is not None:
         out.append((share(measured.share(0)), "of rows by the form", _others(measured)))
-    gain = measured.timed.speed_up
-    if gain is not None and model.guarantee != "exact":
-        out.append((f"{gain:,.3g}×", "faster than exact", "measured here"))
-    out.append((duration(measured.timed.compiled), "a row", "measured here"))
-    out.append((sized(model.nbytes), "of arrays", _size_remark(model)))
-    return out
+    gain, than = measured.timed.speed_up, "the exact engine"
+    if compared is not None:
+        gain, than = compared.speed_up, f"the original {compared.name}"
+    if gain is not None and (model.guarantee != "exact" or compared is not None):
+        out.append((f"{gain:,.3g}×", f"faster than {than}", "measured here"))
+    taken = measured.timed.compiled if compared is None else compared.compiled
+    out.append((duration(taken), "per row", "measured here"))
+    out.append((sized(model.nbytes), "of arrays, all that it holds", ""))
+    return [tile for tile in out if tile[0]]
 
 
-def facts(model: CompiledModel, measured: Measured) -> list[Fact]:
+def _difference(
+    model: CompiledModel, measured: Measured, compared: Compared | None
+) -> tuple[str, str, str]:
+    """How many labels differ, or how far values do: from the original's, or our exact engine's."""
+    if compared is not None:
+        whom, rows = f"the original {compared.name}", compared.rows
+        differ, largest = compared.differ, compared.largest
+    else:
+        whom, rows, differ, largest = "the exact engine", measured.rows, measured.differ, None
+        if measured.exact is not None and differ is None:
+            largest = float(abs(measured.served - measured.exact).max(initial=0.0))
+    if differ is not None:
+        remark = "as promised" if differ == 0 and model.guarantee == "certified" else ""
+        return f"{differ:,}", f"labels differ from {whom} in {rows:,}", remark
+    if largest is not None:
+        return f"{largest:.2g}", f"largest difference from {whom}", f"{rows:,} rows"
+    return "", "", ""
+
+
+def facts(model: CompiledModel, measured: Measured, compared: Compared | None = None) -> list[Fact]:
     """Every number of the page, with how it was measured."""
     timed = measured.timed
     seen = f"{measured.rows:,} of {measured.given:,} rows, evenly spread"
@@ -135,24 +153,40 @@ def facts(model: CompiledModel, measured: Measured) -> list[Fact]:
     for index, name in enumerate(TIERS):
         count = int((measured.tier == index).sum())
         out.append(Fact(f"decided by the {name}", f"{count:,}", "counted while predicting"))
+    if compared is not None:
+        out += _comparison(compared)
     if measured.differ is not None:
-        how = "predicted labels against those of the exact scores, on the same rows"
-        out.append(Fact("labels that differ", f"{measured.differ:,}", how))
+        how = "predicted labels against those of our exact engine's scores, on the same rows"
+        out.append(Fact("labels that differ from exact", f"{measured.differ:,}", how))
     if model.guarantee == "none":
         how = "|s_max|² |u|² < 1 / (16 γ²), row by row"
         out.append(Fact("outside the validity bound", f"{measured.outside_validity:,}", how))
     how = f"best of {timed.turns} turns over {timed.rows:,} rows in one batch"
-    out.append(Fact("compiled, a row", duration(timed.compiled), how))
+    out.append(Fact("compiled, per row", duration(timed.compiled), how))
     if timed.exact is not None:
         taken = f"{how}, taking turns with the compiled model"
-        out.append(Fact("exact, a row", duration(timed.exact), taken))
-    out.append(Fact("size of the compiled model", sized(model.nbytes), "bytes of all its arrays"))
+        out.append(Fact("exact engine, per row", duration(timed.exact), taken))
+    how = "bytes of all its arrays, support vectors included where it keeps them"
+    out.append(Fact("size of the compiled model", sized(model.nbytes), how))
     if model.approximation is not None and measured.bounds is not None:
         how = "the certificate of each row: ρ √P(3, 2γ|u|²) and rounding"
         out.append(Fact("median bound", f"{_median(measured.bounds):.3g}", how))
     if measured.exact is not None and model.approximation is not None:
         how = "first tier's scores against exact scores"
         out.append(Fact("median error of the form", f"{_median(measured.errors()):.3g}", how))
+    return out
+
+
+def _comparison(compared: Compared) -> list[Fact]:
+    """What the original answered, and how long it took."""
+    name, out = compared.name, []
+    how = f"our answers against those of the original {name}, on {compared.rows:,} rows"
+    if compared.differ is not None:
+        out.append(Fact("labels that differ from the original", f"{compared.differ:,}", how))
+    if compared.largest is not None:
+        out.append(Fact("largest difference from the original", f"{compared.largest:.3g}", how))
+    taken = "best of 3 turns in one batch, taking turns with the compiled model"
+    out.append(Fact(f"original {name}, per row", duration(compared.seconds), taken))
     return out
 
 
@@ -222,9 +256,3 @@ def _median(values: FloatArray) -> float:
 def _others(measured: Measured) -> str:
     rest = [f"{share(measured.share(i))} by the {TIERS[i]}" for i in (1, 2) if measured.share(i)]
     return ", ".join(rest)
-
-
-def _size_remark(model: CompiledModel) -> str:
-    if model.expansion is None or model.approximation is None:
-        return ""
-    return f"{sized(model.expansion.nbytes)} of them the support vectors"

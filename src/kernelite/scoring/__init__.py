@@ -7,6 +7,7 @@ columns that are kept.
 from __future__ import annotations
 
 from kernelite.scoring.batch import BatchScorer
-from kernelite.tables.columnar.columns import require_pyarrow, resolve_columns
+from kernelite.scoring.selection import resolve_columns
+from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["BatchScorer", "require_pyarrow", "resolve_columns"]

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.program.stats import Stats
-from kernelite.scoring.outputs import (
-    answer,
-    check_outputs,
-    column_names,
-    example,
-    keeps_transformer,
+from kernelite.rows.inputs import FloatArray
+from kernelite.scoring.expected import (
+    Expected,
+    check_takes_rows,
+    expected_of,
+    feature_blocks,
 )
-from kernelite.tables.columnar.columns import feature_blocks, require_pyarrow, resolve_columns
+from kernelite.scoring.outputs import answer, check_outputs, column_names, example
+from kernelite.scoring.selection import resolve_columns
+from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["BatchScorer"]
 
@@ -62,12 +66,12 @@ class BatchScorer:
     keep: Sequence[str] | Literal["all"] = ()
     prefix: str = ""
     on_invalid: OnInvalid | None = None
-    _appended: tuple[tuple[str, list[str], Any], ...] = field(init=False, repr=False)
+    _expected: Expected = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        outputs = check_outputs(self.model, self.outputs)
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "_appended", tuple(map(self._describe, outputs)))
+        check_takes_rows(self.model)
+        object.__setattr__(self, "outputs", check_outputs(self.model, self.outputs))
+        object.__setattr__(self, "_expected", expected_of(self.model))
 
     def __call__(self, batch: Any) -> Any:
         """The kept columns and the answers, shape (m, columns).
@@ -93,61 +97,100 @@ class BatchScorer:
         -------
         (pyarrow.RecordBatch, Stats)
         """
-        pyarrow = require_pyarrow()
-        schema = self.schema(batch.schema)
         features = resolve_columns(self.model, batch.schema, self.columns)
-        parts, stats = self._answers(batch, features)
-        kept = [batch.column(batch.schema.get_field_index(name)) for name in self._kept(batch)]
-        arrays = []
-        for (_, names, kind), found in zip(self._appended, parts):
-            whole = np.concatenate(found) if found else np.empty((0, len(names)))
-            for column in whole.reshape(len(whole), len(names)).T:
-                values: Any = np.ascontiguousarray(column) if len(column) else []
-                arrays.append(pyarrow.array(values, type=kind))
-        return pyarrow.RecordBatch.from_arrays([*kept, *arrays], schema=schema), stats
+        schema = self.schema(batch.schema)  # refuses what cannot be kept, before any work
+        batches, total = [], Stats()
+        for first, block in feature_blocks(batch, features, self._expected):
+            try:
+                answers, stats = self.answers(block)
+            except ValueError:
+                _explain(block, features, first)
+                raise
+            total += stats
+            batches.append(self.assemble(batch.slice(first, len(block)), answers))
+        whole = require_pyarrow().Table.from_batches(batches, schema).combine_chunks()
+        return (whole.to_batches() or [self._empty(schema)])[0], total
 
-    def schema(self, input_schema: Any) -> Any:
+    def answers(
+        self, rows: Any, beyond: FloatArray | None = None
+    ) -> tuple[list[NDArray[Any]], Stats]:
+        """Every output for rows as the model takes them, and how they were decided.
+
+        Parameters
+        ----------
+        rows : array, sparse array or data frame of shape (m, d)
+        beyond : ndarray of shape (m,), optional
+            Squared norms of the features beyond the model's width.
+
+        Returns
+        -------
+        (list of ndarray of shape (m,) or (m, columns), Stats)
+        """
+        found, total = [], Stats()
+        for output in self.outputs:
+            values, stats = answer(self.model, output, rows, self.on_invalid, beyond)
+            found.append(values)
+            total += stats if stats is not None else Stats()
+        return found, total
+
+    def assemble(self, batch: Any, answers: Sequence[NDArray[Any]]) -> Any:
+        """The kept columns of a batch (None: there are no columns) and its answers, as a batch."""
+        pyarrow = require_pyarrow()
+        kept = [] if batch is None else self._kept(batch.schema)
+        arrays = [batch.column(batch.schema.get_field_index(name)) for name in kept]
+        fields = [batch.schema.field(name) for name in kept]
+        columns = (column for table in answers for column in table.reshape(len(table), -1).T)
+        for appended, column in zip(self._appended, columns):
+            arrays.append(pyarrow.array(np.ascontiguousarray(column), type=appended.type))
+            fields.append(appended)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=pyarrow.schema(fields))
+
+    def schema(self, input_schema: Any = None) -> Any:
         """What comes out of batches of a schema, without any data.
 
         Parameters
         ----------
-        input_schema : pyarrow.Schema
+        input_schema : pyarrow.Schema, optional
+            None for rows that are no columns.
 
         Returns
         -------
         pyarrow.Schema
         """
-        pyarrow = require_pyarrow()
-        resolve_columns(self.model, input_schema, self.columns)
-        fields = [input_schema.field(name) for name in self._kept(input_schema)]
+        fields = []
+        if input_schema is not None:
+            resolve_columns(self.model, input_schema, self.columns)
+            fields = [input_schema.field(name) for name in self._kept(input_schema)]
         taken = {column.name for column in fields}
-        for _, names, kind in self._appended:
-            for name in names:
-                if name in taken:
-                    raise InputError(
-                        f"there is a column `{name}` already, kept from the input; give the "
-                        "appended ones a `prefix`, or do not keep it."
-                    )
-                fields.append(pyarrow.field(name, kind))
-                taken.add(name)
-        return pyarrow.schema(fields)  # what pandas wrote about the input is no longer true
+        for appended in self._appended:
+            if appended.name in taken:
+                raise InputError(
+                    f"there is a column `{appended.name}` already, kept from the input; give the "
+                    "appended ones a `prefix`, or do not keep it."
+                )
+            fields.append(appended)
+            taken.add(appended.name)
+        # What pandas wrote about the input is no longer true.
+        return require_pyarrow().schema(fields)
 
-    def _answers(self, batch: Any, features: list[str]) -> tuple[list[list[Any]], Stats]:
-        parts: list[list[Any]] = [[] for _ in self.outputs]
-        total, nulls_pass = Stats(), keeps_transformer(self.model)
-        for first, block in feature_blocks(batch, features, nulls_pass=nulls_pass):
-            try:
-                for found, output in zip(parts, self.outputs):
-                    values, stats = answer(self.model, output, block, self.on_invalid)
-                    found.append(values)
-                    total += stats if stats is not None else Stats()
-            except ValueError:
-                _explain(block, features, first)
-                raise
-        return parts, total
+    @cached_property
+    def _appended(self) -> list[Any]:
+        """The columns that answers become, as pyarrow fields, as one row shows them."""
+        pyarrow, fields = require_pyarrow(), []
+        for output in self.outputs:
+            values = example(self.model, output)
+            width = None if values.ndim == 1 else values.reshape(1, -1).shape[1]
+            kind = pyarrow.array(values.ravel()).type
+            for name in column_names(self.model, output, width):
+                fields.append(pyarrow.field(self.prefix + name, kind))
+        return fields
 
-    def _kept(self, batch_or_schema: Any) -> list[str]:
-        schema = getattr(batch_or_schema, "schema", batch_or_schema)
+    def _empty(self, schema: Any) -> Any:
+        pyarrow = require_pyarrow()
+        arrays = [pyarrow.array([], type=field.type) for field in schema]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _kept(self, schema: Any) -> list[str]:
         if self.keep == "all":
             return list(schema.names)
         for name in self.keep:
@@ -158,18 +201,11 @@ class BatchScorer:
                 )
         return list(self.keep)
 
-    def _describe(self, output: str) -> tuple[str, list[str], Any]:
-        """Names and type of an output's columns, as one row of zeros shows them."""
-        pyarrow = require_pyarrow()
-        values = example(self.model, output)
-        columns = column_names(
-            self.model, output, None if values.ndim == 1 else values.reshape(1, -1).shape[1]
-        )
-        return output, [self.prefix + name for name in columns], pyarrow.array(values.ravel()).type
-
 
 def _explain(block: Any, features: Sequence[str], first_row: int) -> None:
     """Name the first value that is NaN or infinite, if one is why the model refused."""
+    if not isinstance(block, np.ndarray) or block.dtype.kind != "f":
+        return  # a frame, of which a transformer decides what it takes
     bad = np.argwhere(~np.isfinite(block))
     if len(bad):
         row, column = bad[0]

@@ -1,4 +1,4 @@
-"""`predict_files`: columnar files in, the same rows with answers out, in memory that does not grow.
+"""`predict_files`: files in, the same rows with answers out, in memory that does not grow.
 
 Each output appears under its name when it is whole; a file that fails costs no other its output.
 """
@@ -9,26 +9,30 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
+
+from numpy.typing import NDArray
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
 from kernelite.scoring.batch import BatchScorer
+from kernelite.scoring.jobs import Job, OutputFormat, list_jobs
+from kernelite.scoring.sinks import Sink, open_sink
+from kernelite.scoring.streams import Block, Wanted, open_stream
 from kernelite.support.overlap import read_ahead
 from kernelite.support.progress import Progress
-from kernelite.tables.columnar.faults import naming_defects, without_stop
-from kernelite.tables.columnar.formats import ColumnarFormat
-from kernelite.tables.columnar.reading import ColumnarFile, TextOptions, open_file
-from kernelite.tables.columnar.selection import Selection, select
-from kernelite.tables.columnar.sources import Job, list_jobs
-from kernelite.tables.columnar.writing import open_sink
+from kernelite.tables.columnar.faults import without_stop
+from kernelite.tables.columnar.reading import TextOptions
+from kernelite.tables.columnar.sources import DataFormat
 
 __all__ = [
     "FilePrediction",
     "FilesPrediction",
     "Request",
+    "predict_blocks",
     "predict_files",
     "raise_failures",
     "run_job",
@@ -72,16 +76,21 @@ class FilesPrediction:
 class Request:
     """What is wanted of each file; see `predict_files`.
 
-    `label_column` names the right answers; their batches, and the predictions, are given to
-    whoever watches.
+    `label_column` names the right answers; these, and the predictions, are given to whoever
+    watches.
     """
 
     columns: Sequence[str] | None = None
     keep: Sequence[str] | Literal["all"] = ()
     outputs: Sequence[str] = ("label",)
     prefix: str = ""
-    label_column: int | str | None = None
+    label_column: int | str | None = "auto"
     text: TextOptions = field(default_factory=TextOptions)
+
+    def wanted(self, *, verbatim: bool) -> Wanted:
+        """What is read of each file."""
+        text = replace(self.text, verbatim=verbatim)
+        return Wanted(self.columns, self.keep, self.label_column, text)
 
 
 def predict_files(
@@ -94,18 +103,22 @@ def predict_files(
     keep: Sequence[str] | Literal["all"] = (),
     outputs: Sequence[str] = ("label",),
     prefix: str = "",
-    format: ColumnarFormat | None = None,
-    output_format: ColumnarFormat | None = None,
+    format: DataFormat | None = None,
+    output_format: OutputFormat | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
 ) -> FilesPrediction:
-    """Predict the rows of Parquet, Arrow (Feather) or CSV files; needs the extra `arrow`.
+    """Predict the rows of Parquet, Arrow (Feather), CSV or other data files.
+
+    Columnar files need the extra `arrow`. Where the model takes columns of text, as a pipeline with
+    encoders does, it is given them.
 
     Parameters
     ----------
     model : CompiledModel
     source : path-like
-        A file, or a folder of files, which are taken in the order of their names.
+        A file ("-" is standard input); or a folder of columnar files, which are taken in the order
+        of their names.
     destination : path-like
         The file to write; for a folder a folder, with a file for each that is read. A file gets
         its name when it is finished.
@@ -119,8 +132,10 @@ def predict_files(
         What is appended, as by `kernelite.scoring.BatchScorer`.
     prefix : str
         Put before the names of what is appended.
-    format, output_format : {"parquet", "arrow", "csv"}, optional
-        By default names tell them (.parquet, .arrow, .feather, .csv, .csv.gz, ...).
+    format : {"parquet", "arrow", "csv", "libsvm", "delimited", "npy", "npz"}, optional
+        By default names tell it (.parquet, .arrow, .feather, .csv, .csv.gz, ...), then the content.
+    output_format : {"parquet", "arrow", "csv", "lines"}, optional
+        By default the name tells it; "lines" are svm-predict's.
     delimiter : str, optional
     header : bool, optional
         How CSV is read; by default told by its first lines.
@@ -187,7 +202,7 @@ def _run_jobs(
     done: list[FilePrediction] = []
     failed: list[KerneliteError] = []
     stats = Stats()
-    with Progress("predicting rows", _total(jobs)) as bar:
+    with Progress("predicting rows") as bar:
         for number, job in enumerate(jobs):
             try:
                 rows, more = run_job(scorer, job, request, watch, _teller(bar, jobs, number))
@@ -211,44 +226,72 @@ def run_job(
     tell: Callable[[int, int | None], None] = lambda rows, total: None,
 ) -> tuple[int, Stats]:
     """Do one file; how many rows it has, and how they were decided."""
-    path, stats, rows = job.source.path, Stats(), 0
     # CSV that becomes CSV keeps its text: an id of 007 stays that.
-    text = replace(request.text, verbatim=job.format == "csv")
-    with closing(open_file(job.source, text)) as file:
-        chosen, own, schema = _plan(scorer, file, path, request)
-        with open_sink(job.destination, job.format, schema) as sink:
-            parts = file.parts(chosen.read, chosen.features)
-            for part in read_ahead(parts) if thread_count() > 1 else parts:
-                with naming_defects(path, part, chosen.features):
-                    scored, more = own.score(part.batch)
-                sink.write(scored)
-                rows, stats = rows + scored.num_rows, stats + more
-                if watch is not None and chosen.label is not None:
-                    watch(part.batch.column(chosen.label), scored.column(len(chosen.kept)))
-                tell(rows, file.n_rows)
+    wanted = request.wanted(verbatim=job.format == "csv")
+    with closing(open_stream(scorer.model, job.source, wanted)) as stream:
+        try:
+            own = replace(scorer, columns=stream.features, keep=stream.kept)
+            if job.format != "lines":
+                own.schema(stream.schema)  # refuses what cannot be kept, before a file is begun
+        except InputError as error:
+            raise FileFormatError(job.source.path, without_stop(str(error))) from None
+        with open_sink(job, own, stream.schema) as sink:
+            return predict_blocks(
+                own.answers,
+                stream.blocks(),
+                sink,
+                watch=None if watch is None else partial(_seen, watch, own),
+                tell=lambda rows: tell(rows, stream.n_rows),
+            )
+
+
+def predict_blocks(
+    answer: Callable[[Any, Any], tuple[list[NDArray[Any]], Stats]],
+    blocks: Iterator[Block],
+    sink: Sink,
+    *,
+    watch: Callable[[Block, list[NDArray[Any]]], None] | None = None,
+    tell: Callable[[int], None] = lambda rows: None,
+) -> tuple[int, Stats]:
+    """The one loop: read, answer, write; the next block is read meanwhile.
+
+    Parameters
+    ----------
+    answer : callable
+        Of rows and the squared norms beyond the model's width; gives answers and stats.
+    blocks : iterator of Block
+    sink : Sink
+    watch : callable, optional
+        Called with each block and its answers.
+    tell : callable
+        Told how many rows are done.
+
+    Returns
+    -------
+    (int, Stats)
+        Rows, and how they were decided.
+    """
+    rows, stats = 0, Stats()
+    for block in read_ahead(blocks) if thread_count() > 1 else blocks:
+        with block.blame:
+            answers, more = answer(block.rows, block.beyond)
+        sink.write(block, answers)
+        if watch is not None:
+            watch(block, answers)
+        rows, stats = rows + len(answers[0]), stats + more
+        tell(rows)
     return rows, stats
 
 
-def _plan(
-    scorer: BatchScorer, file: ColumnarFile, path: str, request: Request
-) -> tuple[Selection, BatchScorer, Any]:
-    """A file's columns, the scorer for them, and the schema of what it gives."""
-    try:
-        chosen = select(
-            scorer.model,
-            file.schema,
-            columns=request.columns,
-            keep=request.keep,
-            label=request.label_column,
-            typed=file.typed,
-        )
-        own = replace(scorer, columns=chosen.features, keep=chosen.kept)
-        schema = own.schema(file.schema_of(chosen.read, chosen.features))
-    except InputError as error:
-        raise FileFormatError(path, without_stop(str(error))) from None
-    if schema.names[len(chosen.kept)].removeprefix(scorer.prefix) not in ("label", "prediction"):
-        chosen = replace(chosen, label=None)  # several values a row, or none that can be right
-    return chosen, own, schema
+def _seen(watch: Watch, scorer: BatchScorer, block: Block, answers: list[NDArray[Any]]) -> None:
+    """Tell the right answers and ours, where there is one of each per row."""
+    others = ("transform", "density")  # whose answers no label can be right for
+    if block.truth is None or "label" not in scorer.outputs or scorer.model.head.kind in others:
+        return
+    ours = answers[scorer.outputs.index("label")]
+    known = slice(None) if block.known is None else block.known
+    if ours.ndim == 1:
+        watch(block.truth[known], ours[known])
 
 
 @contextmanager
@@ -269,20 +312,11 @@ def _folder_made(jobs: Sequence[Job]) -> Iterator[None]:
             os.rmdir(folder)
 
 
-def _total(jobs: Sequence[Job]) -> float | None:
-    """What the bar counts up to: the rows of one file, where they are known, or files."""
-    if len(jobs) > 1:
-        return float(len(jobs))
-    if jobs[0].source.format != "parquet":
-        return None
-    with closing(open_file(jobs[0].source)) as file:
-        return file.n_rows
-
-
 def _teller(bar: Progress, jobs: Sequence[Job], number: int) -> Callable[[int, int | None], None]:
+    """Rows of one file, out of as many as are known; else files."""
     if len(jobs) == 1:
-        return lambda rows, total: bar.reach(rows)
-    return lambda rows, total: bar.reach(number + (rows / total if total else 0.0))
+        return lambda rows, total: bar.reach(rows, total)
+    return lambda rows, total: bar.reach(number + (rows / total if total else 0.0), len(jobs))
 
 
 def raise_failures(failed: Sequence[KerneliteError], n_files: int) -> None:

@@ -18,12 +18,13 @@ from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.program.stats import Stats
 from kernelite.rows.inputs import FloatArray
+from kernelite.scoring.expected import example_rows, expected_of
 
-__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "keeps_transformer"]
+__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "named_rows"]
 
 OUTPUTS = ("label", "score", "probability", "decided")
 Answer: TypeAlias = tuple[NDArray[Any], Stats | None]
-Method: TypeAlias = "Callable[[Any, OnInvalid | None], Answer]"
+Method: TypeAlias = "Callable[..., Answer]"  # of rows, and on_invalid and beyond by name
 
 
 def check_outputs(model: CompiledModel, outputs: Sequence[str]) -> tuple[str, ...]:
@@ -57,21 +58,43 @@ def check_outputs(model: CompiledModel, outputs: Sequence[str]) -> tuple[str, ..
 
 
 def answer(
-    model: CompiledModel, output: str, rows: FloatArray, on_invalid: OnInvalid | None = None
+    model: CompiledModel,
+    output: str,
+    rows: Any,
+    on_invalid: OnInvalid | None = None,
+    beyond: FloatArray | None = None,
 ) -> Answer:
-    """One output for a block of rows, shape (m,) or (m, columns), and stats where it has them."""
+    """One output for a block of rows, shape (m,) or (m, columns), and stats where it has them.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    output : {"label", "score", "probability", "decided"}
+    rows : array, sparse array or data frame of shape (m, d)
+    on_invalid : {"warn", "raise", "ignore"}, optional
+    beyond : ndarray of shape (m,), optional
+        Squared norms of the features beyond the model's width.
+    """
     method = _METHODS[output](model)
     assert method is not None
-    names = model.origin.feature_names
-    if names is None or not keeps_transformer(model):
-        return method(rows, on_invalid)
-    import pandas  # the transformer was fitted on a frame, and may select by name
+    if isinstance(rows, np.ndarray):
+        rows = named_rows(model, rows)
+    options = {"on_invalid": on_invalid} | ({} if beyond is None else {"beyond": beyond})
+    return method(rows, **options)
 
-    return method(pandas.DataFrame(rows, columns=list(names)), on_invalid)
+
+def named_rows(model: CompiledModel, rows: NDArray[Any]) -> Any:
+    """Rows as a frame, if a transformer in front was fitted on one and may select by name."""
+    expected = expected_of(model)
+    if not expected.frames or expected.names is None:
+        return rows
+    import pandas
+
+    return pandas.DataFrame(rows, columns=list(expected.names))
 
 
 def example(model: CompiledModel, output: str) -> NDArray[Any]:
-    """An output for a row of zeros: what shows its shape and type.
+    """An output for one row of any content: what shows its shape and type.
 
     Examples
     --------
@@ -81,13 +104,7 @@ def example(model: CompiledModel, output: str) -> NDArray[Any]:
     >>> example(fast, "label").dtype
     dtype('<U3')
     """
-    return answer(model, output, np.zeros((1, model.n_features_in_)), "ignore")[0]
-
-
-def keeps_transformer(model: CompiledModel) -> bool:
-    """Whether a transformer of the source sees the rows first, and decides about NaN."""
-    fronts = [model.front, *(part.model.front for part in model.parts)]
-    return any(front is not None and not front.rowwise for front in fronts)
+    return answer(model, output, example_rows(model), "ignore")[0]
 
 
 def column_names(model: CompiledModel, output: str, n_columns: int | None) -> list[str]:
@@ -151,24 +168,24 @@ def _text(label: Any) -> str:
 
 def _label(model: CompiledModel) -> Method | None:
     if "predict" in model.offers:
-        return lambda rows, policy: model.predict(rows, on_invalid=policy, return_stats=True)
+        return lambda rows, **options: model.predict(rows, return_stats=True, **options)
     name = "transform" if "transform" in model.offers else "score_samples"
     method = getattr(model, name)
-    return lambda rows, policy: (method(rows, on_invalid=policy), None)
+    return lambda rows, **options: (np.asarray(method(rows, **options)), None)
 
 
 def _score(model: CompiledModel) -> Method | None:
     if "decision_function" not in model.offers:
         return None
-    return lambda rows, policy: (model.decision_function(rows, on_invalid=policy), None)
+    return lambda rows, **options: (model.decision_function(rows, **options), None)
 
 
 def _probability(model: CompiledModel) -> Method | None:
     if "predict_proba" not in model.offers:
         return None
 
-    def probabilities(rows: Any, policy: OnInvalid | None) -> Answer:
-        found: Any = model.predict_proba(rows, on_invalid=policy)
+    def probabilities(rows: Any, **options: Any) -> Answer:
+        found: Any = model.predict_proba(rows, **options)
         return (np.hstack(found) if isinstance(found, list) else found), None
 
     return probabilities
@@ -184,7 +201,7 @@ def _decided(model: CompiledModel) -> Method | None:
     uncertified = any(form is not None and not form.certified for form in forms)
     if model.guarantee == "calibrated" or (model.guarantee == "none" and uncertified):
         return None  # statistical, or nothing is known
-    return lambda rows, policy: (model.decided(rows), None)
+    return lambda rows, beyond=None, **_: (model.decided(rows, beyond=beyond), None)
 
 
 _METHODS: dict[str, Callable[[CompiledModel], Method | None]] = {

@@ -1,4 +1,4 @@
-"""A model on its way to other processes: bytes with their SHA-256, unpacked once a process.
+"""A model on its way to other processes: bytes with their SHA-256, unpacked once per process.
 
 A `Shipment` carries the bytes; a `Ticket` only names them, for processes that have them already.
 Both can be pickled, and both give the same scorer.
@@ -85,7 +85,7 @@ class Ticket:
         return "kernelite model", self.digest
 
     def scorer(self, options: Options) -> BatchScorer:
-        """The model with options, made once a process."""
+        """The model with options, made once per process."""
         with _lock:
             found = _scorers.get((self.digest, options))
             if found is None:
@@ -97,7 +97,7 @@ class Ticket:
             return found
 
     def model(self) -> CompiledModel:
-        """The model, unpacked once a process."""
+        """The model, unpacked once per process."""
         with _lock:
             if self.digest not in _models:
                 _models[self.digest] = self._shipment()._unpack()

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from kernelite.errors import FileFormatError
-from kernelite.support.files import open_binary
+from kernelite.support.files import STANDARD_INPUT, open_binary
 from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
 from kernelite.tables.numbers import quote
@@ -68,6 +68,8 @@ def model_kind(path: str | os.PathLike[str], /) -> ModelKind:
 
 def _check_regular(path: str | os.PathLike[str]) -> None:
     """Before it is opened: opening a pipe that nobody writes to waits for ever."""
+    if os.fspath(path) == STANDARD_INPUT:
+        raise FileFormatError(path, "a model is read from a regular file, not from standard input")
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

@@ -1,41 +1,28 @@
 """Files opened safely, and outputs moved into place whole.
 
-`open_binary` gives bytes, plain or (`decompressed`) of gzip and bzip2 files; `atomic_write` gives a
-temporary file that becomes the named one only when all went well.
+`open_binary` gives bytes; `atomic_write` gives a temporary file that becomes the named one only
+when all went well.
 """
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import errno
-import gzip
 import io
 import os
 import re
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import IO, Any, Literal
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.support.limits import VARIABLE, granted, most_expansion
 
-__all__ = [
-    "BUFFER",
-    "Path",
-    "TooLargeError",
-    "atomic_write",
-    "decompressed",
-    "find_compression",
-    "open_binary",
-]
+__all__ = ["STANDARD_INPUT", "Path", "atomic_write", "open_binary"]
 
-BUFFER = 2**17  # bytes that are asked for at once; what an error cuts off is lost
-
-Compression = Literal["gzip", "bzip2"]
+STANDARD_INPUT = "-"
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 # Names of streams that are open already. They may lead to a regular file that a shell holds open:
@@ -43,7 +30,6 @@ Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _STREAM = re.compile(r"/dev/(?:std(?:in|out|err)|fd/[0-9]+)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 _ABANDONED = 86_400  # seconds after which a temporary file belongs to a run that was killed
 _CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
-_BZ2_START = re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)")
 
 
 def open_binary(path: Path) -> io.BufferedReader:
@@ -52,7 +38,7 @@ def open_binary(path: Path) -> io.BufferedReader:
     Parameters
     ----------
     path : path-like
-        A file, or a pipe such as /dev/stdin.
+        A file or a pipe; "-" is standard input.
 
     Returns
     -------
@@ -72,10 +58,9 @@ def open_binary(path: Path) -> io.BufferedReader:
     """
     path = os.fsdecode(path)
     try:
-        return open(path, "rb")
+        return _standard_input() if path == STANDARD_INPUT else open(path, "rb")
     except FileNotFoundError:
-        cure = "; standard input is read from /dev/stdin" if path == "-" else ""
-        raise FileFormatError(path, f"there is no such file{cure}") from None
+        raise FileFormatError(path, "there is no such file") from None
     except IsADirectoryError:
         raise FileFormatError(path, "this is a directory, expected a file") from None
     except OSError as error:
@@ -84,66 +69,15 @@ def open_binary(path: Path) -> io.BufferedReader:
         raise FileFormatError(repr(path), "this is not a file name") from None
 
 
-def find_compression(raw: io.BufferedReader, path: str) -> Compression | None:
-    """How a file is compressed, by its first bytes; a name that says otherwise is refused."""
-    try:
-        start = raw.peek(10)[:10]
-    except OSError as error:
-        raise FileFormatError(path, f"cannot be read ({error.strerror or error})") from None
-    if start.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if _BZ2_START.match(start):
-        return "bzip2"
-    for extension, kind in ((".gz", "gzip"), (".bz2", "bzip2")):
-        if str(path).endswith(extension):
-            raise FileFormatError(
-                path, f"the name ends in `{extension}` but the content is not {kind} data"
-            )
-    return None
+@cache
+def _standard_input() -> io.BufferedReader:
+    """One reader for all who ask: what one of them has looked at is not lost to the next."""
+    return _KeptOpen(open(0, "rb", closefd=False, buffering=0))
 
 
-def decompressed(raw: io.BufferedReader, compression: Compression | None) -> io.BufferedReader:
-    """A file's content as bytes, decompressed as it is read."""
-    if compression is None:
-        return raw
-    content: Any = gzip.GzipFile(fileobj=raw) if compression == "gzip" else bz2.BZ2File(raw)
-    info = os.fstat(raw.fileno())
-    # The length of a pipe is not known; its reader decides when it is enough.
-    most = granted(info.st_size) if stat.S_ISREG(info.st_mode) else sys.maxsize
-    # GzipFile.readline is slow on its own; the buffer above it does the line splitting.
-    return io.BufferedReader(_Bounded(content, most), BUFFER)
-
-
-class TooLargeError(OSError):
-    """A compressed file that becomes more than it is granted."""
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that ends in an error after `most` bytes."""
-
-    def __init__(self, stream: Any, most: int) -> None:
-        self._stream = stream
-        self._left = most
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        try:
-            count = int(self._stream.readinto(buffer))
-        except RuntimeError:  # libbzip2, when it is asked again after it found an error
-            raise OSError("Invalid data stream") from None
-        self._left -= count
-        if self._left < 0:
-            raise TooLargeError(
-                f"the content is over {most_expansion()} times as long as the file; if you trust "
-                f"it, set the environment variable {VARIABLE} to a larger number"
-            )
-        return count
-
+class _KeptOpen(io.BufferedReader):
     def close(self) -> None:
-        self._stream.close()
-        super().close()
+        """Leave it open."""
 
 
 @contextlib.contextmanager

@@ -22,6 +22,9 @@ __all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_
 MAX_INDEX = 2**31 - 2
 """Largest accepted index: LIBSVM's tools keep `largest index + 1` in a C int."""
 
+FILLED = 1 / 3
+"""Share of places that hold an entry from which on rows are given as a dense table."""
+
 _ROW = rf"(?:[ \t]++[0-9]++:{DECIMAL})*+[ \t]*+"
 _LABELLED = re.compile(rf"[ \t]*+{DECIMAL}{_ROW}")
 _UNLABELLED = re.compile(rf"[ \t]*+[0-9]++:{DECIMAL}{_ROW}")
@@ -69,9 +72,7 @@ class SparseBlock:
 
     def fills(self, width: int) -> bool:
         """Whether a dense table of that width has a place for every entry and few without one."""
-        from kernelite.cpu.forms import GATHER_COST  # from there on, models want them dense
-
-        return self.width <= width and GATHER_COST * len(self.values) >= self.n_rows * width
+        return self.width <= width and len(self.values) >= FILLED * self.n_rows * width
 
     def dense(self, width: int) -> NDArray[np.float64]:
         """The rows as a table; `width` is at least that of the block.

@@ -1,4 +1,4 @@
-"""The lines of a plain, gzip or bzip2 file with their numbers, in bounded memory."""
+"""The lines of a plain or compressed file with their numbers, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 import zlib
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
-from kernelite.support.files import (
+from kernelite.support.compression import (
     BUFFER,
     TooLargeError,
     decompressed,
     find_compression,
-    open_binary,
 )
+from kernelite.support.files import open_binary
 from kernelite.tables.defects import Defect, Report, raise_first
 
 __all__ = ["MAX_LINE_BYTES", "Lines"]
@@ -29,9 +29,10 @@ _BOM = b"\xef\xbb\xbf"
 class Lines(Iterator[tuple[int, str]]):
     """The lines of a text file with their 1-based numbers, without their ends.
 
-    Plain, gzip and bzip2 files are told apart by their first bytes. A byte order mark is dropped;
-    lines end in LF or CRLF and the last one may lack its end. Memory stays bounded: a line longer
-    than `max_line_bytes` is a defect and is skipped, as are lines that are not UTF-8 or hold a NUL.
+    Plain, gzip, bzip2, xz and zstd files are told apart by their first bytes. A byte order mark is
+    dropped; lines end in LF or CRLF and the last one may lack its end. Memory stays bounded: a line
+    longer than `max_line_bytes` is a defect and is skipped, as are lines that are not UTF-8 or hold
+    a NUL.
     A corrupt compressed stream is a defect that ends the file.
 
     Parameters
@@ -42,12 +43,14 @@ class Lines(Iterator[tuple[int, str]]):
         Called with each `Defect`; by default the first raises `FileFormatError`.
     max_line_bytes : int
         Longest accepted line.
+    content : bytes, optional
+        The start of the file, where somebody has it already; the file is then not opened.
 
     Attributes
     ----------
     path : str
         The file's name.
-    compression : "gzip", "bzip2" or None
+    compression : "gzip", "bzip2", "xz", "zstd" or None
         What was found.
     ended : bool
         Whether the line read last had its line end; False only at the end of a file.
@@ -74,6 +77,7 @@ class Lines(Iterator[tuple[int, str]]):
         *,
         report: Report | None = None,
         max_line_bytes: int = MAX_LINE_BYTES,
+        content: bytes | None = None,
     ) -> None:
         self.path = os.fsdecode(path)
         self.report = raise_first(path) if report is None else report
@@ -85,13 +89,18 @@ class Lines(Iterator[tuple[int, str]]):
         self._unread: IO[bytes] | None = None
         self._broken: Exception | None = None  # an error of the stream, to be told
         self._over = False  # it was told
-        self._raw = open_binary(path)
+        if content is not None:
+            self._raw: IO[bytes] = io.BytesIO(content)
+            self._stream: Any = self._raw
+            self.compression = None
+            return
+        self._raw = raw = open_binary(path)
         try:
-            self.compression = find_compression(self._raw, self.path)
+            self.compression = find_compression(raw, self.path)
         except BaseException:
             self._raw.close()
             raise
-        self._stream = decompressed(self._raw, self.compression)
+        self._stream = decompressed(raw, self.compression)
 
     def __next__(self) -> tuple[int, str]:
         if self._ahead:

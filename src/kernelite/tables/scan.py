@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from kernelite.errors import FileFormatError, InputError
 from kernelite.rows.inputs import Rows
+from kernelite.support.compression import without_ending
 from kernelite.support.files import open_binary
 from kernelite.tables import delimited, fast_libsvm, layout, libsvm_data
 from kernelite.tables.dataset import DataSet, make_csr
@@ -219,7 +220,7 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
 
 
 def _layout(first: list[Line], path: str, options: Reading) -> layout.Layout:
-    tabs = _without_compression(path).endswith(".tsv")
+    tabs = without_ending(path).endswith(".tsv")
     found = layout.find_layout(
         first,
         path=path,
@@ -255,12 +256,7 @@ def _chunks(lines: Iterator[Line], most_rows: int) -> Iterator[list[Line]]:
 
 
 def _by_extension(path: str) -> Format | None:
-    return _EXTENSIONS.get(os.path.splitext(_without_compression(path))[1])
-
-
-def _without_compression(path: str) -> str:
-    lower = path.lower()
-    return lower.removesuffix(".gz").removesuffix(".bz2")
+    return _EXTENSIONS.get(os.path.splitext(without_ending(path))[1])
 
 
 def _by_first_bytes(path: str) -> Format | None:

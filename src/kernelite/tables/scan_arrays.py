@@ -10,10 +10,9 @@ import numpy as np
 
 from kernelite.errors import FileFormatError
 from kernelite.rows.inputs import Rows, is_sparse
-from kernelite.tables.arrays import open_npy, read_npz
+from kernelite.tables.arrays import NpyRows, open_npy, read_npz
 from kernelite.tables.dataset import DataSet
 from kernelite.tables.defects import Defect, Report
-from kernelite.tables.npy_rows import NpyRows
 
 __all__ = ["scan_arrays"]
 

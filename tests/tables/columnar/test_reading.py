@@ -27,8 +27,9 @@ ENDINGS = (".parquet", ".feather", ".arrow", ".csv")
 def parts_of(path: Path, columns: list[str], numbers: tuple[str, ...] = (), **options):
     (source,) = list_sources(path)
     with closing(open_file(source, TextOptions(**options))) as file:
-        parts = list(file.parts(columns, numbers))
-        assert all(p.batch.schema.equals(file.schema_of(columns, numbers)) for p in parts)
+        kinds = dict.fromkeys(numbers, "number")
+        parts = list(file.parts(columns, kinds))
+        assert all(p.batch.schema.equals(file.schema_of(columns, kinds)) for p in parts)
     return parts
 
 

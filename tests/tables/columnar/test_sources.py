@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelite.errors import KerneliteError
-from kernelite.tables.columnar.sources import list_jobs, list_sources
+from kernelite.scoring.jobs import list_jobs
+from kernelite.tables.columnar.sources import list_sources
 
 
 @pytest.fixture
@@ -53,7 +54,6 @@ def test_what_cannot_be(folder, tmp_path) -> None:
         (tmp_path / "none.csv", tmp_path / "out.csv", "there is no such file"),
         (tmp_path / "empty", tmp_path / "out", "has no Parquet, Arrow or CSV file"),
         (folder / "deeper", tmp_path / "out", "has no Parquet, Arrow or CSV file"),
-        (folder / "notes.txt", tmp_path / "out.csv", "does not tell its format"),
         (file, tmp_path / "out.txt", "does not tell the format to write"),
         (file, tmp_path, "it is a folder, but DATA is one file"),
         (file, file, "cannot be written"),
@@ -71,9 +71,21 @@ def test_what_cannot_be(folder, tmp_path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe(tmp_path) -> None:
+    for name in ("rows.parquet", "rows.arrow"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(KerneliteError, match="only CSV is read from a pipe"):
+            list_sources(tmp_path / name)
     os.mkfifo(tmp_path / "rows.csv")
-    with pytest.raises(KerneliteError, match="not from a pipe"):
-        list_sources(tmp_path / "rows.csv")
+    assert list_sources(tmp_path / "rows.csv")[0].format == "csv"
+
+
+def test_other_data_are_told_by_their_content(folder, tmp_path) -> None:
+    (job,) = list_jobs(folder / "notes.txt", tmp_path / "out.csv")
+    assert (job.source.format, job.format) == ("content", "csv")
+    (job,) = list_jobs(folder / "notes.txt", tmp_path / "out", output="lines")
+    assert job.format == "lines"
+    with pytest.raises(KerneliteError, match="does not tell its format"):
+        list_sources(folder / "notes.txt")
 
 
 def test_data_in_inner_folders_are_not_left_out_silently(folder, tmp_path) -> None:

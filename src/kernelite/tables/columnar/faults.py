@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelite.errors import FileFormatError, KerneliteError, MissingExtraError
-from kernelite.tables.columnar.columns import is_numeric
-from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.library import arrow, is_numeric
 from kernelite.tables.numbers import quote
 
 __all__ = [
@@ -126,16 +125,17 @@ def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[No
     path : str
     part : Part
     columns : sequence of str
-        The features; what is wrong is looked for in them.
+        The features that must be finite numbers; what is wrong is looked for in them.
     """
     try:
         yield
     except MissingExtraError:
         raise
-    except KerneliteError as error:
+    except (ValueError, TypeError) as error:  # kernelite's, or of a transformer in front
         problem = _first_defect(part, columns)
         if problem is None:
-            problem = f"{part.where}: {error}" if part.where else str(error)
+            reason = str(error) if isinstance(error, KerneliteError) else reason_of(error)
+            problem = f"{part.where}: {reason}" if part.where else reason
         raise FileFormatError(path, without_stop(problem)) from None
 
 

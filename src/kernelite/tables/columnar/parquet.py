@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
 from kernelite.tables.columnar.faults import Part, checked_schema, naming_file, reason_of
 from kernelite.tables.columnar.library import arrow
-from kernelite.tables.columnar.reading import batch_rows
+from kernelite.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
 from kernelite.tables.numbers import quote
 
 __all__ = ["ParquetSource"]
@@ -26,21 +25,28 @@ class ParquetSource:
     def __init__(self, path: str | os.PathLike[str], groups: tuple[int, int] | None = None) -> None:
         self.path = os.fspath(path)
         self.typed = True
-        with naming_file(self.path), closing(arrow("parquet").ParquetFile(self.path)) as file:
-            self._metadata = file.metadata
-            self.schema: Any = checked_schema(file.schema_arrow)
-            # How many rows each row group has.
-            self.rows = [
-                self._metadata.row_group(group).num_rows for group in range(file.num_row_groups)
-            ]
+        self._raw: Any = None
+        try:
+            with naming_file(self.path):
+                self._raw = arrow().OSFile(self.path)
+                file = arrow("parquet").ParquetFile(self._raw)
+                self._metadata = file.metadata
+                self.schema: Any = checked_schema(file.schema_arrow)
+                # How many rows each row group has.
+                self.rows = [
+                    self._metadata.row_group(group).num_rows for group in range(file.num_row_groups)
+                ]
+        except BaseException:
+            self.close()
+            raise
         self.groups = range(*(groups or (0, len(self.rows))))
         self.n_rows: int | None = sum(self.rows[group] for group in self.groups)
 
-    def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
+    def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
         """The file's own types."""
         return arrow().schema([self.schema.field(name) for name in columns])
 
-    def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one row group after the other."""
         first_row, count = sum(self.rows[: self.groups.start]), len(self.rows)
         for group in self.groups:
@@ -56,7 +62,9 @@ class ParquetSource:
                 raise
 
     def close(self) -> None:
-        """Nothing is held open between calls."""
+        """Close the file."""
+        if self._raw is not None:
+            self._raw.close()
 
     def _batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
         """The rows of a row group.
@@ -64,20 +72,19 @@ class ParquetSource:
         By default pyarrow reads whole column chunks before the first row, however large they are.
         """
         share = ALL_BUFFERS // max(1, len(columns))
-        file = arrow("parquet").ParquetFile(
-            self.path,
+        file = arrow("parquet").ParquetFile(  # the file that is open, and the footer that was read
+            self._raw,
             metadata=self._metadata,
             buffer_size=min(max(share, LEAST_BUFFER), MOST_BUFFER),
             pre_buffer=False,
             page_checksum_verification=True,
         )
-        with closing(file):
-            yield from file.iter_batches(
-                batch_size=batch_rows(len(columns)),
-                row_groups=[group],
-                columns=list(columns),
-                use_threads=thread_count() > 1,
-            )
+        yield from file.iter_batches(
+            batch_size=batch_rows(len(columns)),
+            row_groups=[group],
+            columns=list(columns),
+            use_threads=thread_count() > 1,
+        )
 
     def _name_column(self, group: int, columns: Sequence[str], where: str) -> None:
         """Find the column at fault, which pyarrow does not say, by reading each alone."""

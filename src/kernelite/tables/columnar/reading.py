@@ -1,18 +1,22 @@
-"""A columnar file as a stream of batches: `open_file` in, `ColumnarFile` out, one reader a format.
+"""A columnar file as a stream of batches: `open_file` gives a reader, one kind per format.
 
 Only the columns asked for are read, at most a few megabytes of them at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from kernelite.tables.columnar.faults import Part
 from kernelite.tables.columnar.sources import SourceFile
 
-__all__ = ["ColumnarFile", "TextOptions", "batch_rows", "open_file"]
+__all__ = ["ColumnarFile", "Kind", "Kinds", "TextOptions", "batch_rows", "open_file"]
+
+Kind: TypeAlias = Literal["number", "text", "shown"]
+Kinds: TypeAlias = Mapping[str, Kind]
+NO_KINDS: Kinds = {}
 
 BATCH_VALUES = 1 << 21  # cells of a batch: 16 MB of doubles
 MOST_ROWS = 1 << 16
@@ -56,19 +60,21 @@ class ColumnarFile(Protocol):
         """How many rows there are, where that is known before reading."""
         ...
 
-    def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
+    def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
         """Names and types of what `parts` gives for the same arguments."""
         ...
 
-    def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
-        """The rows, in order.
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
+        """The rows, in order; once only.
 
         Parameters
         ----------
         columns : sequence of str
             Those to read.
-        numbers : sequence of str
-            Those among them that must be doubles, where a format has no types of its own.
+        kinds : dict of str to {"number", "text", "shown"}
+            Where a format has no types of its own: columns that must be doubles, that are text
+            whatever it looks like, that have the type that the first rows show. Others are text
+            with `TextOptions.verbatim`, else as shown.
         """
         ...
 

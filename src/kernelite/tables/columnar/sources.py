@@ -1,21 +1,47 @@
-"""Which files are meant: a file or a folder in, pairs of what to read and what to write out."""
+"""Columnar files by name: a file or a folder in, what to read and in which format out.
+
+Parquet, Arrow (IPC files and streams; Feather is the same) and CSV (also TSV, also compressed).
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.tables.columnar.formats import (
-    FORMATS,
-    ColumnarFormat,
-    format_of,
-    output_format,
-    stem_of,
-)
+from kernelite.support.compression import ENDINGS
+from kernelite.support.files import STANDARD_INPUT
 from kernelite.tables.numbers import quote
 
-__all__ = ["Job", "SourceFile", "check_folders_apart", "list_jobs", "list_sources"]
+__all__ = [
+    "FORMATS",
+    "ColumnarFormat",
+    "DataFormat",
+    "SourceFile",
+    "format_of",
+    "list_sources",
+    "output_format",
+    "stem_of",
+]
+
+ColumnarFormat: TypeAlias = Literal["parquet", "arrow", "csv"]
+DataFormat: TypeAlias = (
+    ColumnarFormat | Literal["libsvm", "delimited", "npy", "npz"] | Literal["content"]
+)
+FORMATS: tuple[ColumnarFormat, ...] = get_args(ColumnarFormat)
+
+_WRITTEN: dict[str, ColumnarFormat] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+}
+_TEXT: tuple[str, ...] = (".csv", ".tsv")
+_READ: dict[str, ColumnarFormat] = _WRITTEN | {
+    f"{text}{packed}": "csv" for text in _TEXT for packed in ("", *ENDINGS)
+}
 
 
 @dataclass(frozen=True)
@@ -25,39 +51,19 @@ class SourceFile:
     Parameters
     ----------
     path : str
-    format : {"parquet", "arrow", "csv"}
+    format : {"parquet", "arrow", "csv", "libsvm", "delimited", "npy", "npz", "content"}
+        Those after the first three are read by `kernelite.tables.data`; "content" tells.
     groups : (int, int), optional
         Of Parquet: only the row groups from the first to before the second, counted from 0.
     """
 
     path: str
-    format: ColumnarFormat
+    format: DataFormat
     groups: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Job:
-    """A file to read and the one to write its answers to.
-
-    Parameters
-    ----------
-    source : SourceFile
-    destination : str
-        "-" is stdout.
-    format : {"parquet", "arrow", "csv"}
-        Of the destination.
-    in_folder : bool
-        Whether a folder is read, so that one is written.
-    """
-
-    source: SourceFile
-    destination: str
-    format: ColumnarFormat
-    in_folder: bool = False
-
-
 def list_sources(
-    path: str | os.PathLike[str], format: ColumnarFormat | None = None
+    path: str | os.PathLike[str], format: DataFormat | None = None
 ) -> list[SourceFile]:
     """The file, or the files of a folder in the order of their names.
 
@@ -92,11 +98,11 @@ def list_sources(
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}, got {format!r}.")
     if os.path.isdir(name):
         return _of_folder(name, format)
-    if not os.path.exists(name):
+    if not os.path.exists(name) and name != STANDARD_INPUT:
         raise FileFormatError(name, "there is no such file")
-    if not os.path.isfile(name):
-        raise FileFormatError(name, "columnar files are read more than once, so not from a pipe")
     found = format or format_of(name)
+    if not os.path.isfile(name) and found != "csv":
+        raise FileFormatError(name, "of columnar files, only CSV is read from a pipe; name a file")
     if found is None:
         raise InputError(
             f"the name `{name}` does not tell its format; say it with `--data-format` "
@@ -105,55 +111,7 @@ def list_sources(
     return [SourceFile(name, found)]
 
 
-def list_jobs(
-    source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
-    *,
-    format: ColumnarFormat | None = None,
-    output: ColumnarFormat | None = None,
-) -> list[Job]:
-    """What to read and where to write it.
-
-    Parameters
-    ----------
-    source : path-like
-        A file or a folder.
-    destination : path-like
-        A file ("-" is stdout, as CSV); for a folder a folder, which is made if there is none.
-    format, output : {"parquet", "arrow", "csv"}, optional
-        By default names tell them; files of a folder keep their format if the name of the
-        destination tells none.
-
-    Returns
-    -------
-    list of Job
-    """
-    sources, target = list_sources(source, format), os.fspath(destination)
-    if not os.path.isdir(source):
-        if os.path.isdir(target):
-            raise InputError(f"cannot write `{target}`: it is a folder, but DATA is one file.")
-        if target == "-":
-            if output not in (None, "csv"):
-                raise InputError(f"only CSV is written to stdout, not {output}; name a file.")
-            return [Job(sources[0], target, "csv")]
-        _check_apart(sources[0].path, target)
-        return [Job(sources[0], target, output or output_format(target))]
-    if target == "-" or (os.path.exists(target) and not os.path.isdir(target)):
-        raise InputError(f"DATA is a folder, so the output must be a folder too, not `{target}`.")
-    check_folders_apart(source, target)
-    output = output or format_of(target)
-    jobs = [_within(target, file, output or file.format) for file in sources]
-    seen: dict[str, str] = {}
-    for job in jobs:
-        if (other := seen.setdefault(job.destination, job.source.path)) != job.source.path:
-            raise InputError(
-                f"`{other}` and `{job.source.path}` would both be written to `{job.destination}`; "
-                "rename one."
-            )
-    return jobs
-
-
-def _of_folder(folder: str, format: ColumnarFormat | None) -> list[SourceFile]:
+def _of_folder(folder: str, format: DataFormat | None) -> list[SourceFile]:
     names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
     # A link to nothing is kept: that its file is missing has to be said.
     paths = [path for name in names if not os.path.isdir(path := os.path.join(folder, name))]
@@ -172,7 +130,7 @@ def _of_folder(folder: str, format: ColumnarFormat | None) -> list[SourceFile]:
     return files
 
 
-def _holds_data(folder: str, format: ColumnarFormat | None) -> bool:
+def _holds_data(folder: str, format: DataFormat | None) -> bool:
     """Whether there is a data file anywhere in a folder, as far as names tell."""
     for _, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
@@ -182,23 +140,53 @@ def _holds_data(folder: str, format: ColumnarFormat | None) -> bool:
     return False
 
 
-def _within(folder: str, file: SourceFile, format: ColumnarFormat) -> Job:
-    ending = os.path.splitext(file.path)[1]
-    if format_of(f"a{ending}") != format or ending.lower() == ".tsv":
-        ending = f".{format}"
-    return Job(file, os.path.join(folder, f"{stem_of(file.path)}{ending}"), format, True)
+def format_of(path: str | os.PathLike[str]) -> ColumnarFormat | None:
+    """The format that a name tells; None for a name that tells none.
+
+    Examples
+    --------
+    >>> format_of("a.parquet"), format_of("b.CSV.gz"), format_of("c.svm")
+    ('parquet', 'csv', None)
+    """
+    ending = _ending(path)
+    return None if ending is None else _READ[ending]
 
 
-def check_folders_apart(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Refuse to write into the folder that is read: the next run would read the answers."""
-    inner, outer = os.path.realpath(target), os.path.realpath(source)
-    _check_apart(outer, os.fspath(target))
-    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
+def stem_of(path: str | os.PathLike[str]) -> str:
+    """The name of a file without its folder and without the ending that tells its format.
+
+    Examples
+    --------
+    >>> stem_of("rows/part.1.csv.gz"), stem_of("rows/part")
+    ('part.1', 'part')
+    """
+    name = os.path.basename(os.fspath(path))
+    return name.removesuffix(name[len(name) - len(_ending(path) or "") :])
+
+
+def output_format(path: str | os.PathLike[str]) -> ColumnarFormat:
+    """The format in which a file of that name is written.
+
+    Raises
+    ------
+    InputError
+        If the name tells none.
+
+    Examples
+    --------
+    >>> output_format("scored.feather")
+    'arrow'
+    """
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    if ending not in _WRITTEN:
+        known = ", ".join(f"`{known}`" for known in _WRITTEN)
         raise InputError(
-            f"`{os.fspath(target)}` is inside the folder that is read; name one outside it."
+            f"the name `{os.fspath(path)}` does not tell the format to write: let it end in one of "
+            f"{known}, or say it with `--output-format` (`output_format=`): {', '.join(FORMATS)}."
         )
+    return _WRITTEN[ending]
 
 
-def _check_apart(source: str, target: str) -> None:
-    if os.path.exists(target) and os.path.samefile(source, target):
-        raise InputError(f"`{target}` is read too, so it cannot be written; name another.")
+def _ending(path: str | os.PathLike[str]) -> str | None:
+    name = os.path.basename(os.fspath(path)).lower()
+    return next((ending for ending in sorted(_READ, key=len)[::-1] if name.endswith(ending)), None)

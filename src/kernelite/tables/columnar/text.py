@@ -1,22 +1,26 @@
 """CSV: delimiter and header as for other text files, numbers by pyarrow, correctly rounded.
 
-Columns that are asked for as numbers are doubles from the first row to the last; the others have
-the type that the first rows show, or stay text.
+Columns that are asked for as numbers are doubles from the first row to the last, those asked for
+as text are text; the others have the type that the first rows show, or stay text. The file is
+opened once, so it may be a pipe.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
-from kernelite.support.files import Compression, decompressed, open_binary
+from kernelite.support.compression import decompressed, find_compression
+from kernelite.support.files import open_binary
 from kernelite.tables.columnar.faults import Part, bad_cell, checked_schema, naming_file
 from kernelite.tables.columnar.library import arrow
-from kernelite.tables.columnar.reading import TextOptions, batch_rows
+from kernelite.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
 from kernelite.tables.layout import Layout, data_lines, find_layout
 from kernelite.tables.lines import Lines
 from kernelite.tables.numbers import quote
@@ -33,21 +37,27 @@ class TextSource:
         self.path = os.fspath(path)
         self._options = options
         self.typed = False
-        arrow("csv")
-        self._layout, self._compression = self._look()
         self.n_rows: int | None = None
-        with naming_file(self.path):
-            reader = self._open(None, {})
-            self.schema: Any = checked_schema(reader.schema)
-            reader.close()
+        arrow("csv")
+        self._contents = [_Content(self.path)]
+        self._read = False
+        try:
+            start = self._contents[0].start
+            self._layout = self._look(start)
+            whole = start[: start.rfind(b"\n") + 1] or start
+            with naming_file(self.path), self._reader(io.BytesIO(whole), None, {}) as reader:
+                self.schema: Any = checked_schema(reader.schema)
+        except BaseException:
+            self.close()
+            raise
 
-    def schema_of(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Any:
-        """Doubles for `numbers`; for the others text, or what the first rows show."""
-        return arrow().schema(self._types(columns, numbers))
+    def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
+        """Doubles, text, or what the first rows show."""
+        return arrow().schema(self._types(columns, kinds))
 
-    def parts(self, columns: Sequence[str], numbers: Sequence[str] = ()) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one block of text after the other."""
-        types, most = self._types(columns, numbers), batch_rows(len(columns))
+        types, most = self._types(columns, kinds), batch_rows(len(columns))
         first_row = 0
         with naming_file(self.path):
             try:
@@ -61,7 +71,9 @@ class TextSource:
                 raise
 
     def close(self) -> None:
-        """Nothing is held open between calls."""
+        """Close the file."""
+        for content in self._contents:
+            content.close()
 
     def _explain(self, error: Exception) -> None:
         """Name the cell that does not convert; pyarrow does not say its row, so look it up."""
@@ -70,36 +82,37 @@ class TextSource:
             return
         name, cell, wanted = found
         first_row, at = 0, ""
-        with self._open([name], {name: arrow().string()}) as reader:
-            for batch in reader:
-                row = arrow("compute").index(batch.column(0), cell).as_py()
-                if row >= 0:
-                    at = f", row {first_row + row + 1}"
-                    break
-                first_row += batch.num_rows
+        if os.path.isfile(self.path):  # a pipe cannot be read again
+            with self._open([name], {name: arrow().string()}) as reader:
+                for batch in reader:
+                    row = arrow("compute").index(batch.column(0), cell).as_py()
+                    if row >= 0:
+                        at = f", row {first_row + row + 1}"
+                        break
+                    first_row += batch.num_rows
         problem = f"column {quote(name)}{at}: {quote(cell)} is not {wanted}"
         raise FileFormatError(self.path, problem) from None
 
-    def _types(self, columns: Sequence[str], numbers: Sequence[str]) -> dict[str, Any]:
+    def _types(self, columns: Sequence[str], kinds: Kinds) -> dict[str, Any]:
         library = arrow()
         types = {name: self.schema.field(name).type for name in columns}
-        for name, kind in types.items():
-            if name in numbers:
+        for name, shown in types.items():
+            kind = kinds.get(name, "text" if self._options.verbatim else "shown")
+            if kind == "number":
                 types[name] = library.float64()
-            elif self._options.verbatim or library.types.is_null(kind):
+            elif kind == "text" or library.types.is_null(shown):
                 types[name] = library.string()
         return types
 
-    def _look(self) -> tuple[Layout, Compression | None]:
-        with Lines(self.path) as lines:
+    def _look(self, start: bytes) -> Layout:
+        with Lines(self.path, content=start) as lines:
             first = list(islice(data_lines(lines), 2))
-            compression = lines.compression
         if not first:
             raise FileFormatError(self.path, "there is no line with data")
         layout = self._layout_of(first, self._options.delimiter)
         if layout.delimiter == " " and self._options.delimiter is None:  # within a name or a text
             layout = self._layout_of(first, ",")
-        return layout, compression
+        return layout
 
     def _layout_of(self, lines: list[tuple[int, str]], delimiter: str | None) -> Layout:
         header = self._options.header
@@ -112,14 +125,16 @@ class TextSource:
         )
 
     def _open(self, columns: list[str] | None, types: dict[str, Any]) -> Any:
+        """A reader from the first row on; the second time the file is opened anew."""
+        if self._read:
+            self._contents.append(_Content(self.path))
+        self._read = True
+        return self._reader(self._contents[-1], columns, types)
+
+    def _reader(self, content: Any, columns: list[str] | None, types: dict[str, Any]) -> Any:
         csv, layout = arrow("csv"), self._layout
-        if self._compression is None:
-            source = arrow().input_stream(self.path, compression=None)
-        else:  # not by pyarrow, which would follow a small file to any length
-            content = decompressed(open_binary(self.path), self._compression)
-            source = arrow().PythonFile(content, mode="r")
         return csv.open_csv(
-            source,
+            arrow().PythonFile(content, mode="r"),
             read_options=csv.ReadOptions(
                 use_threads=thread_count() > 1,
                 block_size=BLOCK,
@@ -129,3 +144,37 @@ class TextSource:
             parse_options=csv.ParseOptions(delimiter=layout.delimiter),
             convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
         )
+
+
+class _Content(io.RawIOBase):
+    """The bytes of a file, decompressed by us, whose `start` was looked at before."""
+
+    def __init__(self, path: str) -> None:
+        self._raw = open_binary(path)
+        try:
+            compression = find_compression(self._raw, path)
+            self._stream = decompressed(self._raw, compression)
+            try:
+                self.start = self._stream.read(BLOCK)
+            except (EOFError, OSError, zlib.error) as error:
+                said = f"the {compression} stream is corrupt or cut off ({error})"
+                raise FileFormatError(path, said if compression else f"{error}") from None
+        except BaseException:
+            self._raw.close()
+            raise
+        self._ahead = memoryview(self.start)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = min(len(buffer), len(self._ahead))
+        if not count:
+            return self._stream.readinto(buffer)
+        buffer[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        self._raw.close()
+        super().close()

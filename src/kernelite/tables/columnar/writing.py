@@ -12,8 +12,8 @@ from typing import IO, Any, Protocol
 from kernelite.errors import InputError
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar.faults import reason_of
-from kernelite.tables.columnar.formats import ColumnarFormat
 from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.sources import ColumnarFormat
 
 __all__ = ["Sink", "open_sink"]
 
@@ -140,7 +140,7 @@ class _ParquetSink:
 class _ArrowSink:
     """An IPC file, which is Feather of version 2 too; uncompressed, so that it can be mapped.
 
-    It holds one dictionary a column, while those of batches may differ: values are written out.
+    It holds one dictionary per column, while those of batches may differ: values are written out.
     """
 
     def __init__(self, file: IO[bytes], schema: Any) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.machines`: measure every machine and write docs/machines.*"""
+"""`python -m benchmarks.supported`: measure every machine and write docs/machines.*"""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 import sklearn
 
 from benchmarks.machine import describe, in_words
+from benchmarks.supported import page
+from benchmarks.supported.measure import measure, methods_of, speed_up
+from benchmarks.supported.subjects import GENERATED, SUBJECTS, absent, fitted
 from kernelite.support.files import atomic_write
 from tests.answers import is_label
-from tests.machines import page
-from tests.machines.measure import measure, methods_of, speed_up
-from tests.machines.subjects import GENERATED, SUBJECTS, absent, fitted
 
 
 def main() -> int:
     """Measure, write, and say what is broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.machines", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.supported", description=__doc__)
     parser.add_argument("--check", action="store_true", help="no speed; note the version tried")
     parser.add_argument("--render", action="store_true", help="only write the page again")
     args = parser.parse_args()

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from benchmarks.supported import page
+from benchmarks.supported.measure import measure
+from benchmarks.supported.subjects import GENERATED, SUBJECTS, absent
 from kernelite.sources import READERS
-from tests.machines import page
-from tests.machines.measure import measure
-from tests.machines.subjects import GENERATED, SUBJECTS, absent
 
 DOCUMENT = page.read()
 CASES = [(name, data) for name in SUBJECTS for data in (*SUBJECTS[name].data, GENERATED)]

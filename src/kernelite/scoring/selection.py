@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kernelite.errors import InputError
-from kernelite.tables.columnar.columns import is_numeric, resolve_columns
+from kernelite.scoring.expected import expected_of
+from kernelite.tables.columnar.library import is_numeric
+from kernelite.tables.columnar.reading import Kind
 from kernelite.tables.layout import LABEL_NAMES
 from kernelite.tables.numbers import quote
 
-__all__ = ["Selection", "expand_columns", "select"]
+__all__ = ["Selection", "expand_columns", "resolve_columns", "select"]
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores the index of a frame
 
@@ -29,11 +31,14 @@ class Selection:
         To be written again.
     label : str, optional
         With the right answers.
+    kinds : dict of str to {"number", "text", "shown"}
+        How a format without types reads the features: as doubles, as text, as its first rows look.
     """
 
     features: tuple[str, ...]
     kept: tuple[str, ...]
     label: str | None = None
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     @property
     def read(self) -> list[str]:
@@ -76,7 +81,7 @@ def select(
     >>> bump = kernelite.compile(kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0))
     >>> names = pyarrow.schema([(name, pyarrow.float64()) for name in ("id", "a", "b", "y")])
     >>> select(bump, names, keep=["id"])
-    Selection(features=('a', 'b'), kept=('id',), label='y')
+    Selection(features=('a', 'b'), kept=('id',), label='y', kinds={'a': 'number', 'b': 'number'})
     """
     kept = tuple(schema.names) if keep == "all" else tuple(keep)
     for name in kept:
@@ -84,12 +89,66 @@ def select(
     truth = _label(label, schema)
     wanted = None if columns is None else expand_columns(columns, schema.names)
     if wanted is None and model.origin.feature_names is None:
-        features = _all_numeric(model, schema, () if keep == "all" else kept, truth)
+        features = _all_numeric(model, schema, () if keep == "all" else kept, truth, typed)
     else:
         features = resolve_columns(model, schema if typed else schema.names, wanted)
     if label == "auto" and (truth in features or not _comparable(model, schema, truth)):
         truth = None
-    return Selection(tuple(features), kept, truth)
+    return Selection(tuple(features), kept, truth, _kinds(model, features))
+
+
+def resolve_columns(
+    model: Any, names_or_schema: Any, columns: Sequence[str] | None = None
+) -> list[str]:
+    """The names of a model's feature columns, in the model's order.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    names_or_schema : sequence of str, or pyarrow.Schema
+        The columns there are. Of a schema, types are looked at too.
+    columns : sequence of str, optional
+        The columns to take, in the model's order. By default those that the model was fitted on;
+        where it knows no names, all numeric ones, if there are as many as it has features.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> import kernelite
+    >>> fast = kernelite.compile(SVC().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]))
+    >>> resolve_columns(fast, ["a", "b"])
+    ['a', 'b']
+    >>> resolve_columns(fast, ["id", "a", "b"], columns=["b", "a"])
+    ['b', 'a']
+    """
+    schema: Any = None if _is_names(names_or_schema) else names_or_schema
+    present = list(names_or_schema if schema is None else schema.names)
+    wanted = _wanted(model, columns)
+    if wanted is None:
+        wanted = present if schema is None else [f.name for f in schema if is_numeric(f.type)]
+        if len(wanted) != model.n_features_in_:
+            kind = "columns" if schema is None else "numeric columns"
+            raise InputError(
+                f"this model knows no column names and has {model.n_features_in_} features, but "
+                f"there are {len(wanted)} {kind}; name those to use with `columns`."
+            )
+    _check_present(wanted, present)
+    expected = expected_of(model)
+    numbers = [not expected.frames] * len(wanted)
+    if expected.frames and expected.names is not None:
+        numbers = [name in expected.numbers for name in expected.names]
+    for name, number in zip(wanted if schema is not None else (), numbers):
+        kind = schema.field(name).type
+        if number and not is_numeric(kind):
+            raise InputError(
+                f"column `{name}` is of type {kind}, not numeric; encode it as the model's "
+                "training data were, or name other `columns`."
+            )
+    return wanted
 
 
 def expand_columns(columns: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -131,6 +190,19 @@ def expand_columns(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     return found
 
 
+def _kinds(model: Any, features: Sequence[str]) -> dict[str, Kind]:
+    expected = expected_of(model)
+    if not expected.frames:
+        return dict.fromkeys(features, "number")
+    kinds: dict[str, Kind] = {}
+    for name, known in zip(features, expected.names or features):
+        as_text = known in expected.text or known in expected.unused  # which may hold anything
+        kinds[name] = "text" if as_text else "shown"
+        if known in expected.numbers:
+            kinds[name] = "number"
+    return kinds
+
+
 def _position(end: str, names: Sequence[str]) -> int | None:
     if end in names:
         return list(names).index(end)
@@ -138,13 +210,21 @@ def _position(end: str, names: Sequence[str]) -> int | None:
     return number if number < len(names) else None
 
 
-def _all_numeric(model: Any, schema: Any, kept: Sequence[str], label: str | None) -> list[str]:
-    numeric = [field.name for field in schema if is_numeric(field.type)]
-    numeric = [name for name in numeric if name not in kept and not _INDEX.fullmatch(name)]
+def _all_numeric(
+    model: Any, schema: Any, kept: Sequence[str], label: str | None, typed: bool
+) -> list[str]:
+    free = [f for f in schema if f.name not in kept and not _INDEX.fullmatch(f.name)]
+    numeric = [field.name for field in free if is_numeric(field.type)]
     others = [name for name in numeric if name != label]
-    for found in (others, numeric):  # a column called `y` may be a feature like the others
-        if len(found) == model.n_features_in_:
-            return resolve_columns(model, schema, found)
+    if len(others) == model.n_features_in_:
+        return resolve_columns(model, schema, others)
+    if not typed:
+        # A cell that is no number makes a column look like text: whoever reads it names the cell.
+        columns = [field.name for field in free if field.name != label]
+        if len(columns) == model.n_features_in_:
+            return resolve_columns(model, schema.names, columns)
+    if len(numeric) == len(free) == model.n_features_in_:
+        return resolve_columns(model, schema, numeric)  # one called `y` is a feature like others
     raise InputError(
         f"this model has {model.n_features_in_} features and knows no column names, but there are "
         f"{len(others)} numeric columns ({_listed(others)}); say which to take with `--columns` "
@@ -188,3 +268,34 @@ def _check_single(name: str, schema: Any, purpose: str) -> None:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(quote, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def _is_names(given: Any) -> bool:
+    return not hasattr(given, "names") or isinstance(given, list | tuple)
+
+
+def _wanted(model: Any, columns: Sequence[str] | None) -> list[str] | None:
+    if columns is None:
+        names = model.origin.feature_names
+        return None if names is None else list(names)
+    if isinstance(columns, str):
+        raise InputError(f"`columns` must be a list of names, got the string {columns!r}.")
+    wanted, d = list(columns), model.n_features_in_
+    if len(wanted) != d and not (model.origin.width_is_open and len(wanted) > d):
+        raise InputError(f"`columns` names {len(wanted)} columns, but this model has {d} features.")
+    return wanted
+
+
+def _check_present(wanted: Sequence[str], present: Sequence[str]) -> None:
+    known = set(present)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        there = ", ".join(present[:10]) + (", ..." if len(present) > 10 else "")
+        raise InputError(
+            f"there is no column `{missing[0]}`{more}; those there are: {there or 'none'}. Rename "
+            "it, or name the columns to use with `columns`."
+        )
+    for name in wanted:
+        if present.count(name) > 1:
+            raise InputError(f"there are {present.count(name)} columns `{name}`; rename them.")

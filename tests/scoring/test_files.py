@@ -18,10 +18,10 @@ from pyarrow import parquet
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError
 from kernelite.scoring import files
+from kernelite.scoring.streams import Wanted, read_rows
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar import writing
 from kernelite.tables.columnar.reading import open_file
-from kernelite.tables.columnar.sample import read_rows
 from kernelite.tables.columnar.sources import list_sources
 from kernelite.tables.columnar.writing import open_sink
 from tests.tables.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
@@ -186,8 +186,8 @@ def test_the_bar(tmp_path, monkeypatch) -> None:
     reached: list[tuple[float | None, float]] = []
 
     class Bar(files.Progress):
-        def reach(self, done: float) -> None:
-            reached.append((self._total, done))
+        def reach(self, done: float, total: float | None = None) -> None:
+            reached.append((total, done))
 
     monkeypatch.setattr(files, "Progress", Bar)
     kl.predict_files(classifier(), write(table(), tmp_path / "a.parquet"), tmp_path / "out.csv")
@@ -291,13 +291,13 @@ def test_an_interrupt(ending, tmp_path, monkeypatch) -> None:
     folder, out = folder_of(tmp_path), tmp_path / "out"
     calls = iter(range(100))
 
-    def interrupted(self, batch):
+    def interrupted(self, rows, beyond=None):
         if next(calls) == 3:
             raise KeyboardInterrupt
-        return score(self, batch)
+        return answers(self, rows, beyond)
 
-    score = files.BatchScorer.score
-    monkeypatch.setattr(files.BatchScorer, "score", interrupted)
+    answers = files.BatchScorer.answers
+    monkeypatch.setattr(files.BatchScorer, "answers", interrupted)
     monkeypatch.setattr("kernelite.tables.columnar.ipc.batch_rows", lambda n_columns: 20)
     with pytest.raises(KeyboardInterrupt):
         kl.predict_files(classifier(), folder, out)
@@ -307,7 +307,7 @@ def test_an_interrupt(ending, tmp_path, monkeypatch) -> None:
     target = tmp_path / f"single{ending}"
     target.write_bytes(b"old")
     calls = iter([0, 3])
-    monkeypatch.setattr(files.BatchScorer, "score", interrupted)
+    monkeypatch.setattr(files.BatchScorer, "answers", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kl.predict_files(classifier(), single, target)
     assert target.read_bytes() == b"old"
@@ -320,7 +320,7 @@ def test_an_interrupt(ending, tmp_path, monkeypatch) -> None:
 def test_rows_for_compiling(tmp_path) -> None:
     folder = folder_of(tmp_path)
     np.testing.assert_array_equal(read_rows(classifier(), folder), rows())
-    found = read_rows(regressor(), folder / "part-1.csv", columns=["1:4"])
+    found = read_rows(regressor(), folder / "part-1.csv", Wanted(columns=["1:4"]))
     np.testing.assert_array_equal(found, rows()[50:100])
     with pytest.raises(FileFormatError, match="there are no rows"):
         read_rows(classifier(), write(table(0, 0), tmp_path / "none.parquet"))

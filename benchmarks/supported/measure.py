@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import kernelite
+from benchmarks.supported.subjects import GENERATED, fitted
+from benchmarks.supported.twins import compilable
 from kernelite.errors import UnsupportedModelError
 from kernelite.model.serving import answer
 from kernelite.program.criteria import label_settles
 from tests.answers import METHODS, answers, deviation, is_label
-from tests.machines.subjects import GENERATED, fitted
-from tests.machines.twins import compilable
 
 __all__ = ["Measured", "measure", "methods_of", "speed_up"]
 

@@ -1,4 +1,4 @@
-"""docs/machines.md from docs/machines.json: a line an estimator."""
+"""docs/machines.md from docs/machines.json: a line per estimator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernels_table import pairs_table
-from tests.machines.subjects import GENERATED
+from benchmarks.supported.subjects import GENERATED
 
 __all__ = ["JSON", "PAGE", "read", "render", "shown"]
 
@@ -34,7 +34,7 @@ and compared with the original's own answers: labels, values, decision values, p
 - *Speed-up*: "certified" against the original's own `predict` (or `transform`, `score_samples`) on
   the generated rows, in one process, with 1,000 rows to train on.
 
-`python -m tests.machines` measures all of this again and writes this page (about two minutes);
+`python -m benchmarks.supported` measures all of this again and writes this page (two minutes);
 `--check` measures all but the speed, and notes the version of scikit-learn that was tried.
 The test suite holds the page to what is measured.
 """

@@ -43,9 +43,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
+from benchmarks.supported import twins
 from tests import datasets
 from tests.datasets import Table, half_labelled
-from tests.machines import twins
 
 __all__ = ["GENERATED", "SUBJECTS", "Subject", "absent", "fitted"]
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kernelite.errors import InputError
-from kernelite.tables.columnar.selection import expand_columns, select
+from kernelite.scoring.selection import expand_columns, select
 from tests.tables.columnar.tables import NAMES, classifier, regressor, table
 
 
@@ -65,6 +65,26 @@ def test_names_that_are_there_twice() -> None:
             select(regressor(), twice, **options)
     with pytest.raises(InputError, match="no column `id` to keep"):
         select(regressor(), schema(**FOUR), keep=["id"])
+
+
+def test_names_that_are_there_twice_among_text() -> None:
+    """Found by the fuzzer: types were asked for by name."""
+    twice = pa.schema([("a", pa.string()), ("b", pa.float64()), ("a", pa.float64())])
+    with pytest.raises(InputError, match="2 numeric columns"):
+        select(regressor(), twice, typed=False)
+    four = pa.schema([*twice, ("c", pa.float64())])
+    with pytest.raises(InputError, match="there are 2 columns `a`"):
+        select(regressor(), four, typed=False)
+
+
+def test_a_cell_that_is_no_number_does_not_make_the_label_a_feature() -> None:
+    """In CSV, such a cell makes its column look like text."""
+    guessed = schema(**FOUR | {"a": pa.string(), "y": pa.float64()})
+    chosen = select(regressor(), guessed, typed=False)
+    assert (chosen.features, chosen.label) == (tuple("abcd"), "y")
+    assert set(chosen.kinds.values()) == {"number"}
+    with pytest.raises(InputError, match="3 numeric columns"):
+        select(regressor(), guessed)
 
 
 def test_ranges() -> None:

@@ -1,0 +1,151 @@
+"""What is to be predicted: a file or a folder in, pairs of what to read and what to write out."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from kernelite.errors import InputError, MissingExtraError
+from kernelite.support.files import STANDARD_INPUT, open_binary
+from kernelite.tables.columnar.library import require_pyarrow
+from kernelite.tables.columnar.sources import (
+    ColumnarFormat,
+    DataFormat,
+    SourceFile,
+    format_of,
+    list_sources,
+    output_format,
+    stem_of,
+)
+
+__all__ = ["Job", "OutputFormat", "check_folders_apart", "list_jobs"]
+
+OutputFormat: TypeAlias = ColumnarFormat | Literal["lines"]
+_PAIR = re.compile(rb"(?:^|[ \t])[0-9]+:")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A file to read and the one to write its answers to.
+
+    Parameters
+    ----------
+    source : SourceFile
+    destination : str
+        "-" is stdout.
+    format : {"parquet", "arrow", "csv", "lines"}
+        Of the destination; "lines" are svm-predict's.
+    in_folder : bool
+        Whether a folder is read, so that one is written.
+    """
+
+    source: SourceFile
+    destination: str
+    format: OutputFormat
+    in_folder: bool = False
+
+
+def list_jobs(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    format: DataFormat | None = None,
+    output: OutputFormat | None = None,
+) -> list[Job]:
+    """What to read and where to write it.
+
+    Parameters
+    ----------
+    source : path-like
+        A file ("-" is standard input); or a folder of columnar files.
+    destination : path-like
+        A file ("-" is stdout); for a folder a folder, which is made if there is none.
+    format : {"parquet", "arrow", "csv", "libsvm", "delimited", "npy", "npz"}, optional
+        By default names tell it, then the content.
+    output : {"parquet", "arrow", "csv", "lines"}, optional
+        By default the name tells it, CSV for stdout; files of a folder keep their format if the
+        name of the destination tells none.
+
+    Returns
+    -------
+    list of Job
+    """
+    target = os.fspath(destination)
+    if os.path.isdir(source):
+        return _folder_jobs(os.fspath(source), target, format, output)
+    if os.path.isdir(target):
+        raise InputError(f"cannot write `{target}`: it is a folder, but DATA is one file.")
+    if target == "-" and output not in (None, "csv", "lines"):
+        raise InputError(f"only CSV is written to stdout, not {output}; name a file.")
+    file = _file(os.fspath(source), format, output)
+    if os.path.isfile(file.path):
+        _check_apart(file.path, target)
+    return [Job(file, target, output or ("csv" if target == "-" else output_format(target)))]
+
+
+def check_folders_apart(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Refuse to write into the folder that is read: the next run would read the answers."""
+    inner, outer = os.path.realpath(target), os.path.realpath(source)
+    _check_apart(outer, os.fspath(target))
+    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
+        raise InputError(
+            f"`{os.fspath(target)}` is inside the folder that is read; name one outside it."
+        )
+
+
+def _folder_jobs(
+    source: str, target: str, format: DataFormat | None, output: OutputFormat | None
+) -> list[Job]:
+    if target == "-" or (os.path.exists(target) and not os.path.isdir(target)):
+        raise InputError(f"DATA is a folder, so the output must be a folder too, not `{target}`.")
+    check_folders_apart(source, target)
+    if output == "lines":
+        raise InputError("a folder of files gives columns, not lines of text.")
+    output = output or format_of(target)
+    jobs = [_within(target, file, output) for file in list_sources(source, format)]
+    seen: dict[str, str] = {}
+    for job in jobs:
+        if (other := seen.setdefault(job.destination, job.source.path)) != job.source.path:
+            raise InputError(
+                f"`{other}` and `{job.source.path}` would both be written to `{job.destination}`; "
+                "rename one."
+            )
+    return jobs
+
+
+def _file(path: str, format: DataFormat | None, output: OutputFormat | None) -> SourceFile:
+    """One file; what its name does not tell, its content does later."""
+    found = format or format_of(path)
+    if found is None:
+        found = "csv" if path == STANDARD_INPUT and _looks_delimited() else "content"
+    if found == "csv" and output == "lines" and format is None:
+        try:
+            require_pyarrow()
+        except MissingExtraError:  # tables of numbers are read without it
+            return SourceFile(path, "delimited")
+    if found in ("parquet", "arrow", "csv"):
+        return list_sources(path, found)[0]
+    return SourceFile(path, found)
+
+
+def _looks_delimited() -> bool:
+    """Whether standard input starts with cells between commas, semicolons or tabs."""
+    start = open_binary(STANDARD_INPUT).peek(1 << 12)
+    lines = [line for line in start.splitlines() if line.strip() and not line.startswith(b"#")]
+    first = lines[0] if lines else b""
+    return _PAIR.search(first) is None and re.search(rb"[,;\t]", first) is not None
+
+
+def _within(folder: str, file: SourceFile, output: ColumnarFormat | None) -> Job:
+    format = output or cast(ColumnarFormat, file.format)  # a folder holds no other
+    ending = os.path.splitext(file.path)[1]
+    if format_of(f"a{ending}") != format or ending.lower() == ".tsv":
+        ending = f".{format}"
+    return Job(file, os.path.join(folder, f"{stem_of(file.path)}{ending}"), format, True)
+
+
+def _check_apart(source: str, target: str) -> None:
+    if os.path.exists(target) and os.path.samefile(source, target):
+        raise InputError(f"`{target}` is read too, so it cannot be written; name another.")

@@ -1,0 +1,318 @@
+"""One stream of blocks for every input: LIBSVM text, arrays, CSV, Parquet, Arrow.
+
+In: a file and a model. Out: blocks of rows as the model takes them, with what is known of them
+(right answers, columns to keep), in memory that does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import FileFormatError, InputError
+from kernelite.rows.inputs import FloatArray
+from kernelite.scoring.expected import expected_of, feature_blocks
+from kernelite.scoring.selection import Selection, select
+from kernelite.tables.columnar.faults import Part, naming_defects, without_stop
+from kernelite.tables.columnar.library import is_numeric
+from kernelite.tables.columnar.reading import TextOptions, open_file
+from kernelite.tables.columnar.sources import DataFormat, SourceFile, list_sources
+from kernelite.tables.data import DataSet, iter_data
+
+__all__ = ["Block", "Stream", "Wanted", "open_stream", "read_rows"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is read of a file.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Feature columns; see `kernelite.scoring.selection.select`.
+    keep : sequence of str, or "all"
+    label_column : int, str or None
+        Where the right answers are; "auto" takes the column called label, target, class or y.
+    text : TextOptions
+        How CSV is read.
+    """
+
+    columns: Sequence[str] | None = None
+    keep: Sequence[str] | Literal["all"] = ()
+    label_column: int | str | None = "auto"
+    text: TextOptions = field(default_factory=TextOptions)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows of a file, as a model takes them.
+
+    Parameters
+    ----------
+    rows : ndarray, csr_array or data frame of shape (m, d)
+    beyond : ndarray of shape (m,), optional
+        Squared norms of the features beyond the model's width.
+    truth : ndarray of shape (m,), optional
+        The right answers.
+    known : ndarray of bool, shape (m,), optional
+        Where there is one; everywhere by default.
+    columns : pyarrow.RecordBatch, optional
+        The columns that were read, of m rows.
+    blame : context manager
+        Around what the model does with it: an error then names file, column and row.
+    """
+
+    rows: Any
+    beyond: FloatArray | None = None
+    truth: NDArray[Any] | None = None
+    known: NDArray[np.bool_] | None = None
+    columns: Any = None
+    blame: AbstractContextManager[None] = field(default_factory=nullcontext)
+
+
+class Stream(Protocol):
+    """An open input."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, where that is known before reading."""
+        ...
+
+    @property
+    def schema(self) -> Any:
+        """The columns of `Block.columns`; None for rows that are no columns."""
+        ...
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The columns that the model takes."""
+        ...
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that are written again."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, in order, once."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+def open_stream(model: Any, source: SourceFile, wanted: Wanted) -> Stream:
+    """Open an input for a model.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    source : SourceFile
+    wanted : Wanted
+
+    Returns
+    -------
+    Stream
+        To be closed by the caller.
+
+    Raises
+    ------
+    FileFormatError
+        In one sentence, if the file or its columns do not do.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import kernelite
+    >>> bump = kernelite.compile(kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0))
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/a.npy", [[0.5, 1.0]])
+    ...     stream = open_stream(bump, SourceFile(f"{folder}/a.npy", "npy"), Wanted())
+    ...     [block.rows.tolist() for block in stream.blocks()]
+    [[[0.5, 1.0]]]
+    """
+    if source.format in ("parquet", "arrow", "csv"):
+        return _Columns(model, source, wanted)
+    return _Data(model, source, wanted)
+
+
+def read_rows(
+    model: Any,
+    path: str | os.PathLike[str],
+    wanted: Wanted | None = None,
+    *,
+    format: DataFormat | None = None,
+) -> Any:
+    """The rows of a file or a folder as one array or frame, held in memory.
+
+    Parameters
+    ----------
+    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `front` and `head`
+    path : path-like
+        A columnar file, or a folder of them.
+    wanted : Wanted, optional
+    format : {"parquet", "arrow", "csv"}, optional
+
+    Returns
+    -------
+    ndarray or data frame of shape (n, d)
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import kernelite
+    >>> bump = kernelite.compile(kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0))
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("a,b,class\\n0.5,1,no\\n2,3,yes\\n")
+    ...     read_rows(bump, Path(folder, "a.csv"))
+    array([[0.5, 1. ], [2. , 3. ]])
+    """
+    found: list[Any] = []
+    for file in list_sources(path, format):
+        with closing(open_stream(model, file, wanted or Wanted())) as stream:
+            for block in stream.blocks():
+                with block.blame:
+                    _check_finite(block.rows)
+                found.append(block.rows)
+    if not found:
+        raise FileFormatError(path, "there are no rows")
+    if isinstance(found[0], np.ndarray):
+        return np.concatenate(found)
+    import pandas
+
+    return pandas.concat(found, ignore_index=True)
+
+
+def _check_finite(rows: Any) -> None:
+    if isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        raise InputError("the rows hold NaN or infinity.")
+
+
+class _Columns:
+    """A columnar file."""
+
+    def __init__(self, model: Any, source: SourceFile, wanted: Wanted) -> None:
+        self._path = source.path
+        self._file = open_file(source, wanted.text)
+        try:
+            self._chosen = self._select(model, wanted)
+        except BaseException:
+            self._file.close()
+            raise
+        self._expected = replace(expected_of(model), typed=self._file.typed)
+        self.n_rows = self._file.n_rows
+        self.schema: Any = self._file.schema_of(self._chosen.read, self._chosen.kinds)
+        self.features: tuple[str, ...] | None = self._chosen.features
+        self.kept = self._chosen.kept
+
+    def blocks(self) -> Iterator[Block]:
+        chosen, features = self._chosen, self._chosen.features
+        numbers = () if self._expected.frames else features
+        for part in self._file.parts(chosen.read, chosen.kinds):
+            with naming_defects(self._path, part, numbers):
+                for first, rows in feature_blocks(part.batch, features, self._expected):
+                    own = Part(
+                        part.batch.slice(first, len(rows)), part.where, part.first_row + first
+                    )
+                    truth, known = self._truth(own.batch)
+                    blame = naming_defects(self._path, own, numbers)
+                    yield Block(rows, None, truth, known, own.batch, blame)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _select(self, model: Any, wanted: Wanted) -> Selection:
+        try:
+            return select(
+                model,
+                self._file.schema,
+                columns=wanted.columns,
+                keep=wanted.keep,
+                label=wanted.label_column,
+                typed=self._file.typed,
+            )
+        except InputError as error:
+            raise FileFormatError(self._path, without_stop(str(error))) from None
+
+    def _truth(self, batch: Any) -> tuple[Any, Any]:
+        if self._chosen.label is None:
+            return None, None
+        column = batch.column(batch.schema.get_field_index(self._chosen.label))
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        if is_numeric(column.type):
+            return column.to_numpy(zero_copy_only=False), known
+        return np.array([str(value) for value in column.to_pylist()], dtype=np.str_), known
+
+
+class _Data:
+    """LIBSVM text, plain delimited text, .npy and .npz: rows of numbers."""
+
+    def __init__(self, model: Any, source: SourceFile, wanted: Wanted) -> None:
+        for name in ("columns", "keep"):
+            if getattr(wanted, name):
+                raise FileFormatError(
+                    source.path, f"its rows have no columns by name, so `{name}` cannot be"
+                )
+        self._model = model
+        options: dict[str, Any] = {"label_column": wanted.label_column}
+        if source.format != "content":
+            options["format"] = source.format
+        if wanted.text.delimiter is not None:
+            options["delimiter"] = wanted.text.delimiter
+        if wanted.text.header is not None:
+            options["header"] = wanted.text.header
+        self._parts: Any = iter_data(source.path, dense_width=model.n_features_in_, **options)
+        self.n_rows: int | None = None
+        self.schema: Any = None
+        self.features: tuple[str, ...] | None = None
+        self.kept: tuple[str, ...] = ()
+
+    def blocks(self) -> Iterator[Block]:
+        for part in self._parts:
+            rows, beyond = self._fit(part)
+            yield Block(rows, beyond, part.labels)
+
+    def close(self) -> None:
+        """Close the file, unless a thread still waits for its next line."""
+        with suppress(ValueError):
+            self._parts.close()
+
+    def _fit(self, part: DataSet) -> tuple[Any, FloatArray | None]:
+        """The part's rows at the model's width, and the squared norms beyond it."""
+        origin, width = self._model.origin, self._model.n_features_in_
+        if None not in (part.feature_names, origin.feature_names):
+            part = _in_order(part, origin.feature_names)
+        rows, beyond = part.fit_width(width)
+        if beyond is not None and not origin.width_is_open:
+            row = part.first_row + int(np.flatnonzero(beyond)[0])
+            raise InputError(
+                f"row {row + 1} of `{part.path}` has a feature beyond the {width} that this model "
+                "was fitted on."
+            )
+        return rows, beyond
+
+
+def _in_order(part: DataSet, wanted: Sequence[str]) -> DataSet:
+    """The columns that the model was fitted on, in its order."""
+    assert part.feature_names is not None
+    if tuple(part.feature_names) == tuple(wanted):
+        return part
+    missing = [name for name in wanted if name not in part.feature_names]
+    if missing:
+        raise FileFormatError(
+            part.path,
+            f"there is no column `{missing[0]}`; those there are: "
+            f"{', '.join(part.feature_names[:10])}",
+        )
+    places = [part.feature_names.index(name) for name in wanted]
+    return replace(
+        part, rows=np.ascontiguousarray(part.rows[:, places]), feature_names=tuple(wanted)
+    )

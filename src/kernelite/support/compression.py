@@ -1,0 +1,202 @@
+"""Compressed files as the bytes they hold, within limits: hostile until they have been read.
+
+gzip, bzip2 and xz by Python's own modules; zstd by that of Python 3.14, or by pyarrow.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import sys
+import zlib
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
+
+__all__ = [
+    "BUFFER",
+    "ENDINGS",
+    "VARIABLE",
+    "Compression",
+    "TooLargeError",
+    "decompressed",
+    "find_compression",
+    "granted",
+    "most_expansion",
+    "without_ending",
+]
+
+Compression: TypeAlias = Literal["gzip", "bzip2", "xz", "zstd"]
+
+ENDINGS: dict[str, Compression] = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+BUFFER = 2**17  # bytes that are asked for at once; what an error cuts off is lost
+VARIABLE = "KERNELITE_MAX_EXPANSION"
+"""Environment variable that raises `MOST_EXPANSION`."""
+
+MOST_EXPANSION = 200  # data compress by 3 to 30
+ALWAYS_GRANTED = 2**21  # bytes, read in seconds whatever they hold
+MOST_XZ_MEMORY = 2**28  # bytes: `xz -9` needs 65 MiB, a hostile header may ask for 4 GiB
+_STARTS: dict[Compression, re.Pattern[bytes]] = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "bzip2": re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+
+
+def without_ending(name: str) -> str:
+    """A file's name in small letters, without the ending of a compression.
+
+    Examples
+    --------
+    >>> without_ending("Rows.CSV.gz"), without_ending("rows.svm")
+    ('rows.csv', 'rows.svm')
+    """
+    lower = name.lower()
+    return next((lower.removesuffix(end) for end in ENDINGS if lower.endswith(end)), lower)
+
+
+def find_compression(raw: io.BufferedReader, path: str) -> Compression | None:
+    """How a file is compressed, by its first bytes; a name that says otherwise is refused."""
+    try:
+        start = raw.peek(10)[:10]
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be read ({error.strerror or error})") from None
+    for kind, mark in _STARTS.items():
+        if mark.match(start):
+            return kind
+    for ending, kind in ENDINGS.items():
+        if str(path).endswith(ending):
+            raise FileFormatError(
+                path, f"the name ends in `{ending}` but the content is not {kind} data"
+            )
+    return None
+
+
+def decompressed(raw: io.BufferedReader, compression: Compression | None) -> io.BufferedReader:
+    """A file's content as bytes, decompressed as it is read."""
+    if compression is None:
+        return raw
+    content: Any
+    match compression:
+        case "gzip":
+            content = gzip.GzipFile(fileobj=raw)
+        case "bzip2":
+            content = bz2.BZ2File(raw)
+        case "xz":
+            content = _Xz(raw)
+        case "zstd":
+            content = _zstd(raw)
+    info = os.fstat(raw.fileno())
+    # The length of a pipe is not known; its reader decides when it is enough.
+    most = granted(info.st_size) if stat.S_ISREG(info.st_mode) else sys.maxsize
+    # GzipFile.readline is slow on its own; the buffer above it does the line splitting.
+    return io.BufferedReader(_Bounded(content, most), BUFFER)
+
+
+def granted(size: int) -> int:
+    """Bytes that a compressed file of `size` bytes may become.
+
+    Examples
+    --------
+    >>> granted(10**6)
+    202097152
+    """
+    return ALWAYS_GRANTED + most_expansion() * size
+
+
+def most_expansion() -> int:
+    """Bytes that each byte of a compressed file may become, beyond those that all are granted."""
+    text = os.environ.get(VARIABLE, str(MOST_EXPANSION))
+    if not text.isascii() or not text.isdecimal():
+        raise InputError(f"the environment variable {VARIABLE} must be a whole number, got {text}.")
+    return int(text)
+
+
+class TooLargeError(OSError):
+    """A compressed file that becomes more than it is granted."""
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends in an error after `most` bytes."""
+
+    def __init__(self, stream: Any, most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        try:
+            count = int(self._stream.readinto(buffer))
+        except (OSError, EOFError, zlib.error, KerneliteError):
+            raise
+        except RuntimeError:  # libbzip2, when it is asked again after it found an error
+            raise OSError("Invalid data stream") from None
+        except Exception as error:  # zstd's module has an error of its own
+            raise OSError(str(error) or type(error).__name__) from None
+        self._left -= count
+        if self._left < 0:
+            raise TooLargeError(
+                f"the content is over {most_expansion()} times as long as the file; if you trust "
+                f"it, set the environment variable {VARIABLE} to a larger number"
+            )
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _Xz(io.RawIOBase):
+    """The content of xz streams, one after the other; `lzma.LZMAFile` has no limit of memory."""
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        self._decoder = self._new()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while True:
+            if self._decoder.eof:
+                rest = self._decoder.unused_data or self._raw.read1(BUFFER)
+                while rest and not (rest := rest.lstrip(b"\0")):  # padding between streams
+                    rest = self._raw.read1(BUFFER)
+                if not rest:
+                    return 0
+                self._decoder = self._new()
+            else:
+                rest = self._raw.read1(BUFFER) if self._decoder.needs_input else b""
+                if self._decoder.needs_input and not rest:
+                    raise EOFError("the file ended before its content did")
+            data = self._decoder.decompress(rest, max_length=len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+    @staticmethod
+    def _new() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_XZ_MEMORY)
+
+
+def _zstd(raw: io.BufferedReader) -> Any:
+    try:
+        return import_module("compression.zstd").ZstdFile(raw)
+    except ImportError:
+        pass
+    try:
+        arrow = import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError(
+            "reading zstd files needs Python 3.14 or pyarrow: pip install 'kernelite[arrow]'."
+        ) from None
+    return arrow.CompressedInputStream(arrow.PythonFile(raw, mode="r"), "zstd")

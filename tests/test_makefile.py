@@ -1,0 +1,29 @@
+"""The Makefile: `clean` leaves nothing that git ignores, and `test` says how long it takes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def recipe(target: str) -> str:
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n?)+)", MAKEFILE, re.MULTILINE)
+    assert found is not None
+    return found[1].replace("$(VENV)", ".venv")
+
+
+@pytest.mark.parametrize("ignored", (ROOT / ".gitignore").read_text(encoding="utf-8").split())
+def test_clean_removes_all_that_git_ignores(ignored: str) -> None:
+    name = ignored.rstrip("/")
+    if name == "*.pyc":
+        name = "__pycache__"  # which is where they are
+    assert re.search(rf"(?<!\S){re.escape(name)}(?!\S)", recipe("clean"))
+
+
+def test_test_says_how_long_it_takes() -> None:
+    assert re.search(r"about \d+ minutes", recipe("test"))
