@@ -1,9 +1,10 @@
 """One pass over rows: a quadratic form of one output and its bound.
 
-A tile of rows is read once, side by side in memory; products run on the tensor cores in doubles
-(exact products, sums rounded as always), sums and the exponential in doubles, the bound in singles.
-What is stored per row: a score and a bound, 16 bytes. `form_layout` holds the constants and why
-the bound is one.
+A tile of rows is read once, side by side in memory. Of up to 32 features, a thread then keeps its
+rows in registers: 22 features take 253 + 66 multiply-adds, where tiles of tensor cores would take
+1,024. Of more, products run on the tensor cores in doubles (exact products, sums rounded as
+always). The exponential is a double, the bound a single. What is stored per row: a score and a
+bound, 16 bytes. `form_layout` holds the constants and why the bound is one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.gpu.kernels.launching import programs
+from kernelite.gpu.form_layout import CHUNK
 
 if TYPE_CHECKING:
     from kernelite.gpu.form_layout import KernelLayout
@@ -23,16 +24,14 @@ __all__ = ["FormTiles", "run_form"]
 
 
 class FormTiles(NamedTuple):
-    """Rows, warps, stages, programs per multiprocessor (0: one per tile), registers per thread."""
+    """Rows, warps and stages of a kernel."""
 
     rows: int
     warps: int
     stages: int
-    each: int
-    registers: int | None = None
 
 
-NARROW, WIDE = FormTiles(64, 2, 1, 16, 128), FormTiles(64, 4, 3, 0)  # measured by `benchmarks gpu`
+NARROW, WIDE = FormTiles(128, 2, 1), FormTiles(64, 4, 3)  # measured by `benchmarks gpu`
 
 
 def run_form(
@@ -46,32 +45,24 @@ def run_form(
     m, d = rows.shape
     if m == 0:
         return
-    narrow = len(layout.matrix) <= 32
-    tiles = tiles or (NARROW if narrow else WIDE)
-    count = triton.cdiv(m, tiles.rows)
-    kernel = _narrow_form if narrow else _wide_form
-    kernel[(programs(rows.device, count, tiles.each) if tiles.each else count,)](
-        rows,
-        layout.point,
-        layout.matrix,
-        layout.weights,
-        layout.ones,
-        layout.doubles,
-        layout.singles,
-        scores,
-        bounds,
-        torch.empty_like(scores) if narrow and layout.truncated else scores,
-        m,
-        layout.rank,
-        d=d,
-        D=min(len(layout.matrix), 32),
-        R=layout.matrix.shape[1],
-        BM=tiles.rows,
-        TRUNCATED=layout.truncated,
-        num_warps=tiles.warps,
-        num_stages=tiles.stages,
-        maxnreg=tiles.registers,
-    )
+    tiles = tiles or (NARROW if layout.narrow else WIDE)
+    arrays = (layout.doubles, layout.singles, scores, bounds, m)
+    options = {"BM": tiles.rows, "num_warps": tiles.warps, "num_stages": tiles.stages}
+    grid = (triton.cdiv(m, tiles.rows),)
+    constants = (rows, layout.point, layout.matrix, layout.weights)
+    if layout.narrow:
+        _narrow_form[grid](
+            *constants,
+            layout.linear,
+            *arrays,
+            d=d,
+            RANK=layout.rank,
+            TRUNCATED=layout.truncated,
+            **options,
+        )
+    else:
+        R = layout.matrix.shape[1]
+        _wide_form[grid](*constants, *arrays, layout.rank, d=d, D=CHUNK, R=R, **options)
 
 
 @triton.jit
@@ -99,13 +90,6 @@ def _certificate(square, rest, score, doubles, singles):
 
 
 @triton.jit
-def _sums(y, weights, ones, c, rank):
-    """sum_i (l_i - mid) y_i^2 + v.u, and |V'u|^2; the columns that pad are zero."""
-    kept = tl.sum(tl.where(c[None, :] < rank, y * y, 0.0), 1)
-    return tl.sum(y * (y * tl.load(weights + c)[None, :] + tl.load(ones + c)[None, :]), 1), kept
-
-
-@triton.jit
 def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
     """Score and bound from sums and norms, stored."""
     g += tl.load(doubles + 6) + tl.load(doubles + 7) * square
@@ -117,46 +101,71 @@ def _finish(g, square, rest, doubles, singles, scores, bounds, r, m):
 
 
 @triton.jit
+def _eight(rows, r, m, first: tl.constexpr, d: tl.constexpr):
+    """Eight columns of rows, read side by side: shape (BM, 8)."""
+    k = first + tl.arange(0, 8)
+    here = (r < m)[:, None] & (k < d)[None, :]
+    return tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0)
+
+
+@triton.jit
+def _apart(z, BM: tl.constexpr):
+    """The columns of (BM, 8), each of shape (BM,): from here on a thread has rows of its own."""
+    even, odd = tl.split(tl.reshape(z, (BM, 2, 2, 2)))
+    even0, even1 = tl.split(even)
+    odd0, odd1 = tl.split(odd)
+    z0, z4 = tl.split(even0)
+    z2, z6 = tl.split(even1)
+    z1, z5 = tl.split(odd0)
+    z3, z7 = tl.split(odd1)
+    return (z0, z1, z2, z3, z4, z5, z6, z7)
+
+
+@triton.jit
 def _narrow_form(
-    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m, rank,
-    d: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr,
+    rows, point, matrix, weights, linear, doubles, singles, scores, bounds, m,
+    d: tl.constexpr, RANK: tl.constexpr, BM: tl.constexpr, TRUNCATED: tl.constexpr,
 ):  # fmt: skip
-    k, c = tl.arange(0, D), tl.arange(0, R)
-    p = tl.load(point + k)
-    V = tl.load(matrix + k[:, None] * R + c[None, :])
-    for tile in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
-        r = tile * BM + tl.arange(0, BM).to(tl.int64)
-        here = (r < m)[:, None] & (k < d)[None, :]
-        z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
-        u = tl.where(here, z - p[None, :], 0.0)
-        g, kept = _sums(tl.dot(u, V, out_dtype=tl.float64), weights, ones, c, rank)
-        # After a product, four threads hold each row's sums, and all four would do what follows.
-        # Through memory, which is on its way to be written anyway, each row gets one thread.
-        square = kept  # the directions are all there are
-        if TRUNCATED:
-            square = tl.sum(u * u, 1)
-        tl.store(scores + r, g, mask=r < m)
-        tl.store(bounds + r, square, mask=r < m)
-        if TRUNCATED:
-            tl.store(rests + r, tl.maximum(square - kept, 0.0), mask=r < m)
-        tl.debug_barrier()
-        g = tl.load(scores + r, mask=r < m, other=0.0, cache_modifier=".cg")
-        square = tl.load(bounds + r, mask=r < m, other=0.0, cache_modifier=".cg")
-        rest = tl.zeros((BM,), tl.float64)
-        if TRUNCATED:
-            rest = tl.load(rests + r, mask=r < m, other=0.0, cache_modifier=".cg")
-        _finish(g, square, rest, doubles, singles, scores, bounds, r, m)
+    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    eights = ()
+    for first in tl.static_range(0, d, 8):  # all reads are under way before the first is needed
+        eights = eights + (_eight(rows, r, m, first, d),)
+    z = ()
+    for number in tl.static_range((d + 7) // 8):
+        z = z + _apart(eights[number], BM)
+    u = ()
+    for i in tl.static_range(d):
+        u = u + (z[i].to(tl.float64) - tl.load(point + i),)
+    g = tl.zeros((BM,), tl.float64)
+    square = tl.zeros((BM,), tl.float64)
+    rest = tl.zeros((BM,), tl.float64)
+    for i in tl.static_range(d):
+        square += u[i] * u[i]
+        if m > i - 32:  # always: a block of its own, or all numbers of M would be read before use
+            t = tl.load(linear + i)
+            if not TRUNCATED:  # the upper triangle of M, what is off its diagonal twice
+                for j in tl.static_range(i, d):
+                    t += tl.load(matrix + i * d + j) * u[j]
+            g += t * u[i]
+    if TRUNCATED:
+        kept = tl.zeros((BM,), tl.float64)
+        for i in range(RANK):
+            y = tl.zeros((BM,), tl.float64)
+            for j in tl.static_range(d):
+                y += tl.load(matrix + i * d + j) * u[j]
+            g += tl.load(weights + i) * y * y
+            kept += y * y
+        rest = tl.maximum(square - kept, 0.0)
+    _finish(g, square, rest, doubles, singles, scores, bounds, r, m)
 
 
 @triton.jit
 def _wide_form(
-    rows, point, matrix, weights, ones, doubles, singles, scores, bounds, rests, m, rank,
+    rows, point, matrix, weights, doubles, singles, scores, bounds, m, rank,
     d: tl.constexpr, D: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
-    TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    c = tl.arange(0, R)
+    c = tl.arange(0, R)[None, :]
     y = tl.zeros((BM, R), tl.float64)
     square = tl.zeros((BM,), tl.float64)
     for start in range(0, d, D):
@@ -165,7 +174,8 @@ def _wide_form(
         z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - tl.load(point + k)[None, :], 0.0)
         square += tl.sum(u * u, 1)
-        y = tl.dot(u, tl.load(matrix + k[:, None] * R + c[None, :]), y, out_dtype=tl.float64)
-    g, kept = _sums(y, weights, ones, c, rank)
-    rest = tl.maximum(square - kept, 0.0)
-    _finish(g, square, rest, doubles, singles, scores, bounds, r, m)
+        y = tl.dot(u, tl.load(matrix + k[:, None] * R + c), y, out_dtype=tl.float64)
+    # The column after the directions is v.u; those that pad are zero.
+    kept = tl.sum(tl.where(c < rank, y * y, 0.0), 1)
+    g = tl.sum(y * (y * tl.load(weights + c) + (c == rank).to(tl.float64)), 1)
+    _finish(g, square, tl.maximum(square - kept, 0.0), doubles, singles, scores, bounds, r, m)
