@@ -58,6 +58,16 @@ class Labels(NamedTuple):
     undecidable: Tensor
 
 
+class Found(NamedTuple):
+    """What a block's rows got so far; stages write into it."""
+
+    scores: Tensor
+    bounds: Tensor
+    labels: Tensor
+    stage: Tensor
+    undecidable: Tensor
+
+
 class Program(Buffers):
     """The module that `kernelite.torch.module` makes.
 
@@ -164,41 +174,45 @@ class Program(Buffers):
         scores, bounds = self._stage(rows, start)
         stage.fill_(start)
         settled = self._settled(scores, bounds, start)
+        labels = self.head.labels(scores)  # before waiting for what is open: the device is busy
         if start == DOUBLE:
             _check_finite(rows, None, first)
             undecidable = ~settled
         else:
+            found = Found(scores, bounds, labels, stage, undecidable)
             still = torch.nonzero(~settled)[:, 0]
             if start == FORM and len(still) and self._fused_pays(rows, labels_only):
-                still = self._fuse(rows, still, scores, bounds, stage, labels_only)
+                still = self._fuse(rows, still, found, labels_only)
             if len(still):
+                self._finish(rows, still, found)
                 _check_finite(rows, still, first)
-                exact = self._stage(rows[still], DOUBLE)
-                scores[still], bounds[still] = exact
-                stage[still], undecidable[still] = DOUBLE, ~self._settled(*exact, DOUBLE)
-        labels = self.head.labels(scores)
         if self.head.lowest is not None:
             self._take_logarithms(rows, labels)
         return scores, bounds, labels, stage, undecidable
 
-    def _fuse(
-        self,
-        rows: Tensor,
-        still: Tensor,
-        scores: Tensor,
-        bounds: Tensor,
-        stage: Tensor,
-        labels_only: bool,
-    ) -> Tensor:
+    def _fuse(self, rows: Tensor, still: Tensor, found: Found, labels_only: bool) -> Tensor:
         """Improve open rows in place by the fused sums; those that are still open."""
-        better = self._stage(rows[still], FUSED)
-        taken = self._settled(*better, FUSED)
+        scores, bounds = self._stage(rows[still], FUSED)
+        taken = self._settled(scores, bounds, FUSED)
         if not labels_only:
-            taken &= (better.bounds <= bounds[still]).all(dim=1)
+            taken &= (bounds <= found.bounds[still]).all(dim=1)
+        labels = self.head.labels(scores)
+        # What is not taken is written too, where nobody asks for scores: the next stage follows.
+        if labels_only:
+            found.scores[still], found.bounds[still], found.labels[still] = scores, bounds, labels
+            found.stage[still] = FUSED
+            return still[~taken]
         mine = still[taken]
-        scores[mine], bounds[mine] = better.scores[taken], better.bounds[taken]
-        stage[mine] = FUSED
+        found.scores[mine], found.bounds[mine] = scores[taken], bounds[taken]
+        found.labels[mine], found.stage[mine] = labels[taken], FUSED
         return still[~taken]
+
+    def _finish(self, rows: Tensor, still: Tensor, found: Found) -> None:
+        """Answer open rows in place by sums in doubles."""
+        scores, bounds = self._stage(rows[still], DOUBLE)
+        found.scores[still], found.bounds[still] = scores, bounds
+        found.labels[still], found.stage[still] = self.head.labels(scores), DOUBLE
+        found.undecidable[still] = ~self._settled(scores, bounds, DOUBLE)
 
     def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
         """Log-densities whose sums underflow, in place."""
