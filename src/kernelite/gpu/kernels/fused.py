@@ -23,12 +23,13 @@ __all__ = ["Tiles", "run_one", "run_several", "tiles_for"]
 
 
 class Tiles(NamedTuple):
-    """Rows, centers, warps and stages of a kernel."""
+    """Rows, centers, warps and stages of a kernel, and the most registers of a thread."""
 
     rows: int
     centers: int
     warps: int
     stages: int
+    registers: int | None = None
 
 
 WHOLE = 128  # features of rows that stay beside the tensor cores while centers pass by
@@ -50,7 +51,7 @@ def tiles_for(width: int, several: bool) -> Tiles:
     if several:
         return Tiles(128, 64, 8, 2) if width <= CHUNK else Tiles(64, 64, 4, 2)
     if width <= 16:
-        return Tiles(64, 128, 4, 3)
+        return Tiles(64, 128, 4, 3, 168)  # three programs on a multiprocessor
     if width <= CHUNK:
         return Tiles(64, 64, 4, 3)
     return Tiles(128, 64, 8, 2) if width <= WHOLE else Tiles(128, 128, 8, 4)
@@ -85,6 +86,7 @@ def run_one(
             BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
+            maxnreg=tiles.registers,
         )
     return scores, bounds
 
@@ -119,6 +121,7 @@ def run_several(
             BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
+            maxnreg=tiles.registers,
         )
     return sums, sizes
 
