@@ -37,4 +37,5 @@ def attack_together(models: int, seed: int, device: str) -> dict[str, Any]:
             / max(1, sum(one["tried"].get(name, 0) for one in found))
             for name in names
         },
+        "samples": [sample for one in found for sample in one["samples"]],
     }

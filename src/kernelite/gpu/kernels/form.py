@@ -46,23 +46,16 @@ def run_form(
     if m == 0:
         return
     tiles = tiles or (NARROW if layout.narrow else WIDE)
-    arrays = (layout.doubles, layout.singles, scores, bounds, m)
+    arrays = (layout.doubles, layout.singles, scores, bounds, m, layout.rank)
     options = {"BM": tiles.rows, "num_warps": tiles.warps, "num_stages": tiles.stages}
     grid = (triton.cdiv(m, tiles.rows),)
     constants = (rows, layout.point, layout.matrix, layout.weights)
     if layout.narrow:
-        _narrow_form[grid](
-            *constants,
-            layout.linear,
-            *arrays,
-            d=d,
-            RANK=layout.rank,
-            TRUNCATED=layout.truncated,
-            **options,
-        )
+        truncated = layout.truncated
+        _narrow_form[grid](*constants, layout.linear, *arrays, d=d, TRUNCATED=truncated, **options)
     else:
         R = layout.matrix.shape[1]
-        _wide_form[grid](*constants, *arrays, layout.rank, d=d, D=CHUNK, R=R, **options)
+        _wide_form[grid](*constants, *arrays, d=d, D=CHUNK, R=R, **options)
 
 
 @triton.jit
@@ -123,8 +116,8 @@ def _apart(z, BM: tl.constexpr):
 
 @triton.jit
 def _narrow_form(
-    rows, point, matrix, weights, linear, doubles, singles, scores, bounds, m,
-    d: tl.constexpr, RANK: tl.constexpr, BM: tl.constexpr, TRUNCATED: tl.constexpr,
+    rows, point, matrix, weights, linear, doubles, singles, scores, bounds, m, rank,
+    d: tl.constexpr, BM: tl.constexpr, TRUNCATED: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     eights = ()
@@ -149,7 +142,7 @@ def _narrow_form(
             g += t * u[i]
     if TRUNCATED:
         kept = tl.zeros((BM,), tl.float64)
-        for i in range(RANK):
+        for i in range(rank):
             y = tl.zeros((BM,), tl.float64)
             for j in tl.static_range(d):
                 y += tl.load(matrix + i * d + j) * u[j]

@@ -1,0 +1,100 @@
+"""Samples of a GPU's scores and bounds: kept there, judged by ball arithmetic at home.
+
+    python -m benchmarks.gpu.samples samples.npz    adds what it finds to results/gpu.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import kernelite as kl
+from benchmarks.results import FOLDER, plain
+from kernelite.support.files import atomic_write
+
+__all__ = ["Sample", "judged", "load_samples", "main", "save_samples"]
+
+
+class Sample(NamedTuple):
+    """Scores and bounds of a model's rows, to be judged by ball arithmetic elsewhere."""
+
+    name: str
+    expansion: kl.KernelExpansion
+    rows: np.ndarray
+    scores: np.ndarray
+    bounds: np.ndarray
+
+
+def save_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """All samples in one npz."""
+    arrays: dict[str, Any] = {"names": np.array([sample.name for sample in samples])}
+    for number, sample in enumerate(samples):
+        expansion = sample.expansion
+        parts = {
+            "centers": expansion.dense_centers(),
+            "coefficients": expansion.coefficients,
+            "intercept": expansion.intercept,
+            "gamma": np.array(expansion.gamma),
+            "rows": sample.rows,
+            "scores": sample.scores,
+            "bounds": sample.bounds,
+        }
+        arrays |= {f"{name} {number}": array for name, array in parts.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, **arrays)
+
+
+def load_samples(path: Path) -> list[Sample]:
+    """As `save_samples` wrote them."""
+    with np.load(path, allow_pickle=False) as arrays:
+        found = []
+        for number, name in enumerate(arrays["names"]):
+            own = ("centers", "coefficients", "intercept", "gamma", "rows", "scores", "bounds")
+            centers, A, b, gamma, *rest = (arrays[f"{part} {number}"] for part in own)
+            expansion = kl.KernelExpansion(centers, A, b, gamma=float(gamma))
+            found.append(Sample(str(name), expansion, *rest))
+    return found
+
+
+def judged(samples: Sequence[Sample]) -> dict[str, Any]:
+    """The largest |f - score| / bound of each evaluator, f as a ball of 400 bits."""
+    from tests.oracle import error_ratios, true_scores
+
+    worst: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    values = violated = 0
+    truths: dict[int, Any] = {}
+    for sample in samples:
+        name = sample.name.split(", seed")[0]
+        key = hash((sample.expansion.coefficients.tobytes(), sample.rows.tobytes()))
+        if key not in truths:  # several evaluators saw the same model
+            truths[key] = true_scores(sample.expansion, sample.rows)
+        ratios = error_ratios(truths[key], sample.scores, sample.bounds)
+        worst[name] = max(worst.get(name, 0.0), float(ratios.max()))
+        counts[name] = counts.get(name, 0) + 1
+        values += ratios.size
+        violated += int((ratios > 1.0).sum())
+    found = {"samples": counts, "models": len(truths), "values": values, "violated": violated}
+    return found | {"worst": worst}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Judge samples and write what was found beside the other results."""
+    paths = [Path(name) for name in (sys.argv[1:] if argv is None else argv)]
+    found = judged([sample for path in paths for sample in load_samples(path)])
+    print(json.dumps(plain(found), indent=1))
+    results = FOLDER / "gpu.json"
+    document = json.loads(results.read_text(encoding="utf-8"))
+    document["content"]["judged"] = plain(found)
+    with atomic_write(results) as file:
+        file.write(json.dumps(document, indent=1) + "\n")
+    return int(found["violated"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
