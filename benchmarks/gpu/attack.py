@@ -26,7 +26,7 @@ from kernelite.series.spectral import spectrum, truncate
 
 __all__ = ["attack", "hard_rows", "judge", "random_model"]
 
-SAMPLES = 1  # models of each process that are brought home whatever they show
+SAMPLES = 3  # models of each process that are brought home whatever they show
 WIDTHS = (1, 2, 3, 5, 8, 16, 22, 31, 40, 63, 70, 130)  # few, since each is compiled
 KINDS = ("plain", "twins", "offset", "few values", "zeros", "one sign", "one direction")
 

@@ -20,6 +20,9 @@ from kernelite.support.files import atomic_write
 __all__ = ["Sample", "judged", "load_samples", "main", "save_samples"]
 
 
+OWN = ("rows", "scores", "bounds")
+
+
 class Sample(NamedTuple):
     """Scores and bounds of a model's rows, to be judged by ball arithmetic elsewhere."""
 
@@ -31,20 +34,21 @@ class Sample(NamedTuple):
 
 
 def save_samples(path: Path, samples: Sequence[Sample]) -> None:
-    """All samples in one npz."""
-    arrays: dict[str, Any] = {"names": np.array([sample.name for sample in samples])}
+    """All samples in one npz, each model once."""
+    models = {id(sample.expansion): sample.expansion for sample in samples}
+    places = {key: place for place, key in enumerate(models)}
+    arrays: dict[str, Any] = {
+        "names": np.array([sample.name for sample in samples]),
+        "models": np.array([places[id(sample.expansion)] for sample in samples]),
+    }
+    for place, expansion in enumerate(models.values()):
+        arrays[f"centers {place}"] = expansion.dense_centers()
+        arrays[f"coefficients {place}"] = expansion.coefficients
+        arrays[f"intercept {place}"] = expansion.intercept
+        arrays[f"gamma {place}"] = np.array(expansion.gamma)
     for number, sample in enumerate(samples):
-        expansion = sample.expansion
-        parts = {
-            "centers": expansion.dense_centers(),
-            "coefficients": expansion.coefficients,
-            "intercept": expansion.intercept,
-            "gamma": np.array(expansion.gamma),
-            "rows": sample.rows,
-            "scores": sample.scores,
-            "bounds": sample.bounds,
-        }
-        arrays |= {f"{name} {number}": array for name, array in parts.items()}
+        for name in OWN:
+            arrays[f"{name} {number}"] = getattr(sample, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **arrays)
 
@@ -52,13 +56,17 @@ def save_samples(path: Path, samples: Sequence[Sample]) -> None:
 def load_samples(path: Path) -> list[Sample]:
     """As `save_samples` wrote them."""
     with np.load(path, allow_pickle=False) as arrays:
-        found = []
-        for number, name in enumerate(arrays["names"]):
-            own = ("centers", "coefficients", "intercept", "gamma", "rows", "scores", "bounds")
-            centers, A, b, gamma, *rest = (arrays[f"{part} {number}"] for part in own)
-            expansion = kl.KernelExpansion(centers, A, b, gamma=float(gamma))
-            found.append(Sample(str(name), expansion, *rest))
-    return found
+        models = []
+        for place in range(int(arrays["models"].max(initial=-1)) + 1):
+            centers, A, b, gamma = (
+                arrays[f"{name} {place}"]
+                for name in ("centers", "coefficients", "intercept", "gamma")
+            )
+            models.append(kl.KernelExpansion(centers, A, b, gamma=float(gamma)))
+        return [
+            Sample(str(name), models[place], *(arrays[f"{own} {number}"] for own in OWN))
+            for number, (name, place) in enumerate(zip(arrays["names"], arrays["models"]))
+        ]
 
 
 def judged(samples: Sequence[Sample]) -> dict[str, Any]:
@@ -71,8 +79,8 @@ def judged(samples: Sequence[Sample]) -> dict[str, Any]:
     truths: dict[int, Any] = {}
     for sample in samples:
         name = sample.name.split(", seed")[0]
-        key = hash((sample.expansion.coefficients.tobytes(), sample.rows.tobytes()))
-        if key not in truths:  # several evaluators saw the same model
+        key = id(sample.expansion)
+        if key not in truths:  # several evaluators saw the same model and rows
             truths[key] = true_scores(sample.expansion, sample.rows)
         ratios = error_ratios(truths[key], sample.scores, sample.bounds)
         worst[name] = max(worst.get(name, 0.0), float(ratios.max()))

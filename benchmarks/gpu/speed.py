@@ -34,7 +34,7 @@ SIZES = {
     "mnist": (2222, 776, 1 << 17),
 }
 """Name -> centers, features, rows: the first probe's."""
-MOST_JUDGED = 1 << 21  # numbers of a real model that ball arithmetic is to judge
+MOST_JUDGED = 7 << 18  # steps per row of a real model that ball arithmetic is to judge
 TIMES = 4  # more rows, to tell what a call costs from what a row costs
 
 
@@ -216,7 +216,8 @@ def real_samples(prepared: list[Prepared], count: int = 2) -> list[Sample]:
     for one in prepared:
         expansion = one.model.expansion
         part = kernelite.torch.module(one.model).cuda().parts[0]
-        if part.steps.kinds or expansion.centers.size * expansion.n_outputs > MOST_JUDGED:
+        steps = expansion.n_centers * (expansion.n_features + expansion.n_outputs)
+        if part.steps.kinds or steps > MOST_JUDGED:
             continue
         rows = one.rows[:: max(1, len(one.rows) // count)][:count]
         for stage, name in enumerate(("form", "fused", "doubles")):
@@ -300,11 +301,13 @@ def _tune_forms() -> list[str]:
     rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
     scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")
     bounds, lines = torch.empty_like(scores), []
-    for shape in ((32, 1), (64, 1), (64, 2), (128, 2), (128, 4), (256, 4), (256, 2), (512, 4)):
-        tiles = FormTiles(*shape, 1)
-        seconds = best(lambda: run_form(layout, rows, scores, bounds, tiles), 3)
-        lines.append(f"form {tuple(tiles)}: {1e-9 * len(rows) / seconds:.2f} Grow/s")
-        print(lines[-1], flush=True)
+    for shape in ((64, 1, 2, 16), (128, 1, 2, 8), (128, 2, 2, 8), (256, 2, 2, 4)):
+        for boxed in (True, False):
+            seconds = best(
+                lambda: run_form(layout, rows, scores, bounds, FormTiles(*shape), boxed=boxed), 3
+            )
+            lines.append(f"form {shape}, {boxed}: {1e-9 * len(rows) / seconds:.2f} Grow/s")
+            print(lines[-1], flush=True)
     return lines
 
 

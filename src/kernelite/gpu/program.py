@@ -127,15 +127,15 @@ class Program(Buffers):
         mapped = part.steps(rows)
         slices = run_split(part.fused, mapped.contiguous())
         winners, proven = votes(part.fused, slices, *run_several(part.fused, slices))
+        labels = self.head.classes[winners] if self.head.has_numbers else winners
         stage = torch.where(proven, FUSED, DOUBLE).to(torch.int8)
         undecidable = torch.zeros_like(proven)
         still = torch.nonzero(~proven)[:, 0]
         if len(still):
-            _check_finite(rows, still, first)
             exact = part.exact(mapped[still])
-            winners[still] = self.head.winners(exact.scores)
+            labels[still] = self.head.labels(exact.scores)
             undecidable[still] = ~self.head.settled(*exact)
-        labels = self.head.classes[winners] if self.head.has_numbers else winners
+            _check_finite(rows, still, first)
         return Labels(labels, stage, undecidable)
 
     def row_bytes(self, rows: Tensor) -> int:
@@ -162,33 +162,59 @@ class Program(Buffers):
         rows = rows.detach()
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
-    def _block(self, rows: Tensor, first: int, labels_only: bool) -> tuple[Tensor, ...]:
+    def _block(self, rows: Tensor, first: int, labels_only: bool) -> Found:
         """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
-        stage = torch.zeros(len(rows), dtype=torch.int8, device=rows.device)
-        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
-        if self.guarantee == "none":
-            found = self._stage(rows, FORM)
+        pays = self._fused_pays(rows, labels_only)
+        start = FORM if self.has_forms else FUSED if pays else DOUBLE
+        if start == FUSED and len(self.parts) == 1 and self.parts[0].exact.one_kernel:
+            found = self._at_once(rows, first)
+        else:
+            found = self._in_stages(rows, first, start, labels_only, pays)
+        if self.head.lowest is not None:
+            self._take_logarithms(rows, found.labels)
+        return found
+
+    def _at_once(self, rows: Tensor, first: int) -> Found:
+        """Fused sums, then doubles where these leave rows open, all under way before any wait."""
+        from kernelite.gpu.kernels.doubles import LISTED, run_open
+
+        part, head = self.parts[0], self.head
+        mapped = part.steps(rows).contiguous()
+        scores, bounds = part.fused(mapped)
+        stage = torch.full((len(rows),), FUSED, dtype=torch.int8, device=rows.device)
+        flags = run_open(part.exact, mapped, head.settled(scores, bounds), scores, bounds, stage)
+        undecidable = ~head.settled(scores, bounds)
+        found = Found(scores, bounds, head.labels(scores), stage, undecidable)
+        opened, strange = flags.tolist()
+        if opened > LISTED:
+            self._finish(rows, torch.nonzero(undecidable)[:, 0], found)
+        if strange or opened > LISTED:
             _check_finite(rows, None, first)
-            return *found, self.head.labels(found.scores), stage, undecidable
-        start = FORM if self.has_forms else FUSED if self._fused_pays(rows, labels_only) else DOUBLE
+        return found
+
+    def _in_stages(
+        self, rows: Tensor, first: int, start: int, labels_only: bool, pays: bool
+    ) -> Found:
+        """One stage after the other, each for the rows that the one before leaves open."""
         scores, bounds = self._stage(rows, start)
-        stage.fill_(start)
+        stage = torch.full((len(rows),), start, dtype=torch.int8, device=rows.device)
+        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        # Before waiting for what is open: the device is busy.
+        found = Found(scores, bounds, self.head.labels(scores), stage, undecidable)
+        if self.guarantee == "none":
+            _check_finite(rows, None, first)
+            return found
         settled = self._settled(scores, bounds, start)
-        labels = self.head.labels(scores)  # before waiting for what is open: the device is busy
         if start == DOUBLE:
             _check_finite(rows, None, first)
-            undecidable = ~settled
-        else:
-            found = Found(scores, bounds, labels, stage, undecidable)
-            still = torch.nonzero(~settled)[:, 0]
-            if start == FORM and len(still) and self._fused_pays(rows, labels_only):
-                still = self._fuse(rows, still, found, labels_only)
-            if len(still):
-                self._finish(rows, still, found)
-                _check_finite(rows, still, first)
-        if self.head.lowest is not None:
-            self._take_logarithms(rows, labels)
-        return scores, bounds, labels, stage, undecidable
+            return found._replace(undecidable=~settled)
+        still = torch.nonzero(~settled)[:, 0]
+        if start == FORM and len(still) and pays:
+            still = self._fuse(rows, still, found, labels_only)
+        if len(still):
+            self._finish(rows, still, found)
+            _check_finite(rows, still, first)
+        return found
 
     def _fuse(self, rows: Tensor, still: Tensor, found: Found, labels_only: bool) -> Tensor:
         """Improve open rows in place by the fused sums; those that are still open."""
