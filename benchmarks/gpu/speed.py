@@ -192,7 +192,7 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
         rows = torch.from_numpy(one.rows).cuda()
         answer = program.predict(rows)
         labels = answer.labels.cpu().numpy()
-        if not program.head.has_numbers:
+        if one.model.head.kind == "classifier" and not program.head.has_numbers:
             labels = np.asarray(one.model.classes_)[labels]
         times = max(1, math.ceil((1 << 20) / len(rows)) if rows.shape[1] < 200 else 16)
         many = rows.repeat(times, 1)

@@ -28,7 +28,7 @@ __all__ = ["ExactSums"]
 
 TILE = 1 << 26  # kernel values held at once: 512 MB
 CPU_TILE = 1 << 20
-FEW = 4096  # rows
+FEW, NARROW = 4096, 64  # rows, features
 
 
 class ExactSums(Buffers):
@@ -73,7 +73,8 @@ class ExactSums(Buffers):
 
     def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
         """Scores and bounds of shape (m, k), rows taken in tiles; by the kernel if it serves."""
-        if kernel and self.one_kernel:
+        # Of many wide rows, products by a library are faster.
+        if kernel and self.one_kernel and (len(self.columns) <= NARROW or len(rows) <= FEW):
             from kernelite.gpu.kernels.doubles import run_doubles
 
             return Bounded(*run_doubles(self, rows.contiguous()))
