@@ -58,7 +58,7 @@ def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[st
             largest = float(ratio.max(initial=0.0))
             if done <= SAMPLES or largest > worst.get(name, 0.0):
                 key = f"{name} {done}" if done <= SAMPLES else name
-                kept[key] = Sample(f"{name}, seed {seed}", expansion, rows, scores, bounds)
+                kept[key] = Sample(f"{name}: seed {seed}", expansion, rows, scores, bounds)
             worst[name] = max(worst.get(name, 0.0), largest)
             known.setdefault(name, []).append(float(finite.mean()))
     shares = {name: float(np.mean(found)) for name, found in known.items()}

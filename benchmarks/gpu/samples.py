@@ -24,7 +24,10 @@ OWN = ("rows", "scores", "bounds")
 
 
 class Sample(NamedTuple):
-    """Scores and bounds of a model's rows, to be judged by ball arithmetic elsewhere."""
+    """Scores and bounds of a model's rows, to be judged by ball arithmetic elsewhere.
+
+    `name` is what gave them, and after a colon where the model is from.
+    """
 
     name: str
     expansion: kl.KernelExpansion
@@ -78,7 +81,7 @@ def judged(samples: Sequence[Sample]) -> dict[str, Any]:
     values = violated = 0
     truths: dict[int, Any] = {}
     for sample in samples:
-        name = sample.name.split(", seed")[0]
+        name = sample.name.partition(":")[0]
         key = id(sample.expansion)
         if key not in truths:  # several evaluators saw the same model and rows
             truths[key] = true_scores(sample.expansion, sample.rows)

@@ -223,7 +223,7 @@ def real_samples(prepared: list[Prepared], count: int = 2) -> list[Sample]:
         for stage, name in enumerate(("form", "fused", "doubles")):
             scores, bounds = part(torch.from_numpy(rows).cuda(), stage, kernels=True)
             answers = (scores.cpu().numpy(), bounds.cpu().numpy())
-            found.append(Sample(f"{one.name}, {name}", expansion, rows, *answers))
+            found.append(Sample(f"{name}, real models: {one.name}", expansion, rows, *answers))
     return found
 
 
