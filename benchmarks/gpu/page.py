@@ -95,8 +95,8 @@ def _fused(found: list[dict[str, Any]]) -> str:
         ]
         for line in found
     ]
-    said = "Nanoseconds per row, rows resident, best of 5, all stages and what the host does between "
-    said += "included; in brackets, times eager float32."
+    said = "Nanoseconds per row, rows resident, best of 5, all stages and what the host does "
+    said += "between them included; in brackets, times eager float32."
     return f"{said}\n\n{_table(head, rows)}"
 
 
@@ -121,8 +121,9 @@ def _verify(found: list[dict[str, Any]]) -> str:
         ]
         for line in found
     ]
-    said = "Models of real data, those of the board on the rows that it predicts. Nanoseconds per row "
-    said += "with rows repeated up to about a million (160,000 of mnist1)."
+    said = "Models of real data, those of the board on the rows that it predicts. Nanoseconds per "
+    said += "row with rows repeated up to about a million (16 times where they have over 200 "
+    said += "features)."
     return f"{said}\n\n{_table(head, rows)}"
 
 
@@ -169,10 +170,9 @@ def _attack(found: dict[str, Any]) -> str:
 def _judged(found: dict[str, Any]) -> str:
     worst = ", ".join(f"{name} {ratio:.3g}" for name, ratio in found["worst"].items())
     return (
-        f"Judged by ball arithmetic at home, {found['values']:,} values of {found['models']} models "
-        "that the attack and the real models left there (the first ones, and of each evaluator "
-        f"those nearest to their bounds): {found['violated']} violated. Largest error / bound: "
-        f"{worst}."
+        f"Judged by ball arithmetic at home: {found['values']:,} values of {found['models']} "
+        "models, two rows of the real ones, and of the attack the first ones and those nearest to "
+        f"their bounds; {found['violated']} violated. Largest error / bound: {worst}."
     )
 
 

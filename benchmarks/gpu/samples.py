@@ -1,6 +1,6 @@
 """Samples of a GPU's scores and bounds: kept there, judged by ball arithmetic at home.
 
-    python -m benchmarks.gpu.samples samples.npz    adds what it finds to results/gpu.json
+python -m benchmarks.gpu.samples samples.npz    adds what it finds to results/gpu.json
 """
 
 from __future__ import annotations

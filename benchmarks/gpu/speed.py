@@ -25,7 +25,17 @@ from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
-__all__ = ["SIZES", "best", "forms", "fused", "real", "real_samples", "several", "streaming", "tune"]
+__all__ = [
+    "SIZES",
+    "best",
+    "forms",
+    "fused",
+    "real",
+    "real_samples",
+    "several",
+    "streaming",
+    "tune",
+]
 
 SIZES = {
     "ijcnn1": (4793, 22, 1 << 20),

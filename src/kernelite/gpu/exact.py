@@ -1,7 +1,8 @@
 """Exact sums in doubles: products, exponentials, products with coefficients.
 
-The last stage: in torch operations, and of one output in `kernels.doubles` too. In: rows. Out: scores and what they err by, as `engines.exact_rounding` bounds it;
-coefficients are summed `CENTERS` at a time, as that counts.
+The last stage: in torch operations, and of one output in `kernels.doubles` too. In: rows. Out:
+scores and what they err by, as `cpu.exact_rounding` bounds it; coefficients are summed `CENTERS` at
+a time, as that counts.
 """
 
 from __future__ import annotations
