@@ -167,7 +167,7 @@ def _sixteen(z, BM: tl.constexpr):
     e, o = _eight(even, BM), _eight(odd, BM)
     found = ()
     for i in tl.static_range(8):
-        found = found + (e[i], o[i])  # noqa: RUF005 (Triton adds tuples, and unpacks none)
+        found = found + (e[i], o[i])  # type: ignore[assignment]  # noqa: RUF005
     return found
 
 
@@ -199,7 +199,7 @@ def _narrow_form(
     if d & 2:
         z = z + tl.split(z2)
     if d & 1:
-        z = z + (tl.load(rows + r * d + (d - 1), mask=r < m, other=0.0),)  # noqa: RUF005
+        z = z + (tl.load(rows + r * d + (d - 1), mask=r < m, other=0.0),)  # type: ignore[assignment]  # noqa: RUF005
     _form_of(
         z, point, matrix, weights, linear, doubles, singles, scores, bounds, r, m, rank, d, BM,
         TRUNCATED,
@@ -241,7 +241,7 @@ def _form_of(
     """Scores and bounds of rows whose columns a thread holds, stored."""
     u = ()
     for i in tl.static_range(d):
-        u = u + (z[i].to(tl.float64) - tl.load(point + i),)  # noqa: RUF005
+        u = u + (z[i].to(tl.float64) - tl.load(point + i),)  # type: ignore[assignment]  # noqa: RUF005
     g = tl.zeros((BM,), tl.float64)
     square = tl.zeros((BM,), tl.float64)
     rest = tl.zeros((BM,), tl.float64)
