@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(section: str, args: argparse.Namespace) -> Any:
     from benchmarks.gpu import speed
+    from benchmarks.gpu.samples import save_samples
 
     if section == "assumed":
         from benchmarks.gpu import tensor_cores
@@ -57,11 +58,15 @@ def _run(section: str, args: argparse.Namespace) -> Any:
     if section == "attack":
         from benchmarks.gpu.together import attack_together
 
-        return attack_together(args.models, args.seed, args.device)
+        found = attack_together(args.models, args.seed, args.device)
+        save_samples(args.out.with_name("samples.npz"), found.pop("samples"))
+        return found
     if section == "verify":
         from benchmarks.gpu.models import load_prepared
 
-        return speed.real(load_prepared(args.prepared))
+        prepared = load_prepared(args.prepared)
+        save_samples(args.out.with_name("real.npz"), speed.real_samples(prepared))
+        return speed.real(prepared)
     return getattr(speed, section)()
 
 

@@ -1,7 +1,8 @@
 """Models and rows that the GPU is judged on: prepared once on a CPU, then carried anywhere.
 
-`prepare` compiles the shared models and keeps what the CPU answers: a `.kernelite` file and an npz
-with rows, labels and scores for each. So a machine with a GPU needs neither the data nor the time.
+`prepare` compiles the shared models and the board's classifiers and keeps what the CPU answers: a
+`.kernelite` file and an npz with rows and labels for each. So a machine with a GPU needs neither
+the data nor the time.
 """
 
 from __future__ import annotations
@@ -43,6 +44,29 @@ def prepare(folder: Path, sample_rows: int = 4000) -> list[str]:
         labels = fast.predict(workload.rows)
         np.savez_compressed(f"{stem}.npz", rows=workload.rows, labels=labels)
     _prepare_letters(folder)
+    return [*names, "letters", *_prepare_board(folder)]
+
+
+def _prepare_board(folder: Path) -> list[str]:
+    """The board's classifiers and one-class machines, on the rows that the board predicts."""
+    from benchmarks.board.cases import cases_of
+    from benchmarks.board.sets import known
+    from benchmarks.contestant import Absent
+
+    names = []
+    for name in known():
+        try:
+            cases = [case for case in cases_of(name) if case.group == "labels"]
+        except Absent as absent:
+            print(f"{name} is left out: {absent}", flush=True)
+            continue
+        for case in cases:
+            fast = kl.compile(case.model, case.train[:2000])
+            stem = folder / f"board_{case.name.replace(' ', '_')}"
+            fast.save(f"{stem}.kernelite")
+            np.savez_compressed(f"{stem}.npz", rows=case.rows, labels=fast.predict(case.rows))
+            names.append(f"board {case.name}")
+            print(names[-1], flush=True)
     return names
 
 

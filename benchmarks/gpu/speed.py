@@ -15,6 +15,7 @@ import torch
 import kernelite as kl
 import kernelite.torch
 from benchmarks.gpu.models import Prepared, compiled, random_expansion, random_pairs
+from benchmarks.gpu.samples import Sample
 from kernelite.gpu.form_layout import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
 from kernelite.gpu.kernels.form import FormTiles, run_form
@@ -24,15 +25,27 @@ from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
-__all__ = ["SIZES", "best", "forms", "fused", "real", "several", "streaming", "tune"]
+__all__ = [
+    "SIZES",
+    "best",
+    "forms",
+    "fused",
+    "real",
+    "real_samples",
+    "several",
+    "streaming",
+    "tune",
+]
 
 SIZES = {
-    "ijcnn1": (4793, 22, 1 << 22),
-    "letter": (7737, 16, 1 << 22),
-    "a9a": (11899, 122, 1 << 20),
-    "mnist": (2222, 776, 1 << 19),
+    "ijcnn1": (4793, 22, 1 << 20),
+    "letter": (7737, 16, 1 << 20),
+    "a9a": (11899, 122, 1 << 18),
+    "mnist": (2222, 776, 1 << 17),
 }
-"""Name -> centers, features, rows: the first probe's, four times the rows."""
+"""Name -> centers, features, rows: the first probe's."""
+MOST_JUDGED = 7 << 18  # steps per row of a real model that ball arithmetic is to judge
+TIMES = 4  # more rows, to tell what a call costs from what a row costs
 
 
 def best(call: Callable[[], Any], turns: int = 5) -> float:
@@ -98,7 +111,7 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
         program = kernelite.torch.module(fast).cuda()
         torch.manual_seed(0)
         rows = torch.randn(m, d, dtype=torch.float64, device="cuda")
-        answer, singles = program.predict(rows), rows.float()
+        answer = program.predict(rows)
         reference = program.parts[0].exact(rows[: 1 << 14]).scores[:, 0]
         labels = torch.where(reference > 0, 1, -1)
         line = {
@@ -108,18 +121,14 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
             "rows": m,
             "labels that differ from doubles": int((labels != answer.labels[: 1 << 14]).sum()),
             "share settled by the fused sums": float((answer.stage == 1).double().mean()),
-            "ns per row, certified": 1e9 * best(lambda: program.predict(rows), turns) / m,
-            "ns per row, certified, float32 rows": 1e9
-            * best(lambda: program.predict(singles), turns)
-            / m,
-            "ns per row, fused sums alone": 1e9
-            * best(lambda: program.parts[0].fused(rows), turns)
-            / m,
-            "ns per row, doubles alone": 1e9
-            * best(lambda: program.parts[0].exact(rows[: m // 8]), 2)
-            * 8
-            / m,
+            "ns per row, certified": _per_row(program.predict, rows, turns),
+            "ns per row, certified, float32 rows": _per_row(program.predict, rows.float(), turns),
+            "ns per row, fused sums alone": _per_row(program.parts[0].fused, rows, turns),
+            "ns per row, doubles alone": _per_row(_in_doubles(program), rows[: m // 8], 2),
         }
+        more = torch.randn(TIMES * m, d, dtype=torch.float64, device="cuda")
+        line["rows, more"] = len(more)
+        line["ns per row, certified, more rows"] = _per_row(program.predict, more, turns)
         line |= _eager(expansion, rows)
         line["times eager float32"] = (
             line["ns per row, eager float32"] / line["ns per row, certified"]
@@ -127,6 +136,15 @@ def fused(turns: int = 5) -> list[dict[str, Any]]:
         found.append(line)
         print(line, flush=True)
     return found
+
+
+def _per_row(call: Callable[[torch.Tensor], Any], rows: torch.Tensor, turns: int) -> float:
+    """Nanoseconds per row of a call."""
+    return 1e9 * best(lambda: call(rows), turns) / len(rows)
+
+
+def _in_doubles(program: Any) -> Callable[[torch.Tensor], Any]:
+    return lambda rows: program.parts[0].exact(rows, kernel=True)
 
 
 def _eager(expansion: Any, rows: torch.Tensor) -> dict[str, float]:
@@ -184,6 +202,8 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
         rows = torch.from_numpy(one.rows).cuda()
         answer = program.predict(rows)
         labels = answer.labels.cpu().numpy()
+        if one.model.head.kind == "classifier" and not program.head.has_numbers:
+            labels = np.asarray(one.model.classes_)[labels]
         times = max(1, math.ceil((1 << 20) / len(rows)) if rows.shape[1] < 200 else 16)
         many = rows.repeat(times, 1)
         stages = torch.bincount(answer.stage.int(), minlength=3).double() / len(rows)
@@ -197,6 +217,23 @@ def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
         }
         found.append(line)
         print(line, flush=True)
+    return found
+
+
+def real_samples(prepared: list[Prepared], count: int = 2) -> list[Sample]:
+    """Scores and bounds of a few rows of each real model by each of its stages."""
+    found = []
+    for one in prepared:
+        expansion = one.model.expansion
+        part = kernelite.torch.module(one.model).cuda().parts[0]
+        steps = expansion.n_centers * (expansion.n_features + expansion.n_outputs)
+        if part.steps.kinds or steps > MOST_JUDGED:
+            continue
+        rows = one.rows[:: max(1, len(one.rows) // count)][:count]
+        for stage, name in enumerate(("form", "fused", "doubles")):
+            scores, bounds = part(torch.from_numpy(rows).cuda(), stage, kernels=True)
+            answers = (scores.cpu().numpy(), bounds.cpu().numpy())
+            found.append(Sample(f"{name}, real models: {one.name}", expansion, rows, *answers))
     return found
 
 
@@ -274,14 +311,12 @@ def _tune_forms() -> list[str]:
     rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
     scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")
     bounds, lines = torch.empty_like(scores), []
-    for shape in ((32, 1), (64, 2), (128, 4), (64, 4)):
-        for each, registers in ((16, None), (16, 128), (0, None), (8, None)):
-            tiles = FormTiles(*shape, 1, each, registers)
-            try:
-                seconds = best(lambda: run_form(layout, rows, scores, bounds, tiles), 3)
-                lines.append(f"form {tuple(tiles)}: {1e-9 * len(rows) / seconds:.2f} Grow/s")
-            except Exception as error:
-                lines.append(f"form {tuple(tiles)}: {type(error).__name__} {str(error)[:60]}")
+    for shape in ((64, 1, 2, 16), (128, 1, 2, 8), (128, 2, 2, 8), (256, 2, 2, 4)):
+        for boxed in (True, False):
+            seconds = best(
+                lambda: run_form(layout, rows, scores, bounds, FormTiles(*shape), boxed=boxed), 3
+            )
+            lines.append(f"form {shape}, {boxed}: {1e-9 * len(rows) / seconds:.2f} Grow/s")
             print(lines[-1], flush=True)
     return lines
 

@@ -72,6 +72,30 @@ def test_the_kernel_is_hardly_looser_and_never_tighter(name: str, dtype: torch.d
 
 
 @kernels_run
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("d", [4, 6, 14, 22, 32])
+def test_rows_read_in_boxes_give_the_same(d: int, rank: int | None) -> None:
+    pytest.importorskip("triton.tools.tensor_descriptor")
+    from kernelite.gpu.kernels.form import run_form
+
+    layout = CellForm(cell_of(d, rank=rank)).to(DEVICE).layout
+    rows = there(np.random.default_rng(1).normal(size=(150, d)))
+    found = torch.empty(2, 2, 150, 1, dtype=torch.float64, device=DEVICE)
+    for boxed in (False, True):
+        run_form(layout, rows, *found[int(boxed)], boxed=boxed)
+    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=0.0)
+
+
+@kernels_run
+@pytest.mark.parametrize("d", [1, 3, 7, 9, 31, 33])
+def test_rows_of_any_width_are_scored(d: int) -> None:
+    lowered = CellForm(cell_of(d)).to(DEVICE)
+    rows = there(np.random.default_rng(1).normal(size=(20, d)))
+    definition, found = lowered(rows)[0], lowered.layout(rows)
+    torch.testing.assert_close(found.scores, definition.scores, rtol=1e-11, atol=1e-13)
+
+
+@kernels_run
 @settings(max_examples=max(10, HOW_MANY // 3), deadline=None)
 @given(cases(max_features=12, max_centers=40), st.integers(1, 11))
 def test_no_error_passes_its_bound(case: Case, rank: int) -> None:

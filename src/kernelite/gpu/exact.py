@@ -1,7 +1,8 @@
-"""Exact sums in doubles: products, exponentials, products with coefficients, in torch operations.
+"""Exact sums in doubles: products, exponentials, products with coefficients.
 
-The last stage. In: rows. Out: scores and what they err by, as `engines.exact_rounding` bounds it;
-coefficients are summed `CENTERS` at a time, as that counts.
+The last stage: in torch operations, and of one output in `kernels.doubles` too. In: rows. Out:
+scores and what they err by, as `cpu.exact_rounding` bounds it; coefficients are summed `CENTERS` at
+a time, as that counts.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from kernelite.cpu.exact_rounding import (
     ExactRounding,
 )
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
 
 __all__ = ["ExactSums"]
 
 TILE = 1 << 26  # kernel values held at once: 512 MB
 CPU_TILE = 1 << 20
-FEW = 4096  # rows
+FEW, NARROW = 4096, 64  # rows, features
 
 
 class ExactSums(Buffers):
@@ -65,8 +67,18 @@ class ExactSums(Buffers):
             intercept=expansion.intercept,
         )
 
-    def forward(self, rows: Tensor) -> Bounded:
-        """Scores and bounds of shape (m, k), rows taken in tiles."""
+    @property
+    def one_kernel(self) -> bool:
+        """Whether `kernels.doubles` serves: one output, exponents by products."""
+        return not (self.polynomial or self.by_differences) and self.coefficients.shape[2] == 1
+
+    def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
+        """Scores and bounds of shape (m, k), rows taken in tiles; by the kernel if it serves."""
+        # Of many wide rows, products by a library are faster.
+        if kernel and self.one_kernel and (len(self.columns) <= NARROW or len(rows) <= FEW):
+            from kernelite.gpu.kernels.doubles import run_doubles
+
+            return Bounded(*run_doubles(self, rows.contiguous()))
         most = TILE if rows.is_cuda else CPU_TILE
         tile = max(16, most // max(len(self.table), 1))
         parts = [self._tile(part) for part in rows.split(tile)] or [self._tile(rows)]
@@ -142,6 +154,23 @@ class ExactBound(Buffers):
         weight = SAFETY * UNIT * rounding.weight
         self.hold(weight=weight, constant=rounding.constant, moments=moments)
         self.hold(error=polynomial_error(rounding.expansion))
+        self.hold(finish=self._constants())
+
+    def _constants(self) -> FloatArray:
+        """What `kernels.doubles.exact_bound` takes, of the first output: shape (10,)."""
+        listed = (
+            self.gamma,
+            1.0 - SURELY,
+            self.radius * (1.0 + SURELY),
+            math.sqrt(self.gamma),
+            self.lengths,
+            3.0 * self.length + 24.0,
+            self.largest,
+            UNDERFLOWS,
+            float(self.weight[0]) if len(self.weight) else 0.0,
+            float(self.constant[0]) if len(self.constant) else 0.0,
+        )
+        return np.array(listed)
 
     def forward(self, squares: Tensor) -> Tensor:
         """Bounds of shape (m, k) from |u|^2 of shape (m,)."""

@@ -1,10 +1,10 @@
 """A form of one output laid out for `kernels.form`: one pass over rows, in doubles.
 
-A truncated form is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
-full one is taken as a truncated one that keeps all directions, so that rows are needed once; its
-bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13 of the form. There
-|u|^2 is taken as |y|^2, which saves a sum over each row; it errs by `hidden` relatively, as in
-`spectral`, instead of by (d + 2) 2^-53, and so `per_square`, what |u|^2 errs by, grows by that.
+Rows of up to 32 features stay in a thread's registers: a full form is sum_i u_i (v_i + sum_j>=i
+T_ij u_j) with T the upper triangle of M, what is off its diagonal twice; a truncated one, and any
+of wider rows, is one product y = (V, v)'u, then c + y_v + mid |u|^2 + sum_i (l_i - mid) y_i^2. A
+full one of wider rows is taken as a truncated one that keeps all directions, so that rows are
+needed once; its bound then contains what the eigenvectors are off by (`spectral`), a few 1e-13.
 
 The bound is evaluated in single precision, which costs a tenth as much, and rounded up. With
 x = 2 gamma |u|^2 and h = sqrt(x), the certificate is scale ((rho' root(x) + E (a_0' + a_1' h +
@@ -25,12 +25,13 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
+from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import SAFETY, UNIT
-from kernelite.series.spectral import SpectralForm, skewness, spectrum, truncate
+from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
 __all__ = ["KernelLayout", "padded"]
 
-NARROWEST = 32  # features of a row that fits one tile
+NARROW, CHUNK = 32, 32  # features of a row that registers hold; of a wider one, at a time
 WIDEST = 64  # columns of the product: more of them do not fit beside the rows
 LOOSER, FLOOR = 1.0 + 2.0**-10, 1e-30
 
@@ -57,12 +58,19 @@ class KernelLayout(Buffers):
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()
-        cell = _on_directions(cell)
+        cell = _for_kernel(cell)
         form = cell.form
-        assert isinstance(form, SpectralForm)
-        self.rank, self.truncated = form.rank, form.rank < form.n_features
-        matrix, weights, ones = _product(form)
-        point = np.zeros(len(matrix))
+        assert isinstance(form, QuadraticForm | SpectralForm)
+        self.narrow, self.truncated = form.n_features <= NARROW, isinstance(form, SpectralForm)
+        if isinstance(form, QuadraticForm):
+            self.rank, mid = form.n_features, 0.0
+            self.hold(matrix=_triangle(form.quadratic[0]), weights=np.zeros(1))
+        else:
+            self.rank, mid = form.rank, form.mid[0]
+            matrix, weights = _product(form, narrow=self.narrow)
+            self.hold(matrix=matrix, weights=weights)
+        length = form.n_features if self.narrow else len(self.matrix)
+        point = np.zeros(length)
         point[: form.n_features] = form.point
         scale, singles = _singles(cell)
         rounding = cell.certificate.rounding  # type: ignore[union-attr]
@@ -70,14 +78,14 @@ class KernelLayout(Buffers):
         doubles = [
             form.intercept[0],
             form.gamma,
-            2.0 * form.gamma * (1.0 + 4.0 * _per_square(cell) * UNIT),
+            2.0 * form.gamma * (1.0 + 4.0 * rounding.per_square * UNIT),
             scale,
             outside,
             outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
             form.constant[0],
-            form.mid[0],
+            mid,
         ]
-        self.hold(matrix=matrix, weights=weights, ones=ones, point=point)
+        self.hold(linear=form.linear[:, 0], point=point)
         self.hold(doubles=np.array(doubles), singles=singles)
 
     @staticmethod
@@ -90,7 +98,7 @@ class KernelLayout(Buffers):
         if rank >= WIDEST:
             return False
         try:
-            scale, singles = _singles(_on_directions(cell))
+            scale, singles = _singles(_for_kernel(cell))
         except UnsupportedModelError:
             return False
         return math.isfinite(scale) and bool(np.isfinite(singles).all())
@@ -105,50 +113,50 @@ class KernelLayout(Buffers):
         return Bounded(scores, bounds)
 
 
-def _on_directions(cell: Cell) -> Cell:
-    """The cell with a full form on all its directions; a truncated one as it is."""
+def _for_kernel(cell: Cell) -> Cell:
+    """The cell, if its form is full and its rows are wide with the form on all its directions."""
     form = cell.form
-    if isinstance(form, SpectralForm):
+    if isinstance(form, SpectralForm) or form.n_features <= NARROW:
         return cell
     return Cell(truncate(spectrum(form), form.n_features), cell.certificate)
 
 
-def _product(form: SpectralForm) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(V, v) padded to (D, R), (l - mid, 0, 0...) and (0..., 1, 0...), 1 for v: shapes (R,)."""
+def _triangle(matrix: FloatArray) -> FloatArray:
+    """T with u'Tu = u'Mu: the upper triangle, what is off the diagonal twice.
+
+    Examples
+    --------
+    >>> _triangle(np.array([[1.0, 2.0], [2.0, 5.0]]))
+    array([[1., 4.],
+           [0., 5.]])
+    """
+    return np.ascontiguousarray(np.triu(matrix) + np.triu(matrix, 1))
+
+
+def _product(form: SpectralForm, *, narrow: bool) -> tuple[FloatArray, FloatArray]:
+    """V' of shape (r, d) and l - mid of shape (r,); of wide rows (V, v) and l - mid, padded."""
     d, r = form.n_features, form.rank
-    D = -(-d // NARROWEST) * NARROWEST if d > NARROWEST else padded(d)
-    R = padded(r + 1)
-    matrix, weights, ones = np.zeros((D, R)), np.zeros(R), np.zeros(R)
-    ones[r] = 1.0
+    if narrow:
+        return np.ascontiguousarray(form.basis.T), np.diag(form.cores[0]).copy()
+    matrix, weights = np.zeros((-(-d // CHUNK) * CHUNK, padded(r + 1))), np.zeros(padded(r + 1))
     matrix[:d, :r], matrix[:d, r] = form.basis, form.linear[:, 0]
     weights[:r] = np.diag(form.cores[0])
-    return matrix, weights, ones
-
-
-def _per_square(cell: Cell) -> float:
-    """What |u|^2 errs by, in units of rounding."""
-    form, certificate = cell.form, cell.certificate
-    assert certificate is not None
-    assert isinstance(form, SpectralForm)
-    d, r = form.n_features, form.rank
-    if r < d or d > NARROWEST:
-        return certificate.rounding.per_square
-    hidden = skewness(form.basis) / UNIT + 4.0 * (d + 4) * (math.sqrt(r) + 2.0)
-    return certificate.rounding.per_square + 1.01 * hidden
+    return matrix, weights
 
 
 def _singles(cell: Cell) -> tuple[float, np.ndarray]:
     """`scale`, and the constants of the bound in single precision, rounded up."""
     form, certificate = cell.form, cell.certificate
     assert certificate is not None
-    assert isinstance(form, SpectralForm)
-    rounding, gamma = certificate.rounding, cell.form.gamma
-    per_square = _per_square(cell)
+    rounding, gamma, per_square = certificate.rounding, form.gamma, certificate.rounding.per_square
+    left_out = np.zeros(2)
+    if isinstance(form, SpectralForm):
+        left_out = np.array([form.spread[0], form.leftover[0]])
     K = rounding.sums + per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = (1.0 / (2.0 * gamma)) ** (0.5 * np.arange(3))
         amplitudes = SAFETY * UNIT * rounding.moments[:3, 0] * roots
-        rest = SAFETY * np.array([form.spread[0], form.leftover[0]]) / (2.0 * gamma)
+        rest = SAFETY * left_out / (2.0 * gamma)
         largest = max(float(certificate.rho[0, 0]), float(amplitudes.max() * K), float(rest.max()))
         scale = 2.0 ** math.ceil(math.log2(largest)) if 0.0 < largest < math.inf else largest or 1.0
         listed = np.array([certificate.rho[0, 0], *amplitudes, *rest]) / scale

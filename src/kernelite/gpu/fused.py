@@ -36,6 +36,7 @@ from kernelite.gpu.fused_rounding import (
     FusedRounding,
     slice_bits,
 )
+from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
 
 __all__ = ["FARTHEST", "FusedSums", "RowSlices"]
@@ -96,6 +97,7 @@ class FusedSums(Buffers):
             floors = held * largest * LEFT_OUT[self.fine]
         else:
             self._lay_out_one(expansion.coefficients[:, 0], slices)
+            self.hold(finish=self._constants(float(floors[0])))
         self.hold(floors=floors)
 
     @staticmethod
@@ -118,6 +120,16 @@ class FusedSums(Buffers):
         weights = np.where(index >= 0, np.abs(np.ldexp(a[index], -self.exponent)), 0.0)
         self._hold_centers(slices, index)
         self.hold(weights=weights.astype(np.float32))
+
+    def _constants(self, floor: float) -> FloatArray:
+        """What the kernel of one output makes a bound of, as `_bounded` does: shape (10,)."""
+        terms = self.terms
+        listed = (
+            *(terms.per_norm, terms.per_square, terms.fixed, terms.per_unit, MOST_ERROR),
+            *(0.7 * SAFETY * SAFETY, SAFETY * terms.relative),
+            *(2.0**self.exponent, float(self.intercept[0]), floor),
+        )
+        return np.array(listed)
 
     def _lay_out_several(self, A: Any, slices: Slices, families: Sequence[Any]) -> None:
         """Coefficients in slices, group by group; where each output's sums are found."""
@@ -177,7 +189,7 @@ class FusedSums(Buffers):
         slices = run_split(self, rows.contiguous())
         if self.several:
             return self._bounded(slices, *self.unscaled_several(*run_several(self, slices)))
-        return self._bounded(slices, *run_one(self, slices))
+        return Bounded(*run_one(self, slices))
 
     def split(self, rows: Tensor) -> RowSlices:
         """Rows in slices, in torch operations."""

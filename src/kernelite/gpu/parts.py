@@ -64,7 +64,7 @@ class Part(Buffers):
         if stage <= FUSED and self.fused is not None:
             return self.fused(rows, kernel=kernels)
         assert self.exact is not None
-        return self.exact(rows)
+        return self.exact(rows, kernel=kernels)
 
 
 def _families(head: Any) -> list[np.ndarray]:

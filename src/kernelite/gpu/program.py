@@ -58,6 +58,16 @@ class Labels(NamedTuple):
     undecidable: Tensor
 
 
+class Found(NamedTuple):
+    """What a block's rows got so far; stages write into it."""
+
+    scores: Tensor
+    bounds: Tensor
+    labels: Tensor
+    stage: Tensor
+    undecidable: Tensor
+
+
 class Program(Buffers):
     """The module that `kernelite.torch.module` makes.
 
@@ -117,15 +127,15 @@ class Program(Buffers):
         mapped = part.steps(rows)
         slices = run_split(part.fused, mapped.contiguous())
         winners, proven = votes(part.fused, slices, *run_several(part.fused, slices))
+        labels = self.head.classes[winners] if self.head.has_numbers else winners
         stage = torch.where(proven, FUSED, DOUBLE).to(torch.int8)
         undecidable = torch.zeros_like(proven)
         still = torch.nonzero(~proven)[:, 0]
         if len(still):
-            _check_finite(rows, still, first)
             exact = part.exact(mapped[still])
-            winners[still] = self.head.winners(exact.scores)
+            labels[still] = self.head.labels(exact.scores)
             undecidable[still] = ~self.head.settled(*exact)
-        labels = self.head.classes[winners] if self.head.has_numbers else winners
+            _check_finite(rows, still, first)
         return Labels(labels, stage, undecidable)
 
     def row_bytes(self, rows: Tensor) -> int:
@@ -152,53 +162,83 @@ class Program(Buffers):
         rows = rows.detach()
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
-    def _block(self, rows: Tensor, first: int, labels_only: bool) -> tuple[Tensor, ...]:
+    def _block(self, rows: Tensor, first: int, labels_only: bool) -> Found:
         """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
-        stage = torch.zeros(len(rows), dtype=torch.int8, device=rows.device)
-        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
-        if self.guarantee == "none":
-            found = self._stage(rows, FORM)
+        pays = self._fused_pays(rows, labels_only)
+        start = FORM if self.has_forms else FUSED if pays else DOUBLE
+        if start == FUSED and len(self.parts) == 1 and self.parts[0].exact.one_kernel:
+            found = self._at_once(rows, first)
+        else:
+            found = self._in_stages(rows, first, start, labels_only, pays)
+        if self.head.lowest is not None:
+            self._take_logarithms(rows, found.labels)
+        return found
+
+    def _at_once(self, rows: Tensor, first: int) -> Found:
+        """Fused sums, then doubles where these leave rows open, all under way before any wait."""
+        from kernelite.gpu.kernels.doubles import LISTED, run_open
+
+        part, head = self.parts[0], self.head
+        mapped = part.steps(rows).contiguous()
+        scores, bounds = part.fused(mapped)
+        stage = torch.full((len(rows),), FUSED, dtype=torch.int8, device=rows.device)
+        flags = run_open(part.exact, mapped, head.settled(scores, bounds), scores, bounds, stage)
+        undecidable = ~head.settled(scores, bounds)
+        found = Found(scores, bounds, head.labels(scores), stage, undecidable)
+        opened, strange = flags.tolist()
+        if opened > LISTED:
+            self._finish(rows, torch.nonzero(undecidable)[:, 0], found)
+        if strange or opened > LISTED:
             _check_finite(rows, None, first)
-            return *found, self.head.labels(found.scores), stage, undecidable
-        start = FORM if self.has_forms else FUSED if self._fused_pays(rows, labels_only) else DOUBLE
+        return found
+
+    def _in_stages(
+        self, rows: Tensor, first: int, start: int, labels_only: bool, pays: bool
+    ) -> Found:
+        """One stage after the other, each for the rows that the one before leaves open."""
         scores, bounds = self._stage(rows, start)
-        stage.fill_(start)
+        stage = torch.full((len(rows),), start, dtype=torch.int8, device=rows.device)
+        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        # Before waiting for what is open: the device is busy.
+        found = Found(scores, bounds, self.head.labels(scores), stage, undecidable)
+        if self.guarantee == "none":
+            _check_finite(rows, None, first)
+            return found
         settled = self._settled(scores, bounds, start)
         if start == DOUBLE:
             _check_finite(rows, None, first)
-            undecidable = ~settled
-        else:
-            still = torch.nonzero(~settled)[:, 0]
-            if start == FORM and len(still) and self._fused_pays(rows, labels_only):
-                still = self._fuse(rows, still, scores, bounds, stage, labels_only)
-            if len(still):
-                _check_finite(rows, still, first)
-                exact = self._stage(rows[still], DOUBLE)
-                scores[still], bounds[still] = exact
-                stage[still], undecidable[still] = DOUBLE, ~self._settled(*exact, DOUBLE)
-        labels = self.head.labels(scores)
-        if self.head.lowest is not None:
-            self._take_logarithms(rows, labels)
-        return scores, bounds, labels, stage, undecidable
+            return found._replace(undecidable=~settled)
+        still = torch.nonzero(~settled)[:, 0]
+        if start == FORM and len(still) and pays:
+            still = self._fuse(rows, still, found, labels_only)
+        if len(still):
+            self._finish(rows, still, found)
+            _check_finite(rows, still, first)
+        return found
 
-    def _fuse(
-        self,
-        rows: Tensor,
-        still: Tensor,
-        scores: Tensor,
-        bounds: Tensor,
-        stage: Tensor,
-        labels_only: bool,
-    ) -> Tensor:
+    def _fuse(self, rows: Tensor, still: Tensor, found: Found, labels_only: bool) -> Tensor:
         """Improve open rows in place by the fused sums; those that are still open."""
-        better = self._stage(rows[still], FUSED)
-        taken = self._settled(*better, FUSED)
+        scores, bounds = self._stage(rows[still], FUSED)
+        taken = self._settled(scores, bounds, FUSED)
         if not labels_only:
-            taken &= (better.bounds <= bounds[still]).all(dim=1)
+            taken &= (bounds <= found.bounds[still]).all(dim=1)
+        labels = self.head.labels(scores)
+        # What is not taken is written too, where nobody asks for scores: the next stage follows.
+        if labels_only:
+            found.scores[still], found.bounds[still], found.labels[still] = scores, bounds, labels
+            found.stage[still] = FUSED
+            return still[~taken]
         mine = still[taken]
-        scores[mine], bounds[mine] = better.scores[taken], better.bounds[taken]
-        stage[mine] = FUSED
+        found.scores[mine], found.bounds[mine] = scores[taken], bounds[taken]
+        found.labels[mine], found.stage[mine] = labels[taken], FUSED
         return still[~taken]
+
+    def _finish(self, rows: Tensor, still: Tensor, found: Found) -> None:
+        """Answer open rows in place by sums in doubles."""
+        scores, bounds = self._stage(rows[still], DOUBLE)
+        found.scores[still], found.bounds[still] = scores, bounds
+        found.labels[still], found.stage[still] = self.head.labels(scores), DOUBLE
+        found.undecidable[still] = ~self._settled(scores, bounds, DOUBLE)
 
     def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
         """Log-densities whose sums underflow, in place."""

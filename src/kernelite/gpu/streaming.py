@@ -72,25 +72,53 @@ def predict(
 
 
 def _gathered(found: Iterator[Tensor], count: int | None) -> np.ndarray[Any, Any]:
-    """Answers of all blocks in host memory, brought there by a third thread.
-
-    If their number is known, into one array, whose fresh pages would take longer than the copies.
-    """
+    """Answers of all blocks in host memory; into one array, if their number is known."""
     if count is None:
         parts = [part.cpu() for part in found]
         return torch.cat(parts).numpy() if parts else np.empty(0)
-    whole, start = torch.empty(0), 0
+    whole, start, home = torch.empty(0), 0, _Home()
     with ThreadPoolExecutor(1) as bringing:
         pending = []
         for part in found:
             if not start:
-                whole = torch.empty((count, *part.shape[1:]), dtype=part.dtype)
-                pending.append(bringing.submit(whole.zero_))  # touches all pages, on all cores
-            pending.append(bringing.submit(whole[start : start + len(part)].copy_, part))
+                # NumPy asks for large pages, torch does not: fresh small ones take longer to get
+                # than all copies.
+                kind = torch.empty(0, dtype=part.dtype).numpy().dtype
+                whole = torch.from_numpy(np.empty((count, *part.shape[1:]), kind))
+            computed = torch.cuda.Event() if part.is_cuda else None
+            if computed is not None:
+                computed.record(torch.cuda.current_stream(part.device))
+            place = whole[start : start + len(part)]
+            pending.append(bringing.submit(home, part, computed, place))
             start += len(part)
         for copy in pending:
             copy.result()
     return whole.numpy()
+
+
+class _Home:
+    """Brings answers home, in a thread and a stream of their own: the next block need not wait.
+
+    The device writes to a pinned buffer, from where all cores copy.
+    """
+
+    def __init__(self) -> None:
+        self.buffer = torch.empty(0)
+
+    def __call__(self, part: Tensor, computed: torch.cuda.Event | None, place: Tensor) -> None:
+        """Copy a block's answers, once they are computed, to their place."""
+        if computed is None:
+            place.copy_(part)
+            return
+        if self.buffer.dtype != part.dtype or len(self.buffer) < len(part):
+            self.buffer = torch.empty(part.shape, dtype=part.dtype, pin_memory=True)
+            self.stream = torch.cuda.Stream(part.device)
+        here = self.buffer[: len(part)]
+        with torch.cuda.stream(self.stream):
+            self.stream.wait_event(computed)
+            here.copy_(part, non_blocking=True)
+        self.stream.synchronize()
+        place.copy_(here)
 
 
 def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:

@@ -1,7 +1,8 @@
 """The fused kernels: products of pairs on tensor cores, exp2, sums; nothing of size m n is stored.
 
-In: rows and centers in slices of half precision. Out: sums of A K and of |A| K. `fused_rounding`
-has the model of the arithmetic and the proof; what stands in one accumulator matters there.
+In: rows and centers in slices of half precision. Out: scores and bounds of one output, or sums of
+A K and of |A| K by group. `fused_rounding` has the model of the arithmetic and the proof; what
+stands in one accumulator matters there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import triton
 import triton.language as tl
 
 from kernelite.gpu.fused_rounding import CHUNK
+from kernelite.gpu.kernels.doubles import exact_bound
 
 if TYPE_CHECKING:
     from kernelite.gpu.fused import FusedSums, RowSlices
@@ -21,12 +23,13 @@ __all__ = ["Tiles", "run_one", "run_several", "tiles_for"]
 
 
 class Tiles(NamedTuple):
-    """Rows, centers, warps and stages of a kernel."""
+    """Rows, centers, warps and stages of a kernel, and the most registers of a thread."""
 
     rows: int
     centers: int
     warps: int
     stages: int
+    registers: int | None = None
 
 
 WHOLE = 128  # features of rows that stay beside the tensor cores while centers pass by
@@ -48,7 +51,7 @@ def tiles_for(width: int, several: bool) -> Tiles:
     if several:
         return Tiles(128, 64, 8, 2) if width <= CHUNK else Tiles(64, 64, 4, 2)
     if width <= 16:
-        return Tiles(64, 128, 4, 3)
+        return Tiles(64, 128, 4, 3, 168)  # three programs on a multiprocessor
     if width <= CHUNK:
         return Tiles(64, 64, 4, 3)
     return Tiles(128, 64, 8, 2) if width <= WHOLE else Tiles(128, 128, 8, 4)
@@ -57,19 +60,23 @@ def tiles_for(width: int, several: bool) -> Tiles:
 def run_one(
     layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums of A K and |A| K of one output: shapes (m, 1)."""
+    """Scores and bounds of one output: shapes (m, 1)."""
     m = len(slices.units)
     tiles = tiles or tiles_for(layout.width, False)
-    sums = torch.empty(2, m, dtype=torch.float64, device=slices.units.device)
+    scores, bounds = torch.empty(2, m, 1, dtype=torch.float64, device=slices.units.device)
     if m:
         _one[(triton.cdiv(m, tiles.rows),)](
             *slices.table,
             slices.units,
             slices.norms,
+            slices.squares,
             *layout.table,
             layout.shifts,
             layout.weights,
-            *sums,
+            layout.finish,
+            layout.bound.finish,
+            scores,
+            bounds,
             m,
             layout.positive,
             len(layout.shifts),
@@ -79,8 +86,9 @@ def run_one(
             BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
+            maxnreg=tiles.registers,
         )
-    return layout.unscaled_one(*sums)
+    return scores, bounds
 
 
 def run_several(
@@ -113,6 +121,7 @@ def run_several(
             BK=chunk_of(layout.width),
             num_warps=tiles.warps,
             num_stages=tiles.stages,
+            maxnreg=tiles.registers,
         )
     return sums, sizes
 
@@ -170,20 +179,29 @@ def _sums_over(
 
 @triton.jit
 def _one(
-    Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, weights, sums, sizes, m, positive, n,
-    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    Z1, Z2, Z3, units, norms, squares, Y1, Y2, Y3, shifts, weights, finish, exact, scores, bounds,
+    m, positive, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    unit = tl.load(units + r, mask=r < m, other=0.0)[:, None]
-    norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
+    units = tl.load(units + r, mask=r < m, other=0.0)
+    unit, norm = units[:, None], tl.load(norms + r, mask=r < m, other=0.0)[:, None]
     up = _sums_over(
         Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, 0, positive, D, BM, BN, BK
     )
     down = _sums_over(
         Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, positive, n, D, BM, BN, BK
     )
-    tl.store(sums + r, up - down, mask=r < m)
-    tl.store(sizes + r, up + down, mask=r < m)
+    # The bound, as `FusedSums._bounded` spells it out; unscaled, sums are multiplied by 2^e.
+    square = tl.load(squares + r, mask=r < m, other=0.0)
+    eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)
+    eps += tl.load(finish + 3) * units.to(tl.float64)
+    known = eps <= tl.load(finish + 4)
+    relative = tl.load(finish + 5) * eps + tl.load(finish + 6)
+    scale, b = tl.load(finish + 7), tl.load(finish + 8)
+    bound = relative * ((up + down) * scale) + tl.load(finish + 9) + exact_bound(square, exact)
+    # Where nothing is known sums may be NaN, of which heads would make a label.
+    tl.store(scores + r, tl.where(known, (up - down) * scale, 0.0) + b, mask=r < m)
+    tl.store(bounds + r, tl.where(known, bound, float("inf")), mask=r < m)
 
 
 @triton.jit

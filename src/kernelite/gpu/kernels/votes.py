@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_votes"]
 
-ROWS = 4
+ROWS = 2
 
 
 def run_votes(
@@ -59,7 +59,7 @@ def _votes(
     here = (row < m) & pair
     # The opponents of a class, in order, without itself.
     own = tl.load(sums + row * (K * W) + i * W + (j - (j > i)), mask=here, other=0.0)
-    other = tl.load(sums + row * (K * W) + j * W + (i - (i > j)), mask=here, other=0.0)
+    other = tl.permute(own, (0, 2, 1))  # what the centers of j add to the pair (i, j)
     size = tl.load(sizes + row * K + i, mask=here, other=0.0)
     size += tl.load(sizes + row * K + j, mask=here, other=0.0)
     at = i * S + j
