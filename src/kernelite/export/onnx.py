@@ -176,21 +176,30 @@ def _values(selection: Selection, X: Value, values: Value) -> Value:
 
 def _output(selection: Selection, name: str, value: Value) -> Any:
     """Name, type and shape of an output; what only the head knows of the shape stays open."""
-    head, types = selection.head, {"decided": "bool"}
+    head, dtype, width = selection.head, str(selection.dtype), None
     if name == "label":
-        types[name] = "int64" if head.kind == "outlier" else _label_type(head)
-    width = {"label": 1, "error_bound": head.n_scores}.get(name)
-    if name == "probabilities" and head.classes is not None and not isinstance(head.classes, list):
+        dtype = _label_type(head)
+        width = 1 if head.kind == "outlier" else None
+    elif name == "probabilities" and len(_label_lists(head)) == 1:
         width = len(head.classes)
-    shape = () if value.ndim == 1 else (width if head.classes is None or name != "label" else None,)
-    return _described(value.graph, name, types.get(name, selection.dtype), shape)
+    elif name == "decided":
+        dtype = "bool"
+    elif name == "error_bound":
+        width = head.n_scores
+    return _described(value.graph, name, dtype, () if value.ndim == 1 else (width,))
+
+
+def _label_lists(head: Head) -> list[NDArray[Any]]:
+    """Labels of each output; none where they are not the head's own."""
+    if head.classes is None:
+        return []
+    return head.classes if isinstance(head.classes, list) else [head.classes]
 
 
 def _label_type(head: Head) -> str:
-    lists = head.classes if isinstance(head.classes, list) else [head.classes]
     if head.predict(np.zeros((1, head.n_scores))).dtype.kind == "i":  # zeros and ones, too
         return "int64"
-    found = {_one_label_type(classes) for classes in lists}
+    found = {_one_label_type(classes) for classes in _label_lists(head)}
     if len(found) > 1:
         raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
     return found.pop()
@@ -225,7 +234,7 @@ def _problem(head: Formula, method: str) -> str | None:
 
 def _require_answers(selection: Selection) -> None:
     head = selection.head
-    if head.classes is not None and not isinstance(head.classes, list) and len(head.classes) < 2:
+    if [len(labels) for labels in _label_lists(head)] == [1]:
         raise UnsupportedModelError("a model with one class has no score to export.")
     problem = _problem(head, "predict")
     if problem is not None:

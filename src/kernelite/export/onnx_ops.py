@@ -183,6 +183,11 @@ class Operations:
         inside = value + slope * (self.maximum(x, float(places[0])) - start)
         return self.where(passed >= float(len(places)), float(values[-1]), inside)
 
+    def top_two(self, x: Value, width: int) -> tuple[Value, Value]:
+        """The largest and the second largest of each row, each of shape (m,)."""
+        winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
+        return self.max(x), self.max(self.where(winner, -np.inf, x))
+
     def function(self, name: str, x: Value) -> Value:
         """An elementary function by NumPy's name."""
         if name not in _FUNCTIONS:

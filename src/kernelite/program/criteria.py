@@ -22,6 +22,7 @@ __all__ = [
     "PROBABILITY_TOLERANCE",
     "And",
     "Close",
+    "Criterion",
     "Margin",
     "Never",
     "Proven",
@@ -42,8 +43,26 @@ PROBABILITY_TOLERANCE = 1e-3
 Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 
+class Criterion:
+    """What engines may ask of a criterion before they call it."""
+
+    @property
+    def sufficient_bounds(self) -> FloatArray | None:
+        """Bounds of shape (k,) which settle a row whatever its scores; None where scores matter."""
+        return None
+
+    @property
+    def labels_alone(self) -> bool:
+        """Whether labels are all that is asked for, so that scores need be no better than these."""
+        return False
+
+    def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Which rows are settled."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class SameAnswer:
+class SameAnswer(Criterion):
     """The answer of a method is proven, as far as it consists of labels, votes or steps."""
 
     head: Head
@@ -55,7 +74,7 @@ class SameAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class Proven:
+class Proven(Criterion):
     """The label is proven, and it is all that is asked for: scores need be no better than that.
 
     Parameters
@@ -69,13 +88,18 @@ class Proven:
     decided: Settles
     classes: NDArray[Any] | None = None
 
+    @property
+    def labels_alone(self) -> bool:
+        """It is what this criterion says."""
+        return True
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return self.decided(scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)
-class Within:
+class Within(Criterion):
     """Every output's bound is at most its tolerance, whatever the scores.
 
     Parameters
@@ -85,13 +109,18 @@ class Within:
 
     tolerance: FloatArray
 
+    @property
+    def sufficient_bounds(self) -> FloatArray:
+        """The tolerance."""
+        return self.tolerance
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return ops(bounds).all(bounds <= self.tolerance, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class Close:
+class Close(Criterion):
     """What a method answers lies within the tolerance of both ends of where it can be."""
 
     head: Head
@@ -104,7 +133,7 @@ class Close:
 
 
 @dataclass(frozen=True, eq=False)
-class Margin:
+class Margin(Criterion):
     """The calibrated rule: the margin is above a threshold that was tested beforehand."""
 
     head: Head
@@ -116,7 +145,7 @@ class Margin:
 
 
 @dataclass(frozen=True, eq=False)
-class Never:
+class Never(Criterion):
     """No row is settled: the exact model answers."""
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
@@ -125,7 +154,7 @@ class Never:
 
 
 @dataclass(frozen=True, eq=False)
-class And:
+class And(Criterion):
     """Both hold."""
 
     first: Settles

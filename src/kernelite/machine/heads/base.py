@@ -80,11 +80,6 @@ class Head:
         """How many tolerances there are: one per value."""
         return self.n_scores
 
-    @property
-    def own_tolerance(self) -> FloatArray | None:
-        """What the source itself was set up for, where it says."""
-        return None
-
     # Answers ----------------------------------------------------------------------------------
 
     def answer(self, method: str, scores: FloatArray) -> Any:

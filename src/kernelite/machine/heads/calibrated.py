@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, LabelHead, Range
 from kernelite.machine.heads.calibrators import (
     IsotonicCalibrator,
     SigmoidCalibrator,
@@ -20,7 +20,7 @@ from kernelite.machine.heads.calibrators import (
     softmax_range,
 )
 from kernelite.machine.heads.intervals import best_decided, columns, lead, share_range
-from kernelite.machine.heads.members import RESPONSES, Member, n_columns
+from kernelite.machine.heads.members import RESPONSES, Member, OfMembers, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -111,7 +111,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True, eq=False)
-class CalibratedHead(LabelHead):
+class CalibratedHead(OfMembers, LabelHead):
     """The mean of calibrated probabilities, as CalibratedClassifierCV takes it.
 
     Parameters
@@ -150,19 +150,9 @@ class CalibratedHead(LabelHead):
         return tuple(machine.member for machine in self.machines)
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def offers(self) -> frozenset[str]:
         """As CalibratedClassifierCV: no decision values."""
         return frozenset({"predict", "predict_proba"})
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of the most probable."""
@@ -187,10 +177,6 @@ class CalibratedHead(LabelHead):
         ends = [machine.probability_range(scores, bounds, K) for machine in self.machines]
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
         return low / count, high / count
-
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of the probabilities; the source has no decision values."""
-        return "range" if method == "predict_proba" else "bounds"
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far the most probable class leads, shape (m,)."""

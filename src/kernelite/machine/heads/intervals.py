@@ -102,9 +102,8 @@ def lead(values: FloatArray, n_classes: int) -> FloatArray:
     xp = ops(values)
     if n_classes < 2:
         return xp.full((values.shape[0],), np.inf)
-    winner, mine = take_winner(values)
-    others = xp.where(winner == np.arange(n_classes)[None, :], -np.inf, values)
-    return mine[:, 0] - xp.max(others, axis=1)
+    first, second = xp.top_two(values, n_classes)
+    return first - second
 
 
 def share_range(low: FloatArray, high: FloatArray) -> Range:

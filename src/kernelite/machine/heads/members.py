@@ -7,7 +7,7 @@ or never.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from kernelite.machine.heads.base import BoolArray, Head, Judged, LabelHead, Ran
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["ConstantHead", "Member", "checked_weights", "n_columns"]
+__all__ = ["ConstantHead", "Member", "OfMembers", "checked_weights", "n_columns"]
 
 
 RESPONSES = {"decision": "decision_function", "probability": "predict_proba", "value": "predict"}
@@ -147,6 +147,30 @@ def n_columns(members: tuple[Member, ...]) -> int:
     if not np.array_equal(used, np.arange(len(used))):
         raise InputError("the members of an ensemble must cover its scores without a gap.")
     return len(used)
+
+
+class OfMembers(Head):
+    """A head on the scores of several machines, its `members`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def members(self) -> tuple[Member, ...]:
+            """A field of most, a property of others."""
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of all machines."""
+        return n_columns(self.members)
+
+    @property
+    def n_values(self) -> int:
+        """One tolerance for all machines."""
+        return 1
+
+    def judged_by(self, method: str) -> Judged:
+        """By the ends of what the machines say together."""
+        return "range"
 
 
 @dataclass(frozen=True, eq=False)

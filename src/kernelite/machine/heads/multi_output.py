@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
-from kernelite.machine.heads.members import Member, n_columns
+from kernelite.machine.heads.base import BoolArray, Range
+from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -18,7 +18,7 @@ __all__ = ["MultiOutputHead"]
 
 
 @dataclass(frozen=True, eq=False)
-class MultiOutputHead(Head):
+class MultiOutputHead(OfMembers):
     """Several heads, none of which knows of the others.
 
     Parameters
@@ -44,11 +44,6 @@ class MultiOutputHead(Head):
         if not self.members:
             raise InputError("a model of several outputs needs at least one.")
         n_columns(self.members)
-
-    @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
 
     @property
     def n_values(self) -> int:
@@ -91,10 +86,6 @@ class MultiOutputHead(Head):
         ends = [member.probability_range(scores, bounds) for member in self.members]
         low, high = (ops(scores).concat([end[i] for end in ends], axis=1) for i in (0, 1))
         return low, high
-
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of values and probabilities; the source has no decision values."""
-        return "bounds" if method == "decision_function" else "range"
 
     def split(self, probabilities: FloatArray) -> list[FloatArray]:
         """One array per output, as scikit-learn returns them."""

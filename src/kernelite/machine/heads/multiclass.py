@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, LabelHead, Range
 from kernelite.machine.heads.intervals import SLACK, best_decided, lead, share_range, squash
-from kernelite.machine.heads.members import Member, n_columns
+from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.heads.votes import pairs
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -26,7 +26,7 @@ __all__ = ["OneVsOneHead", "OneVsRestHead", "response_range"]
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsRestHead(LabelHead):
+class OneVsRestHead(OfMembers, LabelHead):
     """The class whose machine responds most.
 
     Parameters
@@ -67,19 +67,9 @@ class OneVsRestHead(LabelHead):
         n_columns(self.members)
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def offers(self) -> frozenset[str]:
         """What the source offers."""
         return frozenset(self.methods)
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
 
     @property
     def _by_threshold(self) -> bool:
@@ -142,10 +132,6 @@ class OneVsRestHead(LabelHead):
             return xp.concat([1.0 - high, low], axis=1), xp.concat([1.0 - low, high], axis=1)
         return (low, high) if self.multilabel else share_range(low, high)
 
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of responses and probabilities."""
-        return "range"
-
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far a row is from another answer, shape (m,)."""
         xp, responses = ops(scores), self._responses(scores)
@@ -161,7 +147,7 @@ class OneVsRestHead(LabelHead):
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsOneHead(LabelHead):
+class OneVsOneHead(OfMembers, LabelHead):
     """Votes of K (K - 1) / 2 machines, a machine's second class being the pair's second.
 
     Parameters
@@ -191,19 +177,9 @@ class OneVsOneHead(LabelHead):
         n_columns(self.members)
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def offers(self) -> frozenset[str]:
         """As OneVsOneClassifier."""
         return frozenset({"predict", "decision_function"})
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""
@@ -229,10 +205,6 @@ class OneVsOneHead(LabelHead):
             limit = self.members[0].threshold
             return (low[:, 1] > limit) | (high[:, 1] < limit)
         return best_decided(low, high, len(self.classes))
-
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of the responses."""
-        return "range"
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far a row is from another answer, shape (m,)."""

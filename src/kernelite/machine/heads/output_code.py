@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.intervals import SLACK, lead
-from kernelite.machine.heads.members import Member, n_columns
+from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.heads.multiclass import response_range
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -23,7 +23,7 @@ __all__ = ["OutputCodeHead"]
 
 
 @dataclass(frozen=True, eq=False)
-class OutputCodeHead(LabelHead):
+class OutputCodeHead(OfMembers, LabelHead):
     """The class whose code word is nearest to the responses.
 
     Parameters
@@ -60,19 +60,9 @@ class OutputCodeHead(LabelHead):
         n_columns(self.members)
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def offers(self) -> frozenset[str]:
         """As OutputCodeClassifier: labels alone."""
         return frozenset({"predict"})
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

@@ -18,7 +18,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.heads.base import Head, Judged, Range, ValueHead
 from kernelite.machine.heads.intervals import columns
-from kernelite.machine.heads.members import Member, checked_weights, n_columns
+from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -180,7 +180,7 @@ class TargetHead(ValueHead):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanHead(ValueHead):
+class MeanHead(OfMembers, ValueHead):
     """The weighted mean of regressors.
 
     Parameters
@@ -209,11 +209,6 @@ class MeanHead(ValueHead):
             object.__setattr__(self, "weights", checked_weights(self.weights, self.members))
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def n_values(self) -> int:
         """Outputs."""
         return self.members[0].head.n_values
@@ -231,10 +226,6 @@ class MeanHead(ValueHead):
     def decision(self, scores: FloatArray) -> FloatArray:
         """The values themselves."""
         return self.predict(scores)
-
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of `predict`."""
-        return "range"
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""

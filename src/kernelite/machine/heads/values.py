@@ -163,11 +163,6 @@ class DensityHead(ValueHead):
         """A density scores samples."""
         return frozenset({"score_samples"})
 
-    @property
-    def own_tolerance(self) -> FloatArray | None:
-        """The estimator's `rtol`, shape (1,); None where it has none."""
-        return np.array([self.rtol]) if self.rtol else None
-
     def score_samples(self, scores: FloatArray) -> FloatArray:
         """Log-densities of shape (m,); minus infinity where the sum is not positive."""
         xp = ops(scores)

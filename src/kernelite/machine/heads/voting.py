@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, LabelHead, Range
 from kernelite.machine.heads.intervals import best_decided, lead
-from kernelite.machine.heads.members import Member, checked_weights, n_columns
+from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -22,7 +22,7 @@ __all__ = ["VotingHead"]
 
 
 @dataclass(frozen=True, eq=False)
-class VotingHead(LabelHead):
+class VotingHead(OfMembers, LabelHead):
     """Classifiers that vote.
 
     Parameters
@@ -68,19 +68,9 @@ class VotingHead(LabelHead):
         n_columns(self.members)
 
     @property
-    def n_scores(self) -> int:
-        """Scores of all machines."""
-        return n_columns(self.members)
-
-    @property
     def offers(self) -> frozenset[str]:
         """What the source offers."""
         return frozenset(self.methods)
-
-    @property
-    def n_values(self) -> int:
-        """One tolerance for all machines."""
-        return 1
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""
@@ -118,10 +108,6 @@ class VotingHead(LabelHead):
             return xp.concat([member.probabilities(scores) for member in self.members], axis=1)
         votes = [xp.astype(m.votes(scores, K), np.float64) for m in self.members]
         return xp.stack([xp.argmax(own, axis=1) for own in votes], axis=1)
-
-    def judged_by(self, method: str) -> Judged:
-        """By the ends of means and votes."""
-        return "range"
 
     def within(
         self, method: str, scores: FloatArray, bounds: FloatArray, tolerance: FloatArray | float
