@@ -5,7 +5,7 @@ With y = x behind scalers, g = y - t and everything computed plainly,
     |computed z_k - z_k| <= u |M_k| ((d + 10) |g| + 6 |t|)
 
 since y is off by 5u, g by another u, and a product of length d by d u. That serves rows for which
-it is below `slack`, as it is for rows like those of the fit. But |g| may be far more than |z|, since
+it is below `slack`, as it is for rows like those of the fit. But |g| may be far more than |z|, for
 rows may lie far off in directions that M drops. Then M and x - t are cut into slices of b bits, so
 few that products of the leading ones are exact (Ozaki and others); what is left is 2^-2b of the
 whole. With sigma the largest |x_j - t_j| and s_k the largest |M_kj|, both rounded up to powers of
@@ -169,8 +169,11 @@ class Projection:
             if self.shift.any():
                 gaps = gaps - self.shift
             found = np.asarray(gaps @ self.matrix.T)
-            squares = gaps.multiply(gaps) if is_sparse(gaps) else np.square(gaps)
-            far = np.flatnonzero(~(np.sqrt(squares.sum(axis=1)) <= self.plain_reach))
+            if is_sparse(gaps):
+                squares = gaps.multiply(gaps).sum(axis=1)
+            else:
+                squares = np.einsum("ij,ij->i", gaps, gaps)
+            far = np.flatnonzero(~(np.sqrt(squares) <= self.plain_reach))
         if len(far):
             found[far] = self._carefully(rows[far])
         return found
