@@ -86,7 +86,11 @@ def _principal(model: Any, z: list[Any]) -> list[Any]:
     values = _combined([a - real(m) for a, m in zip(z, mean)], model.components_, 0.0)
     if not getattr(model, "whiten", False):
         return values
-    return [a / real(v).sqrt() for a, v in zip(values, model.explained_variance_)]
+    least = np.finfo(np.float64).eps  # of a square root, as scikit-learn has it
+    roots = [
+        real(v).sqrt() if np.sqrt(v) >= least else real(least) for v in model.explained_variance_
+    ]
+    return [a / root for a, root in zip(values, roots)]
 
 
 def _products(model: Any, z: list[Any]) -> list[Any]:

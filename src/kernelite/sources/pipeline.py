@@ -38,6 +38,7 @@ from kernelite.sources.steps import (
 
 __all__ = ["read_pipeline", "scaler_map", "with_step"]
 
+UNFELT = 1e-11  # of a kernel value: what rows may move it by for the sake of speed
 AFFINE_UNITS = 5.0  # relative roundings of an affine map, as `machine.affine` counts them
 
 
@@ -196,7 +197,7 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Sourc
     if isinstance(core, Projection):
         for first in reversed(maps):
             core = core.after(first)
-        core = replace(core, slack=_slack(core, chosen, source))
+        core = replace(core, slack=_slack(core, chosen, scale, source))
         # The third is for square roots of variances, by which whitened rows are divided.
         units, slack, steps = 3.0, core.slack[chosen], [core]
     else:
@@ -213,17 +214,27 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Sourc
     return source
 
 
-def _slack(core: Projection, chosen: Any, source: Source) -> FloatArray:
-    """What outputs may be off by: an eighth of a rounding of the largest center's entry."""
-    sizes = np.abs(dense_block(source.single.centers, slice(None))).max(axis=0, initial=0.0)
-    if source.input_map is not None:
-        with np.errstate(divide="ignore"):
-            sizes = sizes / np.abs(source.input_map.scale) + np.abs(source.input_map.shift)
-    sizes[~np.isfinite(sizes)] = 0.0
-    slack = np.zeros(core.n_out)
-    np.maximum.at(slack, chosen, sizes)
-    floor = 1e-6 * float(slack.max(initial=0.0)) + 1e-100
-    return np.maximum(np.maximum(slack, floor) * (UNIT / 8.0), 4.0 * core.fixed_error)
+def _slack(core: Projection, chosen: Any, scale: FloatArray, source: Source) -> FloatArray:
+    """What outputs may be off by: what plain arithmetic needs, unless that would be felt.
+
+    Else it is an eighth of a rounding of the largest center's entry.
+    """
+    centers = np.abs(dense_block(source.single.centers, slice(None)))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        entries = centers / scale
+        if source.input_map is not None:
+            entries = entries + np.abs(source.input_map.shift)
+        entries[~np.isfinite(entries)] = 0.0
+        norms = np.sqrt(np.square(entries).sum(axis=1))
+    reach = max(core.plain_reach, 2.0 * float(norms.max(initial=0.0)))
+    plain = core.plain_slack(min(reach, 1e100))
+    felt = np.sqrt(source.single.gamma) * np.linalg.norm(scale * plain[chosen])
+    if felt > UNFELT:
+        sizes = np.zeros(core.n_out)
+        np.maximum.at(sizes, chosen, entries.max(axis=0, initial=0.0))
+        floor = 1e-6 * float(sizes.max(initial=0.0)) + 1e-100
+        plain = np.maximum(sizes, floor) * (UNIT / 8.0)
+    return np.maximum(plain, 4.0 * core.fixed_error)
 
 
 def _rounding_steps(step: Any) -> list[str]:

@@ -6,7 +6,9 @@ be, so that the transformer is kept as it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,7 @@ __all__ = [
 
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 MOST_TERMS = 10**6  # numbers in the table of a polynomial's powers
-FLAT_SLACK = 2.0**-60  # of a projection whose error nobody counts
+FAR = 8.0  # standard deviations of all features together, that few rows are beyond
 
 
 def steps_of(transformer: Any) -> list[Step]:
@@ -169,18 +171,21 @@ def _pca(pca: Any) -> list[Step]:
     matrix = _floats(pca.components_)
     mean = getattr(pca, "mean_", None)
     shift = np.zeros(matrix.shape[1]) if mean is None else _floats(mean)
-    found: list[Step] = [_projection(matrix, shift)]
+    found: list[Step] = [_projection(pca, matrix, shift)]
     if getattr(pca, "whiten", False):
         scale = np.sqrt(_floats(pca.explained_variance_))
         found.append(AffineMap.of(("/", np.maximum(scale, np.finfo(np.float64).eps))))
     return found
 
 
-def _projection(matrix: FloatArray, shift: FloatArray) -> Projection:
-    sizes = np.abs(matrix).max(axis=1, initial=0.0) * max(
-        1.0, float(np.abs(shift).max(initial=0.0))
-    )
-    return Projection(matrix, shift, np.maximum(sizes, 1.0) * FLAT_SLACK)
+def _projection(pca: Any, matrix: FloatArray, shift: FloatArray) -> Projection:
+    """With a slack that plain arithmetic keeps to for rows like those of the fit."""
+    shares = _floats(pca.explained_variance_ratio_)
+    largest = int(np.argmax(shares))
+    variance = _floats(pca.explained_variance_)[largest] / max(float(shares[largest]), 1e-9)
+    step = Projection(matrix, shift, np.ones(len(matrix)))
+    reach = FAR * math.sqrt(max(float(variance), 1e-100))
+    return replace(step, slack=step.plain_slack(reach))
 
 
 def _polynomial(features: Any) -> list[Step]:

@@ -1,9 +1,15 @@
-"""A linear map of rows, z = M (x - t), computed nearly without rounding: PCA and TruncatedSVD.
+"""A linear map of rows, z = M (x - t), as exact as it has to be: PCA and TruncatedSVD.
 
-A product of doubles errs relative to |M| |x - t|, which may be far more than |z|: rows may lie far
-off in directions that M drops. So M and x - t are cut into slices of b bits, so few that products
-of the leading ones are exact (Ozaki and others); what is left is 2^-2b of the whole. With sigma the
-largest |x_j - t_j| and s_k the largest |M_kj|, both rounded up to powers of two,
+With y = x behind scalers, g = y - t and everything computed plainly,
+
+    |computed z_k - z_k| <= u |M_k| ((d + 10) |g| + 6 |t|)
+
+since y is off by 5u, g by another u, and a product of length d by d u. That serves rows for which
+it is below `slack`, as it is for rows like those of the fit. But |g| may be far more than |z|, for
+rows may lie far off in directions that M drops. Then M and x - t are cut into slices of b bits, so
+few that products of the leading ones are exact (Ozaki and others); what is left is 2^-2b of the
+whole. With sigma the largest |x_j - t_j| and s_k the largest |M_kj|, both rounded up to powers of
+two,
 
     |computed z_k - z_k| <= 2 u |z_k| + (d + 8)^2 s_k (2^(4 - 2 b - 53) sigma + 2^-104 max |t|).
 
@@ -25,7 +31,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import quotient, two_words
+from kernelite.machine.exactly import UNIT, quotient, two_words
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 
 __all__ = ["Projection"]
@@ -98,11 +104,18 @@ class Projection:
         return replace(self, marks=marks + self.marks, by=by + self.by)
 
     @cached_property
+    def _first(self) -> AffineMap | None:
+        """What happens to rows before."""
+        if not self.marks:
+            return None
+        return AffineMap.of(*zip(self.marks, self.by, strict=True))  # type: ignore[arg-type]
+
+    @cached_property
     def _words(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """M and t of rows as they come, two words each: M' = M s, t' = (t - c) / s for s x + c."""
-        if not self.marks:
+        if self._first is None:
             return self.matrix, np.zeros_like(self.matrix), self.shift, np.zeros_like(self.shift)
-        first = AffineMap.of(*zip(self.marks, self.by, strict=True))  # type: ignore[arg-type]
+        first = self._first
         scales, shifts = [], []
         for (s, c), t in zip(first.real(), self.shift.tolist(), strict=True):
             if not s:
@@ -132,7 +145,40 @@ class Projection:
             out[block] = self._block(rows[block])
         return out
 
+    @property
+    def plain_reach(self) -> float:
+        """|g| up to which plain arithmetic is within `slack`."""
+        room = self.slack / (UNIT * self._lengths) - 6.0 * float(np.linalg.norm(self.shift))
+        return float(room.min(initial=LARGEST)) / (self.n_features + 10.0) * (1.0 - 1e-6)
+
+    def plain_slack(self, reach: float) -> FloatArray:
+        """The slack for which `plain_reach` is at least `reach`, shape (r,)."""
+        far = (self.n_features + 10.0) * reach + 6.0 * float(np.linalg.norm(self.shift))
+        return (1.0 + 1e-5) * UNIT * far * self._lengths
+
+    @cached_property
+    def _lengths(self) -> FloatArray:
+        """|M_k|, shape (r,)."""
+        return np.sqrt(np.einsum("kj,kj->k", self.matrix, self.matrix)) + SMALLEST
+
     def _block(self, rows: Rows) -> FloatArray:
+        if is_sparse(rows) and (self.marks or self.shift.any()):
+            rows = rows.toarray()
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            gaps: Any = rows if self._first is None else self._first(rows)
+            if self.shift.any():
+                gaps = gaps - self.shift
+            found = np.asarray(gaps @ self.matrix.T)
+            if is_sparse(gaps):
+                squares = gaps.multiply(gaps).sum(axis=1)
+            else:
+                squares = np.einsum("ij,ij->i", gaps, gaps)
+            far = np.flatnonzero(~(np.sqrt(squares) <= self.plain_reach))
+        if len(far):
+            found[far] = self._carefully(rows[far])
+        return found
+
+    def _carefully(self, rows: Rows) -> FloatArray:
         _, _, shift, low_shift = self._words
         shifted = bool(shift.any())
         if is_sparse(rows) and shifted:
