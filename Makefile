@@ -45,12 +45,13 @@ docs-test: docs
 # Its own environment, since torch is large. TORCH= names another version, e.g. TORCH=torch.
 TORCH ?= torch==2.13.0
 test-torch: $(VENV)-torch/.installed
-	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py
+	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py \
+		tests/sources/test_gpytorch.py
 
 $(VENV)-torch/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-torch
 	$(VENV)-torch/bin/python -m pip install --quiet '$(TORCH)'
-	$(VENV)-torch/bin/python -m pip install --quiet -e '.[test,torch]'
+	$(VENV)-torch/bin/python -m pip install --quiet -e '.[test,torch]' gpytorch
 	touch $@
 
 bench: $(VENV)/.installed-bench

@@ -43,10 +43,10 @@ The test suite holds the page to what is measured.
 KERNELS = """\
 ## Every kernel
 
-How many times faster than the original each kernel is, with 1,000 rows of 8 features to train on and
-guarantee "certified": one thread each, processor time. Labels are equal, values agree up to
-rounding or within their tolerance. `python -m benchmarks.kernels_table --sections pairs --processor`
-measures it again.
+How many times faster than the original each kernel is, with 1,000 rows of 8 features to train on
+and guarantee "certified": one thread each, processor time. Labels are equal, values agree up to
+rounding or within their tolerance. `python -m benchmarks.kernels_table --sections goals pairs
+--processor` measures it again.
 """
 
 

@@ -141,7 +141,7 @@ def compile(
     task = Task(source, given, expansion_point, max_bytes, random_state, cells)
     match guarantee:
         case _ if not task.expansion.has_series:
-            decided = pointwise_fields(task, guarantee, tolerance)
+            decided = pointwise_fields(task, guarantee, tolerance, plan)
         case "certified":
             decided = certified_fields(task, tolerance, plan)
         case "calibrated":

@@ -56,13 +56,18 @@ def exact_fields(task: Task) -> Fields:
     }
 
 
-def pointwise_fields(task: Task, guarantee: str, tolerance: Any) -> Fields:
+def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> Fields:
     """A kernel without a series: exact under every guarantee, by whatever layout is cheapest."""
     kernel = task.expansion.kernel
     if isinstance(kernel, Kernel) and not kernel.proven and guarantee != "exact":
         raise UnsupportedModelError(
             f"the kernel of this {task.source.type_name} ({kernel.label}) rests on SciPy's Bessel "
             "functions, whose accuracy is not proven; use guarantee='exact'."
+        )
+    if plan not in ("auto", "estimate", "measure"):
+        raise InputError(
+            f"`plan` asks for {plan!r}, but there is no form of this kernel "
+            f"({task.expansion.kernel_name}); leave `plan` out."
         )
     collapses = packed_degree(task.expansion) is not None
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"

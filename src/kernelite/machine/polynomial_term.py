@@ -70,12 +70,12 @@ class PolynomialTail:
     def values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """P of rows of shape (m, d), and bounds on its rounding: each of shape (m, k)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            z = (rows - self.shift) / self.scale
-            monomials = np.empty((len(rows), len(self.powers)))
-            for t, powers in enumerate(self.powers):
-                used = np.flatnonzero(powers)
-                monomials[:, t] = np.prod(z[:, used] ** powers[used], axis=1)
-            values = monomials @ self.coefficients
-            sizes = np.abs(monomials) @ np.abs(self.coefficients)
+            z = np.ascontiguousarray(((rows - self.shift) / self.scale).T)
+            monomials = np.ones((len(self.powers), len(rows)))
+            for line, powers in zip(monomials, self.powers):
+                for factor in np.repeat(np.arange(len(powers)), powers):
+                    line *= z[factor]
+            values = monomials.T @ self.coefficients
+            sizes = np.abs(monomials, out=monomials).T @ np.abs(self.coefficients)
         degree = int(self.powers.sum(axis=1).max(initial=0))
         return values, 2.0**-53 * (4 * degree + len(self.powers) + 8) * sizes * 1.05

@@ -196,7 +196,7 @@ class CosineKernel(Kernel):
         return np.asarray(rows / np.where(norms > 0.0, norms, 1.0)[:, None])
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        return rows.any(axis=1).astype(np.float64)
+        return np.asarray(rows.any(axis=1), dtype=np.float64)
 
     def largest(self, reach: Reach) -> FloatArray:
         return np.full(len(reach.rows), 1.0 + 1e-9)
