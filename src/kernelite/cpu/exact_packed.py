@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.blas import cubic_values
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding, of_rows
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import linear_map, packed_degree, packed_tensor, pair_places
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 

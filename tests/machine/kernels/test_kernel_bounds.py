@@ -13,6 +13,7 @@ from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion
+from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, KINDS, hard_rows, made_hard
 
@@ -107,7 +108,7 @@ def test_errors_are_within_bounds(kind: str, seed: int) -> None:
     model, rows = random_model(kind, seed)
     truth = true_scores(model, rows)
     engine = ExactEngine.prepare(model)
-    ways = [engine.run(rows)]
+    ways = [scores_and_bounds(engine.run(rows))]
     if engine.single is not None:
         ways.append(engine.single.run(rows))
     plain = PointwiseExact.prepare(model)  # also where the polynomial collapses
@@ -130,6 +131,6 @@ def test_bounds_are_of_use(kind: str) -> None:
     kernel = KERNELS[kind](rng, 4, 2.0)
     model = KernelExpansion(centers, A, 0.0, kernel=kernel)
     rows = rng.normal(size=(50, 4))
-    _, bounds = ExactEngine.prepare(model).run(rows)
+    _, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     sizes = np.abs(kernel.values(rows, centers)) @ np.abs(A)
     assert (bounds / sizes).max() < (1e-10 if kind not in ("degree 7", "quintic spline") else 1e-5)
