@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
-from kernelite.sources import Source
-from kernelite.sources.source import describe
+from kernelite.machine.machine import describe
+from kernelite.sources import Machine
 
 __all__ = ["generated_rows", "generated_source"]
 
@@ -28,7 +28,7 @@ def generated_rows(m: int, d: int, *, seed: int = 0) -> np.ndarray:
     return np.round(rows, 5)  # so that text with six digits holds them exactly
 
 
-def generated_source(n_sv: int, d: int, *, gamma_ratio: float = 0.5, seed: int = 0) -> Source:
+def generated_source(n_sv: int, d: int, *, gamma_ratio: float = 0.5, seed: int = 0) -> Machine:
     """A two-class model with `n_sv` centers, and gamma that many times gamma_max.
 
     Examples
@@ -52,4 +52,4 @@ def generated_source(n_sv: int, d: int, *, gamma_ratio: float = 0.5, seed: int =
     middle = np.median(bare.scores(generated_rows(min(500, 4 * n_sv), d, seed=seed + 2)))
     expansion = KernelExpansion(centers, weights, np.array([-middle]), gamma=gamma)
     head = ClassifierHead(np.array([1, -1]), first_positive=True)
-    return Source(expansion, head, describe("generated", expansion), "libsvm", "c_svc")
+    return Machine(expansion, head, describe("generated", expansion), "libsvm", "c_svc")

@@ -40,7 +40,7 @@ def load(seconds: float = 3.0, tell: Callable[[str], None] = lambda line: None) 
     ----------
     seconds : float
         For each plan and number of threads.
-    tell : callable
+    on_progress : callable
 
     Returns
     -------

@@ -172,7 +172,7 @@ def machines(names: Sequence[str], rows: int) -> list[dict[str, Any]]:
 def _entry(name: str, model: Any, method: str, sample: Any, rows: Any) -> dict[str, Any]:
     """Compile, compare, then time both on as many rows as they answer in half a second."""
     from kernelite.model.serving import answer
-    from kernelite.program.criteria import label_settles
+    from kernelite.program.criteria import label_criterion
 
     started = time.perf_counter()
     fast = kl.compile(model, _like(rows, sample))
@@ -181,8 +181,8 @@ def _entry(name: str, model: Any, method: str, sample: Any, rows: Any) -> dict[s
     _compare(
         fast, ours(rows[:CHECKED]), getattr(kl.compile(model, guarantee="exact"), method), rows
     )
-    settles = label_settles(fast.head, fast.tolerance)
-    stats = answer(fast, rows[:20_000], lambda scores: scores, settles, None, None)[1]
+    criterion = label_criterion(fast.head, fast.tolerance)
+    stats = answer(fast, rows[:20_000], lambda scores: scores, criterion, None, None)[1]
     # Many rows at a time, as users do: scikit-learn's memory traffic is part of its time.
     count = max(rows_within(theirs, rows, SECONDS), min(FEWEST, rows.shape[0]))
     mine = rows_within(ours, rows, SECONDS)

@@ -13,18 +13,18 @@ import numpy as np
 from scipy import sparse
 
 from kernelite.machine.heads import ClassifierHead
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.support.files import atomic_write
 
 __all__ = ["rebuilt_svc", "write_data", "write_model"]
 
 
-def rebuilt_svc(source: Source, svc_class: Any = None, *, for_sparse: bool = False) -> Any:
+def rebuilt_svc(source: Machine, svc_class: Any = None, *, for_sparse: bool = False) -> Any:
     """An SVC that holds the arrays of `source`.
 
     Parameters
     ----------
-    source : Source
+    source : Machine
         Two classes, RBF kernel.
     svc_class : class, optional
         scikit-learn's SVC, or one that derives from it.
@@ -69,7 +69,7 @@ def rebuilt_svc(source: Source, svc_class: Any = None, *, for_sparse: bool = Fal
     return svc
 
 
-def write_model(source: Source, path: str | os.PathLike[str]) -> None:
+def write_model(source: Machine, path: str | os.PathLike[str]) -> None:
     """LIBSVM's text of a two-class model: 17 digits for coefficients, 8 for vectors."""
     expansion, head = source.expansion, source.head
     assert isinstance(head, ClassifierHead)

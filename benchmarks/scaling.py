@@ -23,10 +23,10 @@ ROWS = 20_000
 BLOCK = 1_000_000  # rows of a call when more are streamed
 DIMENSION, VECTORS = 22, 4_000
 FORM_ROWS, FORM_ROUNDS = 400_000, 30
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
-def scaling(settings: Settings, tell: Tell = lambda line: None) -> dict[str, Any]:
+def scaling(settings: Settings, tell: OnProgress = lambda line: None) -> dict[str, Any]:
     """All four curves; each point has microseconds a row by contestant.
 
     "form" has the forms of all numbers of support vectors in one race, so that they compare.
@@ -48,7 +48,7 @@ def scaling(settings: Settings, tell: Tell = lambda line: None) -> dict[str, Any
     }
 
 
-def _forms(settings: Settings, tell: Tell) -> list[dict[str, Any]]:
+def _forms(settings: Settings, tell: OnProgress) -> list[dict[str, Any]]:
     """Microseconds a row of the form alone, taking turns on the same rows."""
     tell("forms of all numbers of support vectors, in turns")
     rows = generated_rows(min(FORM_ROWS, max(settings.rows)), DIMENSION, seed=500)
@@ -70,7 +70,7 @@ def _made(n: int, d: int, settings: Settings) -> Workload:
 
 
 def point(
-    workload: Workload, settings: Settings, tell: Tell, names: Iterable[str] = NAMES
+    workload: Workload, settings: Settings, tell: OnProgress, names: Iterable[str] = NAMES
 ) -> dict[str, Any]:
     """Microseconds a row and fallback shares by contestant, verified."""
     tell(workload.name)
@@ -99,7 +99,7 @@ def point(
     }
 
 
-def _over_rows(workload: Workload, settings: Settings, tell: Tell) -> list[dict[str, Any]]:
+def _over_rows(workload: Workload, settings: Settings, tell: OnProgress) -> list[dict[str, Any]]:
     """From one row to ten million; those beyond a million come in blocks, as from a stream."""
     ready, _ = contestants(workload, ("certified", "none"))
     points = []
@@ -118,7 +118,7 @@ def _over_rows(workload: Workload, settings: Settings, tell: Tell) -> list[dict[
     return points
 
 
-def _over_threads(workload: Workload, settings: Settings, tell: Tell) -> list[dict[str, Any]]:
+def _over_threads(workload: Workload, settings: Settings, tell: OnProgress) -> list[dict[str, Any]]:
     points = []
     count = min(100_000, max(settings.rows))
     big = replace(workload, rows=generated_rows(count, workload.expansion.n_features, seed=400))

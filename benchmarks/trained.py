@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.data import cache_path
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
-from kernelite.sources import Source
-from kernelite.sources.source import describe
+from kernelite.machine.machine import describe
+from kernelite.sources import Machine
 from kernelite.support.files import atomic_write
 
 __all__ = ["trained"]
@@ -29,7 +29,7 @@ def trained(
     C: float = 1.0,
     kernel: str = "rbf",
     coef0: float = 0.0,
-) -> Source:
+) -> Machine:
     """A two-class SVM on CSR rows; labels are +1 and -1.
 
     Parameters
@@ -56,7 +56,7 @@ def trained(
         coef0=coef0,
     )
     head = ClassifierHead(np.array([1, -1]), first_positive=True)
-    return Source(expansion, head, describe("scikit-learn SVC", expansion), "libsvm", "c_svc")
+    return Machine(expansion, head, describe("scikit-learn SVC", expansion), "libsvm", "c_svc")
 
 
 def _fit(

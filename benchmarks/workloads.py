@@ -17,7 +17,7 @@ from benchmarks.generate import generated_rows, generated_source
 from benchmarks.rebuild import rebuilt_svc
 from benchmarks.trained import trained
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.sources import read as read_model
 
 __all__ = ["DEFAULTS", "GENERATED", "SHARED", "Workload", "available", "generated", "load"]
@@ -32,7 +32,7 @@ class Workload:
     Parameters
     ----------
     name : str
-    source : Source
+    source : Machine
     rows : ndarray of shape (m, d)
         Test rows.
     sample : ndarray of shape (s, d)
@@ -48,7 +48,7 @@ class Workload:
     """
 
     name: str
-    source: Source
+    source: Machine
     rows: np.ndarray
     sample: np.ndarray
     truth: np.ndarray | None = None

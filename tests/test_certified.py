@@ -22,7 +22,7 @@ import kernelite as kl
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.series.rounding import TINY
-from kernelite.sources import Source, read
+from kernelite.sources import Machine, read
 from tests.models import MODELS, SVMS, fitted
 from tests.oracle import at_most, error_ratios, real, true_scores
 
@@ -34,9 +34,9 @@ def certified(model: Any, X: Any = None, **options: Any) -> kl.CompiledModel:
         return kl.compile(model, X, **options)
 
 
-def source(expansion: KernelExpansion, head: Any) -> Source:
+def source(expansion: KernelExpansion, head: Any) -> Machine:
     """A source made of arrays."""
-    return Source(expansion, head, "a test model", "arrays", "KernelExpansion")
+    return Machine(expansion, head, "a test model", "arrays", "KernelExpansion")
 
 
 # Models of the table --------------------------------------------------------------------

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 import kernelite as kl
 from kernelite.cpu.exact import ExactEngine
 from kernelite.series.spectral import SpectralForm
-from kernelite.sources import Source, read
+from kernelite.sources import Machine, read
 from kernelite.tables.data import read_data
 from tests.helpers import scores_and_bounds, shared_path
 
@@ -37,7 +37,7 @@ class Real:
     """A model with its data."""
 
     path: Path
-    source: Source
+    source: Machine
     train: csr_array
     rows: csr_array
 

@@ -44,8 +44,8 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite
 from kernelite.errors import UnsupportedModelError
-from kernelite.model.serving import placed
-from kernelite.program.criteria import label_settles, never
+from kernelite.model.serving import rows_and_runner
+from kernelite.program.criteria import label_criterion, never
 from kernelite.sources import read
 from kernelite.sources.kernel_discriminant import discriminant_classifier
 from kernelite.sources.kernel_kmeans import kernel_kmeans
@@ -100,10 +100,10 @@ def ways_of(model: Any, sample: np.ndarray) -> list[Any]:
     return [compiled(model, sample), exact, *form]
 
 
-def served(model: Any, rows: np.ndarray, settles: Any = never) -> np.ndarray:
+def served(model: Any, rows: np.ndarray, criterion: Any = never) -> np.ndarray:
     """Scores as they are served; by default nothing settles a row before its last tier."""
-    placed_rows, runner = placed(model, rows)
-    rule = None if model.guarantee == "none" else settles
+    placed_rows, runner = rows_and_runner(model, rows)
+    rule = None if model.guarantee == "none" else criterion
     return runner.run(placed_rows, lambda scores: scores, rule)[0]
 
 
@@ -128,8 +128,8 @@ def assert_holds(model: Any, sample: np.ndarray, rows: np.ndarray, *, labels: bo
         bounds, said = way.score_bound(rows), f"{way.guarantee}: {way.plan.chosen.name}"
         assert error_ratios(truth, served(way, rows), bounds).max(initial=0.0) <= 1.0, said
         if way.guarantee == "certified":  # now by whichever tier settles a row
-            settles = label_settles(way.head, way.tolerance)
-            assert error_ratios(truth, served(way, rows, settles), bounds).max() <= 1.0, said
+            criterion = label_criterion(way.head, way.tolerance)
+            assert error_ratios(truth, served(way, rows, criterion), bounds).max() <= 1.0, said
         if labels and way.guarantee != "none":
             assert_labels(way, truth, rows)
 

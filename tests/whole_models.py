@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.sources.svm_scale import SvmRange
 from tests.oracle import exponential, real
 
@@ -32,7 +32,7 @@ class Ranged:
 class Known:
     """A source made from arrays, and what it stands for: scores of a row of reals."""
 
-    model: Source
+    model: Machine
     outputs: Callable[[list[Any]], list[Any]]
 
 

@@ -30,7 +30,7 @@ from kernelite.cli.console import note
 from kernelite.export import to_c
 from kernelite.export.c_arrays import constant_bytes
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.support.files import atomic_write
 
 __all__ = ["HEADERS", "c_table"]
@@ -146,7 +146,7 @@ def _with_few_vectors(workload: Workload) -> Workload:
     expansion = KernelExpansion(
         whole.dense_centers()[kept], weights[kept], whole.intercept, gamma=whole.gamma
     )
-    source: Source = replace(workload.source, expansion=expansion)
+    source: Machine = replace(workload.source, expansion=expansion)
     return Workload(f"{workload.name}, cut", source, workload.rows, workload.sample)
 
 

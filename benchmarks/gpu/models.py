@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernelite as kl
-from kernelite.sources import Source
-from kernelite.sources.source import describe
+from kernelite.machine.machine import describe
+from kernelite.sources import Machine
 
 __all__ = ["Prepared", "compiled", "load_prepared", "prepare", "random_expansion", "random_pairs"]
 
@@ -88,7 +88,7 @@ def compiled(expansion: Any, head: Any, rows: np.ndarray, guarantee: str = "exac
     """A made-up model, compiled."""
     description = describe("generated", expansion)
     return kl.compile(
-        Source(expansion, head, description, "libsvm", "c_svc"), rows, guarantee=guarantee
+        Machine(expansion, head, description, "libsvm", "c_svc"), rows, guarantee=guarantee
     )
 
 

@@ -28,7 +28,7 @@ __all__ = ["add_commands"]
 ROWS = 1_000
 TOOL_ROWS, TOOL_WORK = 10_000, 1e9  # rows, and rows times the square of the features
 MOST_NUMBERS = 5_000_000  # of a generated model: beyond, reading its text is what would be timed
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def add_commands(
     *,
     rounds: int = 3,
     rows: int = ROWS,
-    tell: Tell = lambda line: None,
+    tell: OnProgress = lambda line: None,
 ) -> None:
     """Add the commands' lines to a set's part of table 2, and their ratios as `tool`."""
     recorded = subject.row.tool_speed

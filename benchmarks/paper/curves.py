@@ -21,7 +21,7 @@ from kernelite.gamma import gamma_max
 
 __all__ = ["bound_against_error", "series_error", "sweep", "time_against_vectors"]
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 RATIOS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 POINTS = 400
 VECTORS = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
@@ -64,7 +64,7 @@ def sweep(
     *,
     rows: int = 3_000,
     ratios: Sequence[float] = RATIOS,
-    tell: Tell = lambda line: None,
+    tell: OnProgress = lambda line: None,
 ) -> dict[str, Any]:
     """Certified share and label differences against gamma / gamma_max, models trained anew.
 
@@ -87,7 +87,7 @@ def sweep(
 
 
 def time_against_vectors(
-    settings: Settings, vectors: Sequence[int] = VECTORS, tell: Tell = lambda line: None
+    settings: Settings, vectors: Sequence[int] = VECTORS, tell: OnProgress = lambda line: None
 ) -> list[dict[str, Any]]:
     """Microseconds per row against the number of support vectors; generated models."""
     found = []

@@ -17,8 +17,8 @@ from benchmarks.paper.subjects import Subject, training_rows
 from benchmarks.rebuild import write_model
 from benchmarks.workloads import Workload
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.sources import Source
-from kernelite.sources.source import describe
+from kernelite.machine.machine import describe
+from kernelite.sources import Machine
 from kernelite.store import approxsvm
 
 __all__ = ["least_squares", "sizes"]
@@ -73,7 +73,7 @@ def least_squares(
     weights[:solved_rows] = small.expansion.coefficients[:, 0]
     expansion = KernelExpansion(X, weights, small.expansion.intercept, gamma=whole.gamma)
     described = describe("least-squares SVM", expansion)
-    source = Source(expansion, small.head, described, "libsvm", "c_svc")
+    source = Machine(expansion, small.head, described, "libsvm", "c_svc")
     workload = replace(subject.workload, source=source, path=None, fitted=None)
     columns = {name: COLUMNS[name] for name in ("full", "truncated")}
     return {
@@ -88,7 +88,7 @@ def least_squares(
     }
 
 
-def _solve(centers: np.ndarray, labels: np.ndarray, gamma: float, C: float) -> Source:
+def _solve(centers: np.ndarray, labels: np.ndarray, gamma: float, C: float) -> Machine:
     from scipy.linalg import solve
 
     from kernelite.machine.heads import ClassifierHead
@@ -103,7 +103,7 @@ def _solve(centers: np.ndarray, labels: np.ndarray, gamma: float, C: float) -> S
     weights = solved[:, 0] - b * solved[:, 1]
     expansion = KernelExpansion(centers, weights, np.array([b]), gamma=gamma)
     head = ClassifierHead(np.array([1, -1]), first_positive=True)
-    return Source(expansion, head, describe("least-squares SVM", expansion), "libsvm", "c_svc")
+    return Machine(expansion, head, describe("least-squares SVM", expansion), "libsvm", "c_svc")
 
 
 def _of(

@@ -21,7 +21,7 @@ from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated, model_path
 from kernelite.datasets import SETS
 from kernelite.gamma import gamma_max
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.sources import read as read_model
 
 __all__ = ["Subject", "drawn", "load", "training_rows"]
@@ -108,7 +108,7 @@ def _part(row: PaperRow, which: int, width: int | None) -> tuple[Any, np.ndarray
 
 def _model(
     row: PaperRow, tell: Callable[[str], None]
-) -> tuple[Source, Path | None, tuple[str, ...]]:
+) -> tuple[Machine, Path | None, tuple[str, ...]]:
     if row.model is not None and model_path(row.model).is_file():
         path = model_path(row.model)
         return read_model(path), path, ()

@@ -19,7 +19,7 @@ from benchmarks.supported.subjects import GENERATED, fitted
 from benchmarks.supported.twins import compilable
 from kernelite.errors import UnsupportedModelError
 from kernelite.model.serving import answer
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from tests.answers import METHODS, answers, deviation, is_label
 
 __all__ = ["Measured", "measure", "methods_of", "speed_up"]
@@ -74,8 +74,8 @@ def measure(name: str, data: str) -> Measured:
     broken = [] if gaps["exact"][0] < EXACT else [f"exact deviates by {gaps['exact'][0]:.1e}"]
     broken += [f"{key} labels differ" for key in ("exact", "certified") if gaps[key][1]]
     broken += _outside(model, certified, X, theirs)
-    settles = label_settles(certified.head, certified.tolerance)
-    stats = answer(certified, X, lambda scores: scores, settles, None, None)[1]
+    criterion = label_criterion(certified.head, certified.tolerance)
+    stats = answer(certified, X, lambda scores: scores, criterion, None, None)[1]
     return Measured(
         len(X),
         gaps["exact"][0],

@@ -77,7 +77,7 @@ def attack(
         Kept after every block; a run with the same seed, start and version goes on from it.
     seconds : float
         Stop after so long; the state tells how far it came.
-    tell : callable
+    on_progress : callable
 
     Returns
     -------

@@ -207,8 +207,8 @@ def test_only_labels_are_taken_from_single_precision() -> None:
     labels = cascade.run(rows, Proven(fast.head.decided))
     single = cascade.names.index(stats.SINGLE)
     assert (labels.stage == single).mean() > 0.5
-    for settles in (None, never, fast.head.decided):
-        found = cascade.run(rows, settles)
+    for criterion in (None, never, fast.head.decided):
+        found = cascade.run(rows, criterion)
         assert not (found.stage == single).any()
         np.testing.assert_array_equal(scores_and_bounds(found)[1], bounds)
     found, wider = scores_and_bounds(labels)
@@ -254,9 +254,9 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
             outside = between
     rows = np.stack([inside, outside])
     engine = ExactEngine.prepare(fast.expansion)
-    settles = Proven(fast.head.decided)
-    assert not settles(*engine.single.run(rows)).any()
-    found = Runner.with_engine(engine).cascade.run(rows, settles)
+    criterion = Proven(fast.head.decided)
+    assert not criterion(*engine.single.run(rows)).any()
+    found = Runner.with_engine(engine).cascade.run(rows, criterion)
     np.testing.assert_array_equal(found.scores, engine.run(rows).scores)
     np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
 
@@ -269,26 +269,26 @@ def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
     centers = np.concatenate([X, mirrored])
     engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
     rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
-    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    criterion = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
     cascade = Runner.with_engine(engine).cascade
-    together, bounds = scores_and_bounds(cascade.run(rows, settles))
-    assert not settles(together, bounds).any()
+    together, bounds = scores_and_bounds(cascade.run(rows, criterion))
+    assert not criterion(together, bounds).any()
     for m in (1, 2, 7, 100):
-        parts = [cascade.run(rows[i : i + m], settles).scores for i in range(0, 300, m)]
+        parts = [cascade.run(rows[i : i + m], criterion).scores for i in range(0, 300, m)]
         np.testing.assert_array_equal(np.concatenate(parts), together)
 
 
 def test_no_rows_and_no_weights() -> None:
     rng = np.random.default_rng(0)
-    settles = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
+    criterion = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
     sparse = np.where(rng.random((50, 40)) < 0.1, 1.0, 0.0)
     for centers in (np.ones((5, 40)), rng.normal(size=(50, 40)), sparse):
         for weight in (0.0, 1.0):
             weights = np.full(len(centers), weight)
             engine = ExactEngine.prepare(KernelExpansion(centers, weights, 0.5, gamma=1e-3))
             cascade = Runner.with_engine(engine).cascade
-            assert cascade.run(np.empty((0, 40)), settles).scores.shape == (0, 1)
-            scores, bounds = scores_and_bounds(cascade.run(centers[:3], settles))
+            assert cascade.run(np.empty((0, 40)), criterion).scores.shape == (0, 1)
+            scores, bounds = scores_and_bounds(cascade.run(centers[:3], criterion))
             assert (np.abs(scores - engine.expansion.scores(centers[:3])) <= 2 * bounds).all()
 
 

@@ -18,7 +18,7 @@ from kernelite.cpu.local import LocalEngine
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.criteria import predict_settles
+from kernelite.program.criteria import predict_criterion
 from kernelite.series.local import LocalSums
 from kernelite.store.files import dumps, loads
 from tests.helpers import scores_and_bounds
@@ -191,8 +191,8 @@ def test_undecidable_rows_get_the_same_label_alone_and_among_others(classes):
     model = KernelExpansion(centers, A, np.zeros(A.shape[1]), gamma=0.3)
     runner = Runner.prepare(None, model, local=LocalSums(np.full(A.shape[1], 1e-6), start=3.0))
     head = kernelite.ClassifierHead(np.arange(classes))
-    settles, rows = predict_settles(head, None), rng.normal(size=(200, 3)) * [0, 1, 1]
-    together, stats = runner.run(rows, head.predict, settles)
+    criterion, rows = predict_criterion(head, None), rng.normal(size=(200, 3)) * [0, 1, 1]
+    together, stats = runner.run(rows, head.predict, criterion)
     assert stats.undecidable == 200
-    alone = [runner.run(row[None], head.predict, settles)[0][0] for row in rows]
+    alone = [runner.run(row[None], head.predict, criterion)[0][0] for row in rows]
     np.testing.assert_array_equal(together, alone)

@@ -23,7 +23,7 @@ from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from tests.helpers import random_expansion
 from tests.store.models import HEADS, compiled, with_cells
 
@@ -58,7 +58,7 @@ def usable_rows(model: CompiledModel, m: int = 60) -> np.ndarray:
     return np.delete(rows, 2, axis=0) if part.kernel == "poly2" else rows
 
 
-def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 0.02) -> Source:
+def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 0.02) -> Machine:
     """Random centers under a head."""
     rng = np.random.default_rng(seed)
     expansion = random_expansion(rng, n=25, d=FEATURES, k=head.n_scores, gamma=gamma, kernel=kernel)
@@ -69,7 +69,7 @@ def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 
             coefficients=np.abs(expansion.coefficients),
             intercept=np.abs(expansion.intercept),
         )
-    return Source(expansion, head, "a test model", "arrays", "KernelExpansion")
+    return Machine(expansion, head, "a test model", "arrays", "KernelExpansion")
 
 
 def certified_with(

@@ -21,7 +21,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.series.rounding import folding
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.store.files import dumps, loads
 from tests.helpers import random_expansion
 
@@ -32,7 +32,7 @@ FIVE_UNITS = 5 * Fraction(2) ** -53 * (1 + Fraction(1, 10**9))
 
 def mapped_source(expansion, head=None, input_map=MAP):
     head = RegressorHead(expansion.n_outputs) if head is None else head
-    return Source(expansion, head, "mapped", "arrays", "test", input_map=input_map)
+    return Machine(expansion, head, "mapped", "arrays", "test", input_map=input_map)
 
 
 def unmapped(rows):

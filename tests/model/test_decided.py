@@ -16,10 +16,10 @@ import kernelite as kl
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
-from kernelite.sources import Source
+from kernelite.sources import Machine
 
 
-def mirrored(classes: int) -> tuple[Source, np.ndarray]:
+def mirrored(classes: int) -> tuple[Machine, np.ndarray]:
     """A classifier, and rows half of which lie where rounding is their label."""
     rng = np.random.default_rng(0)
     X, a = rng.normal(size=(300, 3)), rng.exponential(size=300)
@@ -31,7 +31,7 @@ def mirrored(classes: int) -> tuple[Source, np.ndarray]:
     expansion = KernelExpansion(centers, A, np.zeros(A.shape[1]), gamma=0.3)
     head = ClassifierHead(np.arange(classes))
     rows = rng.normal(size=(60, 3)) * np.where(np.arange(60) % 2, 0.0, 1.0)[:, None] ** [1, 0, 0]
-    return Source(expansion, head, "a test model", "arrays", "KernelExpansion"), rows
+    return Machine(expansion, head, "a test model", "arrays", "KernelExpansion"), rows
 
 
 def row_by_row(fast: kl.CompiledModel, rows: Any) -> list[bool]:

@@ -12,14 +12,14 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
-from kernelite.sources import Source
+from kernelite.sources import Machine
 
 OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}
 
 
 def machine(
     seed: int = 0, *, K: int = 2, gamma: float = 0.2, n: int = 2500, head: Any = None
-) -> tuple[Source, np.ndarray]:
+) -> tuple[Machine, np.ndarray]:
     """A classifier whose gamma is too large for a proof, and rows."""
     rng = np.random.default_rng(seed)
     k = K * (K - 1) // 2
@@ -27,10 +27,10 @@ def machine(
         rng.normal(size=(n, 4)), rng.normal(size=(n, k)), np.zeros(k), gamma=gamma
     )
     head = ClassifierHead(np.arange(K)) if head is None else head
-    return Source(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(4000, 4))
+    return Machine(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(4000, 4))
 
 
-def exact_labels(source: Source, rows: np.ndarray) -> np.ndarray:
+def exact_labels(source: Machine, rows: np.ndarray) -> np.ndarray:
     return np.asarray(source.head.predict(source.expansion.scores(rows)))
 
 

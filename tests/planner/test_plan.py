@@ -18,16 +18,16 @@ from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
 from kernelite.planner.tolerances import default_tolerance
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation
 from kernelite.series.spectral import SpectralForm
-from kernelite.sources import Source
+from kernelite.sources import Machine
 from kernelite.support.sizes import array_bytes
 
 
 def model(
     seed: int = 0, *, n: int = 400, d: int = 8, k: int = 1, gamma: float = 0.01, head: Any = None
-) -> tuple[Source, np.ndarray]:
+) -> tuple[Machine, np.ndarray]:
     """A random classifier and rows like its centers."""
     rng = np.random.default_rng(seed)
     expansion = KernelExpansion(
@@ -35,10 +35,10 @@ def model(
     )
     if head is None:
         head = ClassifierHead(np.array([1, -1]))
-    return Source(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(600, d))
+    return Machine(expansion, head, "", "arrays", "KernelExpansion"), rng.normal(size=(600, d))
 
 
-def plan_of(source: Source, rows: np.ndarray, **options: Any) -> Plan:
+def plan_of(source: Machine, rows: np.ndarray, **options: Any) -> Plan:
     return kl.compile(source, rows, plan="estimate", **options).plan
 
 
@@ -139,7 +139,7 @@ def test_an_extreme_gamma_is_planned_exactly_and_says_so() -> None:
     centers = np.repeat([[1e20], [2e20]], 2000, axis=0)  # so many that a form would be cheaper
     expansion = KernelExpansion(centers, np.repeat([1.0, -1.0], 2000), 0.1, gamma=1e-40)
     head = ClassifierHead(np.array([1, -1]))
-    source = Source(expansion, head, "", "arrays", "KernelExpansion")
+    source = Machine(expansion, head, "", "arrays", "KernelExpansion")
     fast = kl.compile(source, np.array([[1e20], [1.5e20]]))
     assert fast.approximation is None
     assert any("gamma" in note for note in fast.plan.notes)
@@ -158,8 +158,8 @@ def test_pruning_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_open_in_the_sample_is_not_nothing_open() -> None:
     source, rows = model(gamma=1e-4)
-    settles = label_settles(source.head, None)
-    search = Search(source.expansion, rows, settles, 10**9, False)
+    criterion = label_criterion(source.head, None)
+    search = Search(source.expansion, rows, criterion, 10**9, False)
     search.about(np.zeros(8), "about 0", lambda share: None)
     best = min(search.options, key=lambda option: option.nanoseconds)
     assert best.open_share == 0.0
@@ -172,7 +172,7 @@ def test_an_empty_sample_is_no_obstacle() -> None:
         source.expansion,
         {"origin": np.zeros(8)},
         np.empty((0, 8)),
-        label_settles(source.head, None),
+        label_criterion(source.head, None),
         max_bytes=10**8,
     )
     assert isinstance(plan, Plan)
@@ -184,7 +184,7 @@ def test_truncation_without_a_guarantee() -> None:
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 60)) + 1e-3 * rng.normal(size=(300, 60))
     expansion = KernelExpansion(flat, rng.normal(size=300), 0.0, gamma=1e-4)
-    source = Source(expansion, RegressorHead(), "", "arrays", "KernelExpansion")
+    source = Machine(expansion, RegressorHead(), "", "arrays", "KernelExpansion")
     bare = kl.compile(source, flat, guarantee="none", on_invalid="ignore")
     assert isinstance(bare.form, SpectralForm)
     assert bare.form.rank <= 16

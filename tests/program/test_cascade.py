@@ -39,7 +39,7 @@ class Told:
         return f"stage {self.number}"
 
     def run(
-        self, rows: Any, settles: Any, previous: Bounded | None = None, into: Any = None
+        self, rows: Any, criterion: Any, previous: Bounded | None = None, into: Any = None
     ) -> Bounded | None:
         if not self.serves:
             return None
@@ -53,7 +53,7 @@ class Told:
         stage = None if self.fused is None else self.fused[rows].copy()
         return Bounded(scores, bounds, stage=stage, tried=self.tried)
 
-    def bound(self, rows: Any, settles: Any) -> np.ndarray | None:
+    def bound(self, rows: Any, criterion: Any) -> np.ndarray | None:
         return self.table[rows] if self.accepts_all or self.number == 0 else None
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.rows.inputs import check_rows, is_sparse
-from kernelite.sources import Source, read
+from kernelite.sources import Machine, read
 from kernelite.sources import libsvm_vectors as vectors_module
 from kernelite.sources.libsvm import read_libsvm
 from tests.helpers import shared_path
@@ -34,7 +34,7 @@ def write(tmp_path: Path):
     return write
 
 
-def assert_same(left: Source, right: Source) -> None:
+def assert_same(left: Machine, right: Machine) -> None:
     for field in ("coefficients", "intercept", "gamma", "kernel", "coef0"):
         np.testing.assert_array_equal(
             getattr(left.expansion, field), getattr(right.expansion, field)
@@ -188,7 +188,7 @@ def run(*arguments: object) -> None:
     subprocess.run([str(a) for a in arguments], check=True, capture_output=True)
 
 
-def widened(source: Source, width: int) -> KernelExpansion:
+def widened(source: Machine, width: int) -> KernelExpansion:
     """The exact model on rows that have features beyond its own: its vectors are zero there."""
     expansion = source.expansion
     centers = np.zeros((expansion.n_centers, max(width, expansion.n_features)))

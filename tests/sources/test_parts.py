@@ -18,17 +18,17 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front, Selection
 from kernelite.machine.heads import RegressorHead
-from kernelite.sources import Source, read
+from kernelite.machine.parts import Part, SumOfMachines, merge_expansions
+from kernelite.sources import Machine, read
 from kernelite.sources.combine import combined, side_by_side, weighted
-from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
 from tests.helpers import random_expansion
 
 
-def machines(rng: np.random.Generator, gammas: list[float], **options: Any) -> list[Source]:
+def machines(rng: np.random.Generator, gammas: list[float], **options: Any) -> list[Machine]:
     return [read(random_expansion(rng, gamma=gamma, **options)) for gamma in gammas]
 
 
-def together(sources: list[Source], outputs: Any = None, k: int | None = None) -> Source:
+def together(sources: list[Machine], outputs: Any = None, k: int | None = None) -> Machine:
     places = side_by_side(sources) if outputs is None else outputs
     return combined(
         sources,
@@ -88,7 +88,7 @@ def test_machines_that_differ_stay_parts(guarantee: str, added: bool) -> None:
     sources[3] = replace(sources[3], input_map=AffineMap(np.full(5, 0.5), np.ones(5)))
     outputs = [np.arange(2)] * 4 if added else None
     source = together(sources, outputs, 2 if added else None)
-    assert isinstance(source.expansion, CompositeExpansion)
+    assert isinstance(source.expansion, SumOfMachines)
     assert len(source.expansion.parts) == 3, "the two of the same gamma are one part"
     X = rng.normal(size=(200, 5))
     each = [s.scores(X) for s in sources]
@@ -130,7 +130,7 @@ def test_parts_reached_by_an_outer_way_keep_it() -> None:
     way = Front((Selection([4, 3, 2, 1, 0], 5),), 5)
     outer = replace(inner, front=way, input_map=AffineMap(np.full(5, 2.0), np.zeros(5)))
     source = together([outer, *machines(rng, [0.3])])
-    assert isinstance(source.expansion, CompositeExpansion)
+    assert isinstance(source.expansion, SumOfMachines)
     assert len(source.expansion.parts) == 3
     X = rng.normal(size=(5, 5))
     np.testing.assert_allclose(source.scores(X)[:, :2], inner.scores(2.0 * X[:, ::-1]), atol=1e-12)
@@ -164,7 +164,7 @@ def test_parts_must_fit_the_whole() -> None:
     with pytest.raises(InputError, match="a place for each output"):
         Part(source, np.array([0, 1]))
     with pytest.raises(InputError, match="reach each of its outputs"):
-        CompositeExpansion((Part(source, np.array([1])),), 5, 2)
+        SumOfMachines((Part(source, np.array([1])),), 5, 2)
     fast = kl.compile(together(machines(rng, [0.1, 0.2])), guarantee="exact")
     with pytest.raises(InputError, match="do not reach each score"):
         replace(fast, parts=fast.parts[:1])

@@ -11,7 +11,7 @@ import pytest
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.sources import READERS, Source, read
+from kernelite.sources import READERS, Machine, read
 
 BUMP = KernelExpansion([[0.0, 0.0], [1.0, 1.0]], [[2.0], [1.0]], [0.5], gamma=1.0)
 
@@ -87,6 +87,6 @@ def test_reading_a_file_imports_no_other_library():
 
 def test_source_is_frozen():
     source = read(BUMP)
-    assert isinstance(source, Source)
+    assert isinstance(source, Machine)
     with pytest.raises(AttributeError):
         source.family = "other"  # type: ignore[misc]

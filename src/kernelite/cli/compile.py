@@ -20,7 +20,7 @@ from kernelite.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
-    from kernelite.sources import Source
+    from kernelite.sources import Machine
 
 __all__ = ["configure", "run"]
 
@@ -117,7 +117,7 @@ def _check_storable(part: Any) -> None:
             _check_storable(item)
 
 
-def _sample(args: argparse.Namespace, source: Source) -> Any:
+def _sample(args: argparse.Namespace, source: Machine) -> Any:
     if args.sample is None:
         if args.columns is not None:
             args.usage_error("argument --columns: there is no --sample to take them from")

@@ -13,7 +13,7 @@ from kernelite.support.printable import printable
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
     from kernelite.planner.plan import Plan
-    from kernelite.sources import Source
+    from kernelite.sources import Machine
 
 __all__ = ["configure", "description", "plan_text", "run"]
 
@@ -183,7 +183,7 @@ def _plan(model: CompiledModel) -> dict[str, Any]:
     }
 
 
-def _fitted(source: Source) -> dict[str, Any]:
+def _fitted(source: Machine) -> dict[str, Any]:
     from kernelite.gamma import gamma_max
 
     expansion = source.expansion

@@ -1,6 +1,6 @@
 """Compiling a model of several parts: each by itself, then what they cost together.
 
-In: a source whose expansion is a `CompositeExpansion`. Out: a CompiledModel with `parts`. A part is
+In: a source whose expansion is a `SumOfMachines`. Out: a CompiledModel with `parts`. A part is
 planned as if it had to answer alone, which is all that can be known of it; whether the whole is
 settled is decided over all scores, at run time.
 """
@@ -15,14 +15,14 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.heads import RegressorHead
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, ModelPart
-from kernelite.model.serving import placed
+from kernelite.model.serving import rows_and_runner
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.tolerances import default_tolerance, given_tolerance, score_tolerance
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import FloatArray, some_rows
-from kernelite.sources.parts import CompositeExpansion
-from kernelite.sources.source import Source
 
 __all__ = ["compile_composite"]
 
@@ -31,7 +31,7 @@ CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
 def compile_composite(
-    source: Source,
+    source: Machine,
     X: Any,
     tolerance: Any,
     compile_part: CompilePart,
@@ -41,7 +41,7 @@ def compile_composite(
 
     Parameters
     ----------
-    source : Source
+    source : Machine
         Of several parts.
     X : rows, optional
         A sample, as it came.
@@ -57,7 +57,7 @@ def compile_composite(
     CompiledModel
     """
     expansion = source.expansion
-    assert isinstance(expansion, CompositeExpansion)
+    assert isinstance(expansion, SumOfMachines)
     if fields["guarantee"] == "calibrated":
         raise InputError(
             f"this {source.type_name} is made of {len(expansion.parts)} machines whose kernels or "
@@ -89,7 +89,7 @@ def compile_composite(
     return _planned(model, X)
 
 
-def _tolerance(source: Source, X: Any, tolerance: Any) -> FloatArray | None:
+def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:
     if tolerance is not None:
         return given_tolerance(source.head, tolerance)
     if source.head.kind in ("classifier", "outlier"):
@@ -114,7 +114,7 @@ def _added_up(parts: tuple[ModelPart, ...], n_outputs: int) -> FloatArray | None
 
 
 def _shared(
-    source: Source, expansion: CompositeExpansion, tolerance: FloatArray | None
+    source: Machine, expansion: SumOfMachines, tolerance: FloatArray | None
 ) -> list[FloatArray | None]:
     """What each part may err: an equal share, where parts are added up and taken as they are."""
     if tolerance is None or not isinstance(source.head, RegressorHead):
@@ -157,9 +157,9 @@ def _open_share(model: CompiledModel, X: Any) -> float:
     if X is None:
         return float(max(part.model.plan.chosen.open_share for part in model.parts))
     probe = replace(model, front=None)  # `X` went through it already
-    rows, runner = placed(probe, some_rows(X, SAMPLE_ROWS))
-    settles = label_settles(model.head, model.tolerance)
-    return runner.run(rows, lambda scores: scores, settles)[1].open_share
+    rows, runner = rows_and_runner(probe, some_rows(X, SAMPLE_ROWS))
+    criterion = label_criterion(model.head, model.tolerance)
+    return runner.run(rows, lambda scores: scores, criterion)[1].open_share
 
 
 def _without_exact(plan: Plan) -> float:

@@ -20,10 +20,10 @@ from kernelite.compiler.passes import (
 )
 from kernelite.compiler.task import Task, sample_rows
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, Origin
 from kernelite.model.validity import OnInvalid, check_on_invalid
-from kernelite.sources import Source, read
-from kernelite.sources.parts import CompositeExpansion
+from kernelite.sources import Machine, read
 from kernelite.sources.svm_scale import with_range
 
 __all__ = ["GUARANTEES", "compile"]
@@ -55,7 +55,7 @@ def compile(
 
     Parameters
     ----------
-    model : scikit-learn estimator, path of a LIBSVM model, KernelExpansion or Source
+    model : scikit-learn estimator, path of a LIBSVM model, KernelExpansion or Machine
     X : array-like of shape (m, d), optional
         A sample of rows like those to come; no labels needed. Without it the support vectors
         serve, which are harder rows than most. "calibrated" requires it.
@@ -120,7 +120,7 @@ def compile(
     _check_served(source, guarantee)
     # The variance is computed from the support vectors, which "none" does not keep.
     posterior = None if guarantee == "none" else source.posterior
-    if isinstance(source.expansion, CompositeExpansion):
+    if isinstance(source.expansion, SumOfMachines):
         compile_part = partial(
             compile,
             guarantee=guarantee,
@@ -164,7 +164,7 @@ def compile(
     return _contained_as(model, _noted(source, compiled))
 
 
-def _noted(source: Source, compiled: CompiledModel) -> CompiledModel:
+def _noted(source: Machine, compiled: CompiledModel) -> CompiledModel:
     """With what its plan should say about the steps before it."""
     notes = source.notes
     if source.front is not None and source.front.keeps:
@@ -200,7 +200,7 @@ def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int)
         raise InputError(f"`max_bytes` must be a number of bytes, got {max_bytes!r}.")
 
 
-def _check_served(source: Source, guarantee: str) -> None:
+def _check_served(source: Machine, guarantee: str) -> None:
     if guarantee == "none" and "predict" in getattr(source.head, "needs_posterior", ()):
         raise UnsupportedModelError(
             f"the labels of this {source.type_name} depend on its variance, which is computed from "
@@ -208,7 +208,7 @@ def _check_served(source: Source, guarantee: str) -> None:
         )
 
 
-def _origin(source: Source) -> Origin:
+def _origin(source: Machine) -> Origin:
     return Origin(
         source.description,
         source.family,

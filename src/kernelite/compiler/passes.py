@@ -25,7 +25,7 @@ from kernelite.planner.tolerances import (
     given_tolerance,
     score_tolerance,
 )
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.packed import collapsed, packed_degree
@@ -112,16 +112,16 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     sample = task.sample()
     tolerances = _tolerances(task, tolerance, sample)
     head = task.source.head
-    settles = label_settles(head, tolerances)
+    criterion = label_criterion(head, tolerances)
     wanted = None if plan in ("auto", "estimate", "measure") else plan
     timed = plan in ("auto", "measure")
     finals = Finals(head, tolerances, always=plan == "measure") if timed else None
-    with progress_bar("certifying") as tell:
+    with progress_bar("certifying") as on_progress:
         approximation, explained = plan_certified(
             task.expansion,
             task.points(alternatives=True),
             sample,
-            settles,
+            criterion,
             max_bytes=task.max_bytes,
             mapped=task.mapped,
             cells=task.cells,
@@ -129,12 +129,12 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             choose=finals,
             values=not _is_for_labels(task),
             wanted=wanted,
-            tell=tell,
+            on_progress=on_progress,
         )
     local = None
     if task.cells is None and wanted is None:
         found = local_candidate(
-            *(task.expansion, head, sample, settles, tolerances),
+            *(task.expansion, head, sample, criterion, tolerances),
             mapped=task.mapped,
             measure=plan == "measure",
         )

@@ -10,7 +10,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
-from kernelite.sources import Source
+from kernelite.sources import Machine
 
 __all__ = ["Task", "sample_rows"]
 
@@ -25,7 +25,7 @@ class Task:
 
     Parameters
     ----------
-    source : Source
+    source : Machine
         Of one machine.
     given : rows, optional
         The user's sample, as the expansion sees it.
@@ -34,7 +34,7 @@ class Task:
         As for `compile`.
     """
 
-    source: Source
+    source: Machine
     given: Rows | None
     wanted_point: Any
     max_bytes: int
@@ -115,7 +115,7 @@ class Task:
         return f"Shares were measured on {len(sample):,} {kind}."
 
 
-def sample_rows(source: Source, X: Any) -> Rows:
+def sample_rows(source: Machine, X: Any) -> Rows:
     """A user's sample, behind whatever stands before the expansion."""
     d, names = source.single.n_features, source.feature_names
     if source.front is not None:

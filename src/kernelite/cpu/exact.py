@@ -24,7 +24,7 @@ from kernelite.cpu.single_products import SingleProducts
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
-from kernelite.program.criteria import And, Proven, Settles, Within
+from kernelite.program.criteria import And, Criterion, Proven, Within
 from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
@@ -183,28 +183,28 @@ class SinglePrecision:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds, where they are good enough for what is asked and settle enough."""
-        if not self._serves(settles):
+        if not self._serves(criterion):
             return None
         engine, taken = self.engine.engine_for(rows)
-        labels = isinstance(settles, Proven) and self.engine.entries_pay
+        labels = isinstance(criterion, Proven) and self.engine.entries_pay
         single = self.engine.single if labels or engine is self.engine.dense else None
-        if single is None or not single.ready or not self._pays(single, taken, settles):
+        if single is None or not single.ready or not self._pays(single, taken, criterion):
             return None
         scores, bounds = single.run(taken)
         return Bounded(scores, bounds)
 
-    def bound(self, rows: Block, settles: Settles | None) -> FloatArray | None:
+    def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """A value is off by the tolerance at most, a label's score by what the label allows.
 
         Whether it serves a value may depend on the rows around, so it counts for all.
         """
-        tolerance = _tolerance(settles)
-        if tolerance is None or not self._serves(settles):
+        tolerance = _tolerance(criterion)
+        if tolerance is None or not self._serves(criterion):
             return None
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
@@ -213,19 +213,19 @@ class SinglePrecision:
             return None
         return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
 
-    def _serves(self, settles: Settles | None) -> bool:
-        if isinstance(settles, Proven):
+    def _serves(self, criterion: Criterion | None) -> bool:
+        if isinstance(criterion, Proven):
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
-        wanted = self.values or isinstance(settles, And)
-        return wanted and large and _tolerance(settles) is not None
+        wanted = self.values or isinstance(criterion, And)
+        return wanted and large and _tolerance(criterion) is not None
 
-    def _pays(self, single: Any, rows: Rows, settles: Settles | None) -> bool:
+    def _pays(self, single: Any, rows: Rows, criterion: Criterion | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
         if rows.shape[0] < 16 * TRIED:
             return True
-        assert settles is not None
-        return float(settles(*single.run(rows[:: rows.shape[0] // TRIED])).mean()) >= WORTH
+        assert criterion is not None
+        return float(criterion(*single.run(rows[:: rows.shape[0] // TRIED])).mean()) >= WORTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class DoublePrecision:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded:
@@ -249,9 +249,9 @@ class DoublePrecision:
         product's last digits depend on its shape, and there they are the label.
         """
         found = self.engine.run(rows, into)
-        if not isinstance(settles, Proven) or rows.shape[0] < 2:
+        if not isinstance(criterion, Proven) or rows.shape[0] < 2:
             return found
-        undecidable = np.flatnonzero(~holds(settles, found))
+        undecidable = np.flatnonzero(~holds(criterion, found))
         if not len(undecidable) or self._row_by_row(rows):
             return found
         bounds = spelled_out(found.bounds)  # type: ignore[arg-type]
@@ -260,7 +260,7 @@ class DoublePrecision:
             found.scores[i], bounds[i] = alone.scores, spelled_out(alone.bounds)  # type: ignore[arg-type]
         return found._replace(bounds=bounds)
 
-    def bound(self, rows: Block, settles: Settles | None) -> FloatArray:
+    def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """The rounding, without running it."""
         return self.engine.bound(rows)
 
@@ -270,11 +270,11 @@ class DoublePrecision:
         return isinstance(fused, FusedSums) and fused.ready
 
 
-def _tolerance(settles: Settles | None) -> FloatArray | None:
+def _tolerance(criterion: Criterion | None) -> FloatArray | None:
     """Of the scores, where values are asked for: alone, or with a proven label."""
-    if isinstance(settles, And):
-        settles = settles.second
-    return settles.tolerance if isinstance(settles, Within) else None
+    if isinstance(criterion, And):
+        criterion = criterion.second
+    return criterion.tolerance if isinstance(criterion, Within) else None
 
 
 def as_dense(rows: Rows) -> FloatArray:

@@ -19,7 +19,7 @@ from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.program.cascade import Block
-from kernelite.program.criteria import Settles, never
+from kernelite.program.criteria import Criterion, never
 from kernelite.program.stats import NEAR
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
@@ -163,15 +163,15 @@ class NearCenters:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds of dense rows."""
-        if settles is None or settles is never or not self.engine.ready:
+        if criterion is None or criterion is never or not self.engine.ready:
             return None
         return self.engine.run(rows)
 
-    def bound(self, rows: Block, settles: Settles | None) -> FloatArray:
+    def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """What is left out depends on the row, so it is run."""
         return self.engine.run(rows).bounds  # type: ignore[return-value]

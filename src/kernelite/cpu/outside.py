@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage
-from kernelite.program.criteria import Settles
+from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 from kernelite.series.series import SeriesForm
@@ -80,7 +80,7 @@ class Damped:
     def run(
         self,
         rows: OutsideRows,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
@@ -95,7 +95,7 @@ class Damped:
             valid = self.form.valid(found.sq_norms + rows.sq_norms)
         return Bounded(scores, bounds, found.sq_norms, valid=valid)
 
-    def bound(self, rows: OutsideRows, settles: Settles | None) -> FloatArray | None:
+    def bound(self, rows: OutsideRows, criterion: Criterion | None) -> FloatArray | None:
         """The stage's own bound, damped, and the rounding of that."""
         bounds = self.stage.bound(rows.rows, None)
         found = None if bounds is None else self.stage.run(rows.rows, None, None)

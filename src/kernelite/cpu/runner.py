@@ -26,7 +26,7 @@ from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
-from kernelite.program.criteria import Proven, Settles, Within, never
+from kernelite.program.criteria import Criterion, Proven, Within, never
 from kernelite.program.stats import PAIRS, Stats
 from kernelite.rows.inputs import (
     FloatArray,
@@ -128,7 +128,9 @@ class Runner:
 
     # Blocks of rows ---------------------------------------------------------------------------
 
-    def run(self, rows: Any, finish: Finish, settles: Settles | None) -> tuple[NDArray[Any], Stats]:
+    def run(
+        self, rows: Any, finish: Finish, criterion: Criterion | None
+    ) -> tuple[NDArray[Any], Stats]:
         """Answers of all rows: scores block by block, each finished at once.
 
         Parameters
@@ -136,27 +138,27 @@ class Runner:
         rows : ndarray, csr_array, OutsideRows or PartRows of shape (m, d)
         finish : callable
             Turns scores of shape (m, k) into answers.
-        settles : callable, optional
+        criterion : callable, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
         out: NDArray[Any] | None = None
-        stats, stop, as_they_are, values = Stats(), 0, False, isinstance(settles, Within)
+        stats, stop, as_they_are, values = Stats(), 0, False, isinstance(criterion, Within)
         # Set once, not in each block: the exact engine's own threads call BLAS.
-        winners = self._winners(rows, settles)
+        winners = self._winners(rows, criterion)
         with one_thread_each(rows.shape[0], FEWEST_ROWS) if self._exact_alone else nullcontext():
             while out is None or stop < rows.shape[0]:
                 block = self._block(rows, stop, straight=as_they_are, values=values)
                 if winners is not None:
                     count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
                     block = slice(stop, min(stop + count, rows.shape[0]))
-                    answers, found = self._labels(winners, rows, block, finish, settles)
+                    answers, found = self._labels(winners, rows, block, finish, criterion)
                     if out is None:
                         out = np.empty(rows.shape[0], dtype=answers.dtype)
                     out[block], stats, stop = answers, stats + found, block.stop
                     continue
                 into = out[block] if out is not None and as_they_are else None
                 seconds = np.zeros(len(self.cascade.stages))
-                bounded = self.evaluate(rows, block, settles, into, seconds)
+                bounded = self.evaluate(rows, block, criterion, into, seconds)
                 answers = finish(bounded.scores)
                 if out is None:
                     out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
@@ -171,14 +173,14 @@ class Runner:
         self,
         rows: Any,
         block: slice,
-        settles: Settles | None,
+        criterion: Criterion | None,
         into: FloatArray | None = None,
         seconds: FloatArray | None = None,
     ) -> Bounded:
         """Scores, bounds and stages of a block; scores may be put `into` an array."""
         cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
         into = into if self.tail is None else None
-        found = cascade.run(self.seen(rows, block), settles, seconds, into)
+        found = cascade.run(self.seen(rows, block), criterion, seconds, into)
         self._check_finite(found, rows, block)
         if self.tail is not None:
             # Values are settled by their bounds alone, so the polynomial may come after.
@@ -189,34 +191,34 @@ class Runner:
         return found
 
     def map_blocks(
-        self, rows: Any, settles: Settles | None, function: Callable[[Bounded], NDArray[Any]]
+        self, rows: Any, criterion: Criterion | None, function: Callable[[Bounded], NDArray[Any]]
     ) -> NDArray[Any]:
         """What a function makes of all that is known of each block, in one array."""
         blocks = self._blocks(rows)
-        return np.concatenate([function(self.evaluate(rows, block, settles)) for block in blocks])
+        return np.concatenate([function(self.evaluate(rows, block, criterion)) for block in blocks])
 
-    def decided(self, rows: Any, settles: Settles) -> NDArray[np.bool_]:
+    def decided(self, rows: Any, criterion: Criterion) -> NDArray[np.bool_]:
         """Rows whose answer the criterion accepts, whichever stage gave it: shape (m,)."""
         out = np.empty(rows.shape[0], dtype=np.bool_)
-        winners = self._winners(rows, settles)
+        winners = self._winners(rows, criterion)
         for block in self._blocks(rows):
             if winners is None:
-                settled = self.evaluate(rows, block, settles).settled
+                settled = self.evaluate(rows, block, criterion).settled
                 out[block] = settled
                 continue
             part = dense_block(self.seen(rows, block), slice(None))
             out[block] = winners.winners(part)[0] >= 0
             still = np.flatnonzero(~out[block])
             if len(still):
-                exact = self.cascade.stages[-1].run(part[still], settles, None)
+                exact = self.cascade.stages[-1].run(part[still], criterion, None)
                 assert exact is not None
-                out[block.start + still] = holds(settles, exact)
+                out[block.start + still] = holds(criterion, exact)
         return out
 
-    def bounds(self, rows: Any, settles: Settles | None = None) -> FloatArray:
+    def bounds(self, rows: Any, criterion: Criterion | None = None) -> FloatArray:
         """How far the score of each row may be off under the rule that serves it: (m, k)."""
         return np.concatenate(
-            [self._block_bounds(rows, block, settles) for block in self._blocks(rows)]
+            [self._block_bounds(rows, block, criterion) for block in self._blocks(rows)]
         )
 
     def valid(self, rows: Any) -> NDArray[np.bool_]:
@@ -244,28 +246,28 @@ class Runner:
     # One row ----------------------------------------------------------------------------------
 
     def run_one(
-        self, row: FloatArray, finish: Finish, settles: Settles | None
+        self, row: FloatArray, finish: Finish, criterion: Criterion | None
     ) -> tuple[NDArray[Any], Stats] | None:
         """The answer for a single row of shape (1, d), if it can be had at once; else None.
 
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        if not self._takes_one or settles is never:
+        if not self._takes_one or criterion is never:
             return None
         if self.input_map is not None:
             row = self.input_map(row)
-        if settles is None:
+        if criterion is None:
             return self._one_formed(row, finish)
         if self._exact_alone:
             # Far rows are settled, and NaN is as far as any.
             if not self.exact.by_panels or not np.isfinite(row).all():  # type: ignore[union-attr]
                 return None
-            if (winners := self._winners(row, settles)) is not None:
+            if (winners := self._winners(row, criterion)) is not None:
                 found = winners.winners(row)[0]
                 if found[0] >= 0:
-                    return settles.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
-        answered = self.cascade.one(row, settles)
+                    return criterion.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
+        answered = self.cascade.one(row, criterion)
         if answered is None:
             return None
         return finish(answered[0]), self._one_stats[answered[1]]
@@ -300,30 +302,30 @@ class Runner:
 
     # Labels from the winner's pairs -------------------------------------------------------------
 
-    def _winners(self, rows: Any, settles: Settles | None) -> FusedPairs | None:
+    def _winners(self, rows: Any, criterion: Criterion | None) -> FusedPairs | None:
         """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
         if not self._exact_alone or self.tail is not None or isinstance(rows, OutsideRows):
             return None
-        if not isinstance(settles, Proven) or settles.classes is None or self.exact is None:
+        if not isinstance(criterion, Proven) or criterion.classes is None or self.exact is None:
             return None
         pairs = self.exact.pairs
         return pairs if pairs is not None and pairs.ready else None
 
     def _labels(
-        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, settles: Any
+        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, criterion: Any
     ) -> tuple[NDArray[Any], Stats]:
         """Labels of a block; rows without a sure winner are evaluated in full."""
         started = perf_counter()
         part = dense_block(self.seen(rows, block), slice(None))
         check_finite(row_part(rows, block), first_row=block.start)
         found, _leads = winners.winners(part)
-        labels, undecidable = settles.classes[found], 0
+        labels, undecidable = criterion.classes[found], 0
         still = np.flatnonzero(found < 0)
         if len(still):
-            exact = self.cascade.stages[-1].run(part[still], settles, None)
+            exact = self.cascade.stages[-1].run(part[still], criterion, None)
             assert exact is not None
             labels[still] = finish(exact.scores)
-            undecidable = int(np.count_nonzero(~holds(settles, exact)))
+            undecidable = int(np.count_nonzero(~holds(criterion, exact)))
         stages = {PAIRS: len(found) - len(still), self.cascade.names[-1]: len(still)}
         return labels, Stats(
             len(found), stages, undecidable, seconds={PAIRS: perf_counter() - started}
@@ -421,11 +423,11 @@ class Runner:
 
     # Bounds and counts ----------------------------------------------------------------------------
 
-    def _block_bounds(self, rows: Any, block: slice, settles: Settles | None) -> FloatArray:
+    def _block_bounds(self, rows: Any, block: slice, criterion: Criterion | None) -> FloatArray:
         if self.exact is not None and not isinstance(rows, OutsideRows):
             check_finite(row_part(rows, block), first_row=block.start)
         cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
-        bounds = cascade.bounds(self.seen(rows, block), settles)
+        bounds = cascade.bounds(self.seen(rows, block), criterion)
         if self.tail is not None:  # it is added to whatever served the row
             bounds = bounds + self.tail.values(dense_block(rows, block))[1]
         return bounds
@@ -452,7 +454,7 @@ class PartRunner:
 
     runner: Runner
     outputs: NDArray[np.int64]
-    settles: Settles | None
+    criterion: Criterion | None
 
     def stages(self) -> PartStages:
         """Its early stages and all of them; single precision is for whole models only."""
@@ -462,10 +464,10 @@ class PartRunner:
             forms = tuple(s for s in whole.stages if not s.name.startswith("exact"))
             early = Cascade(forms, answers_all=False)
             has_more = self.runner.exact is not None
-            return PartStages(early, whole, self.outputs, self.settles, has_more, first.valid)
+            return PartStages(early, whole, self.outputs, self.criterion, has_more, first.valid)
         if isinstance(first, NearCenters):
             early = Cascade((first, last))
-            return PartStages(early, whole, self.outputs, self.settles, True)
+            return PartStages(early, whole, self.outputs, self.criterion, True)
         return PartStages(Cascade((last,)), whole, self.outputs, None, False)
 
 

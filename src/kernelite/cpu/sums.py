@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade
-from kernelite.program.criteria import Settles
+from kernelite.program.criteria import Criterion
 from kernelite.program.stats import EXACT, FIRST
 from kernelite.rows.inputs import FloatArray, Rows
 from kernelite.series.rounding import UNIT
@@ -50,7 +50,7 @@ class PartStages:
         All stages of the part, for bounds.
     outputs : ndarray of int
         Where its scores are added.
-    settles : callable, optional
+    criterion : callable, optional
         What the part alone would have to decide: its second form works on those rows. None where
         the exact model is the plan.
     has_more : bool
@@ -62,7 +62,7 @@ class PartStages:
     early: Cascade
     whole: Cascade
     outputs: NDArray[np.int64]
-    settles: Settles | None
+    criterion: Criterion | None
     has_more: bool
     valid: Callable[[Bounded], NDArray[np.bool_] | None] | None = None
 
@@ -93,14 +93,14 @@ class SumOfParts:
     def run(
         self,
         rows: PartRows,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded:
         """Scores and bounds of all parts, as far as their early stages go."""
-        prove = settles is not None
+        prove = criterion is not None
         each = tuple(
-            part.early.run(own, part.settles if prove else None)
+            part.early.run(own, part.criterion if prove else None)
             for part, own in zip(self.parts, rows.rows)
         )
         inside = [part.valid and part.valid(found) for part, found in zip(self.parts, each)]
@@ -113,7 +113,7 @@ class SumOfParts:
             parts=tuple(_spelled(found) for found in each),
         )
 
-    def bound(self, rows: PartRows, settles: Settles | None) -> FloatArray:
+    def bound(self, rows: PartRows, criterion: Criterion | None) -> FloatArray:
         """The bound of each row and output, exact parts included: those run in doubles."""
         each = []
         for part, own in zip(self.parts, rows.rows):
@@ -152,7 +152,7 @@ class PartExactly:
     def run(
         self,
         rows: PartRows,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
@@ -167,7 +167,7 @@ class PartExactly:
         scores, bounds = self.whole.total(tuple(each))
         return Bounded(scores, bounds, parts=tuple(each))
 
-    def bound(self, rows: PartRows, settles: Settles | None) -> None:
+    def bound(self, rows: PartRows, criterion: Criterion | None) -> None:
         """The sum of the parts' bounds holds for it too."""
         return None
 

@@ -17,7 +17,7 @@ from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import as_dense
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
-from kernelite.program.criteria import And, Settles, Within
+from kernelite.program.criteria import And, Criterion, Within
 from kernelite.program.stats import FIRST, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
@@ -60,7 +60,7 @@ class FirstForms:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
@@ -69,15 +69,15 @@ class FirstForms:
             rows = as_dense(rows)
         if len(self.cells) > 1:
             return _by_cell(self, rows, _first_and_valid)
-        if isinstance(settles, And) and not self._helps(rows, settles):
+        if isinstance(criterion, And) and not self._helps(rows, criterion):
             return None
-        if isinstance(settles, Within):
-            found = _fused_stages(self.cells[0], rows, settles)
+        if isinstance(criterion, Within):
+            found = _fused_stages(self.cells[0], rows, criterion)
             if found is not None:
                 return found
         return self.cells[0].first.run(rows)
 
-    def _helps(self, rows: Block, settles: And) -> bool:
+    def _helps(self, rows: Block, criterion: And) -> bool:
         """Whether values of a classifier, which need more digits than labels, are settled at all.
 
         As some of the rows show; where few are, the exact model is asked at once.
@@ -87,7 +87,7 @@ class FirstForms:
         few = rows[np.arange(0, rows.shape[0], rows.shape[0] // PROBED)]
         if is_sparse(few) and not self.takes_sparse(few):
             few = as_dense(few)
-        return float(holds(settles, self.cells[0].first.run(few)).mean()) >= SETTLED
+        return float(holds(criterion, self.cells[0].first.run(few)).mean()) >= SETTLED
 
     def valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the paper's validity bound, shape (m,); None where no form was run."""
@@ -95,7 +95,7 @@ class FirstForms:
             return found.valid
         return self.approximation.form.valid(found.sq_norms)
 
-    def bound(self, rows: Block, settles: Settles | None) -> FloatArray | None:
+    def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """The certificate's; nothing is known where a polynomial overflowed."""
         found = self.run(rows, None)
         bounds = None if found is None else found.bounds
@@ -124,12 +124,12 @@ class SecondForms:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds of rows that the first form left open; None where it was skipped."""
-        if previous is None and settles is not None:
+        if previous is None and criterion is not None:
             return None
         if is_sparse(rows):
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
@@ -138,7 +138,7 @@ class SecondForms:
             return _by_cell(self, rows, lambda cell, own: cell.second(own))
         return self.cells[0].second(rows, previous)
 
-    def bound(self, rows: Block, settles: Settles | None) -> None:
+    def bound(self, rows: Block, criterion: Criterion | None) -> None:
         """It answers only where its bound is no looser than the first form's."""
         return None
 
@@ -175,23 +175,23 @@ def _by_cell(
     return Bounded(scores, bounds, sq_norms, valid=valid)
 
 
-def _fused_stages(cell: CellEngine, rows: Block, settles: Within) -> Bounded | None:
+def _fused_stages(cell: CellEngine, rows: Block, criterion: Within) -> Bounded | None:
     """Both forms in one pass, if some of the rows say that it pays; else None.
 
     It does where the first leaves most of them open. A product stands for the third order where it
     leaves few enough; what it leaves open, the second form gets.
     """
-    way = _way_to_fuse(cell, rows, settles)
+    way = _way_to_fuse(cell, rows, criterion)
     if way is None:
         return None
     from kernelite.cpu.kernels.third_dense import two_tiers
 
-    limits = np.broadcast_to(settles.tolerance, cell.cell.form.n_outputs)
+    limits = np.broadcast_to(criterion.tolerance, cell.cell.form.n_outputs)
     found = two_tiers(way, dense_block(rows, slice(None)), limits)
     return found._replace(tried=2 if way is cell.third else 1)
 
 
-def _way_to_fuse(cell: CellEngine, rows: Block, settles: Within) -> JitThird | None:
+def _way_to_fuse(cell: CellEngine, rows: Block, criterion: Within) -> JitThird | None:
     whole = cell.third is not None and cell.full is None  # it has the first form on its way
     if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED or cell.third_now is None:
         return None
@@ -204,7 +204,7 @@ def _way_to_fuse(cell: CellEngine, rows: Block, settles: Within) -> JitThird | N
         worth, way = paired.worth, paired.fused
     assert way is not None
     few = dense_block(rows, np.arange(0, rows.shape[0], rows.shape[0] // PROBED))
-    stage = two_tiers(way, few, np.broadcast_to(settles.tolerance, way.form.n_outputs)).stage
+    stage = two_tiers(way, few, np.broadcast_to(criterion.tolerance, way.form.n_outputs)).stage
     assert stage is not None
     if np.mean(stage != 0) <= MOSTLY:
         return None

@@ -35,7 +35,7 @@ TIMEOUT = 30.0  # seconds without a byte
 SPARE = 2**24  # bytes of the disk to leave free
 STALE = 24 * 3600.0  # seconds after which a download's temporary file belongs to nobody
 
-Tell = Callable[[int, int | None], None]
+OnProgress = Callable[[int, int | None], None]
 
 
 class DownloadError(KerneliteError):
@@ -50,7 +50,7 @@ def download(
     base: str = BASE,
     unchecked: bool = False,
     insecure: bool = False,
-    tell: Tell = lambda done, total: None,
+    tell: OnProgress = lambda done, total: None,
     tell_check: Callable[[int], None] = lambda rows: None,
 ) -> Path:
     """Bring a data file into a folder, unless it is there; one that is there is checked.
@@ -66,7 +66,7 @@ def download(
         Accept a file whose digest is not the known one.
     insecure : bool
         Accept http, where anybody on the way can change what comes.
-    tell : callable
+    on_progress : callable
         Told the bytes done and the bytes in all (None if the server does not say).
     tell_check : callable
         Told the rows verified.
@@ -148,7 +148,7 @@ def _make(folder: Path, name: str) -> None:
                 shutil.rmtree(stale)
 
 
-def _receive(address: str, path: Path, most: int, insecure: bool, tell: Tell) -> None:
+def _receive(address: str, path: Path, most: int, insecure: bool, tell: OnProgress) -> None:
     request = Request(address, headers={"User-Agent": "kernelite", "Accept-Encoding": "identity"})
     with open(path, "xb") as out:
         with _in_words(address), urlopen(request, timeout=TIMEOUT) as answer:
@@ -194,7 +194,7 @@ def _refuse_if_too_large(address: str, total: int | None, most: int, folder: Pat
         )
 
 
-def _copy(answer: Any, out: IO[bytes], total: int | None, tell: Tell) -> int:
+def _copy(answer: Any, out: IO[bytes], total: int | None, tell: OnProgress) -> int:
     done = 0
     while piece := answer.read(PIECE):
         try:

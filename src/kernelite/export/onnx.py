@@ -31,9 +31,9 @@ from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     And,
     by_margin,
-    decision_settles,
-    label_settles,
-    probability_settles,
+    decision_criterion,
+    label_criterion,
+    probability_criterion,
 )
 
 __all__ = ["to_onnx"]
@@ -90,14 +90,14 @@ def to_onnx(
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
     X = graph.input("X")
-    settles = _criterion(selection, likely)
+    criterion = _criterion(selection, likely)
     bounded = decided or (selection.falls_back and model.guarantee == "certified")
-    scores, bounds = evaluate(selection, X, settles, bounded=bounded)
+    scores, bounds = evaluate(selection, X, criterion, bounded=bounded)
     outputs = _answers(selection, X, scores, likely)
     if decided:
-        assert settles is not None
+        assert criterion is not None
         assert bounds is not None
-        outputs |= {"decided": settles(scores, bounds), "error_bound": bounds}
+        outputs |= {"decided": criterion(scores, bounds), "error_bound": bounds}
     for name, value in outputs.items():
         graph.named(value, name)
     proto = onnx.helper.make_model(
@@ -139,14 +139,14 @@ def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None
         return None
     if selection.falls_back and model.guarantee == "calibrated":
         return by_margin(head, model.threshold or 0.0)
-    settles: Formula = label_settles(head, model.tolerance)
+    criterion: Formula = label_criterion(head, model.tolerance)
     if selection.decided or not head.proves_labels:
-        return settles
+        return criterion
     if "decision_function" in head.offers:
-        settles = And(settles, decision_settles(head, model.tolerance))
+        criterion = And(criterion, decision_criterion(head, model.tolerance))
     if with_probabilities:
-        settles = And(settles, probability_settles(head, PROBABILITY_TOLERANCE))
-    return settles
+        criterion = And(criterion, probability_criterion(head, PROBABILITY_TOLERANCE))
+    return criterion
 
 
 def _answers(

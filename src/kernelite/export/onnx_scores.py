@@ -19,7 +19,7 @@ from kernelite.export.selection import Piece, Selection
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT
 
@@ -27,7 +27,7 @@ __all__ = ["evaluate", "prepared"]
 
 
 def evaluate(
-    selection: Selection, X: Value, settles: Formula | None, *, bounded: bool
+    selection: Selection, X: Value, criterion: Formula | None, *, bounded: bool
 ) -> tuple[Value, Value | None]:
     """Scores as good as the selection promises, and bounds where they are asked for.
 
@@ -36,7 +36,7 @@ def evaluate(
     selection : Selection
     X : Value
         Rows as they come.
-    settles : criterion, optional
+    criterion : criterion, optional
         Rows that need no further tier.
     bounded : bool
         Whether bounds are computed; a calibrated rule looks at scores alone.
@@ -47,16 +47,16 @@ def evaluate(
     rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
     each = []
     for piece, own in zip(pieces, rows):
-        inner = settles
-        if model.parts and settles is not None:
-            inner = label_settles(piece.model.head, piece.model.tolerance)
+        inner = criterion
+        if model.parts and criterion is not None:
+            inner = label_criterion(piece.model.head, piece.model.tolerance)
         each.append(_first(piece, own, inner if bounded else None))
     k = selection.head.n_scores
     scores, bounds = _total(pieces, each, k)
     scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
     if selection.falls_back:
-        assert settles is not None
-        still_open = (~settles(scores, scores if bounds is None else bounds)).places()
+        assert criterion is not None
+        still_open = (~criterion(scores, scores if bounds is None else bounds)).places()
         exact = [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)]
         scores = scores.updated(still_open, _total(pieces, exact, k)[0]).of_width(k)
         bounds = None
@@ -78,10 +78,10 @@ def prepared(front: Front | None, mapped: AffineMap | None, X: Value) -> Value:
     return X
 
 
-def _first(piece: Piece, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
+def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:
     if piece.approximation is None:
         return _exactly(piece, rows)
-    return _by_cell(piece.approximation, rows, settles)
+    return _by_cell(piece.approximation, rows, criterion)
 
 
 def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
@@ -115,36 +115,38 @@ def _spread(piece: Piece, own: Value, n_scores: int) -> Value:
 
 
 def _by_cell(
-    approximation: Approximation, rows: Value, settles: Formula | None
+    approximation: Approximation, rows: Value, criterion: Formula | None
 ) -> tuple[Value, Value | None]:
     """Scores by the nearest cell's form; bounds, and a second tier, with a criterion."""
     cells = approximation.cells
     if len(cells) == 1:
-        return _evaluate_cell(cells[0], rows, settles)
+        return _evaluate_cell(cells[0], rows, criterion)
     graph, points = rows.graph, approximation.points
     nearness = rows @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
     cell_of_row = graph.argmax(nearness)
     places, answers = [], []
     for index, cell in enumerate(cells):
         mine = (cell_of_row == index).places()
-        scores, bounds = _evaluate_cell(cell, rows.rows(mine), settles)
+        scores, bounds = _evaluate_cell(cell, rows.rows(mine), criterion)
         places.append(mine)
         answers.append(scores if bounds is None else graph.concat([scores, bounds], axis=1))
     k = approximation.form.n_outputs
-    empty = graph.full((rows.shape[0], k if settles is None else 2 * k), 0.0)
+    empty = graph.full((rows.shape[0], k if criterion is None else 2 * k), 0.0)
     both = empty.updated(graph.concat(places), graph.concat(answers))
-    return (both, None) if settles is None else (both[:, :k], both[:, k:])
+    return (both, None) if criterion is None else (both[:, :k], both[:, k:])
 
 
-def _evaluate_cell(cell: Cell, rows: Value, settles: Formula | None) -> tuple[Value, Value | None]:
+def _evaluate_cell(
+    cell: Cell, rows: Value, criterion: Formula | None
+) -> tuple[Value, Value | None]:
     evaluated = evaluate_form(cell.form, rows)
-    if settles is None:
+    if criterion is None:
         return evaluated.scores, None
     k = cell.form.n_outputs
     scores, bounds = evaluated.scores.of_width(k), form_bounds(cell, evaluated).of_width(k)
     if not cell.has_second_tier:
         return scores, bounds
-    still_open = (~settles(scores, bounds)).places()
+    still_open = (~criterion(scores, bounds)).places()
     better = second_tier(cell, rows.rows(still_open), evaluated.rows(still_open))
     return scores.updated(still_open, better[0]), bounds.updated(still_open, better[1])
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract
-from kernelite.model.serving import placed, rule_of
+from kernelite.model.serving import rows_and_runner, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
-    decision_settles,
-    label_settles,
+    decision_criterion,
+    label_criterion,
     never,
-    predict_settles,
+    predict_criterion,
 )
 from kernelite.rows.inputs import FloatArray
 
@@ -42,9 +42,9 @@ class CompiledModel(ScikitLearnContract):
         if "decision_function" not in self.offers:
             return self.score_bound(X)
         self._require_certificate()
-        rows, runner = placed(self, X)
-        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
-        bounds = runner.map_blocks(rows, rule_of(self, settles), self._decision_bound)
+        rows, runner = rows_and_runner(self, X)
+        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
+        bounds = runner.map_blocks(rows, rule_of(self, criterion), self._decision_bound)
         return np.asarray(bounds)
 
     def _decision_bound(self, found: Bounded) -> FloatArray:
@@ -69,8 +69,8 @@ class CompiledModel(ScikitLearnContract):
         needs no support vectors, only the certificate's constants.
         """
         self._require_certificate()
-        rows, runner = placed(self, X)
-        rule = rule_of(self, label_settles(self.head, self.tolerance))
+        rows, runner = rows_and_runner(self, X)
+        rule = rule_of(self, label_criterion(self.head, self.tolerance))
         return runner.bounds(rows, rule)
 
     def _require_certificate(self) -> None:
@@ -89,20 +89,20 @@ class CompiledModel(ScikitLearnContract):
         """
         if "predict" in self.head.needs_posterior:
             raise InputError("labels that depend on variances are computed exactly, not proven.")
-        rows, runner = placed(self, X, beyond)
-        settles = predict_settles(self.head, self.tolerance)
-        if settles is never:  # exact values, as good as their rounding
+        rows, runner = rows_and_runner(self, X, beyond)
+        criterion = predict_criterion(self.head, self.tolerance)
+        if criterion is never:  # exact values, as good as their rounding
             return np.asarray(np.isfinite(self.score_bound(X)).all(axis=1))
         if self.guarantee == "none":
             scores = runner.run(rows, lambda scores: scores, None)[0]
-            return settles(scores, self.score_bound(X))
+            return criterion(scores, self.score_bound(X))
         if self.guarantee == "calibrated":
             raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
-        return runner.decided(rows, settles)
+        return runner.decided(rows, criterion)
 
     def valid(self, X: Any, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
-        rows, runner = placed(self, X)
+        rows, runner = rows_and_runner(self, X)
         return runner.valid(rows)
 
     def save(self, path: str | os.PathLike[str], /) -> None:

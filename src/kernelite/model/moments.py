@@ -15,7 +15,7 @@ from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import Posterior
-from kernelite.model.serving import answer, part_rows, placed
+from kernelite.model.serving import answer, part_rows, rows_and_runner
 from kernelite.program.criteria import never
 from kernelite.rows.inputs import FloatArray, Rows
 
@@ -28,7 +28,7 @@ __all__ = ["latent_labels", "latent_probabilities", "spread"]
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
     posterior, expansions = _posterior(model)
-    rows, runner = placed(model, X)
+    rows, runner = rows_and_runner(model, X)
     if not joint:
         return posterior.deviations(_variances(posterior, expansions, rows, runner))
     latent = runner.each(
@@ -51,7 +51,9 @@ def _moments(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
     """Exact latent means of all machines, and their variances: each of shape (m, machines)."""
     means = answer(model, X, lambda scores: scores, never, None, None)[0]
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return means, _variances(*_posterior(model), *placed(model, X)).reshape(len(means), -1)
+        return means, _variances(*_posterior(model), *rows_and_runner(model, X)).reshape(
+            len(means), -1
+        )
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(*_posterior(part.model), rows, part.model._runner)

@@ -16,14 +16,14 @@ from kernelite.errors import InputError
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import latent_labels, latent_probabilities, spread
 from kernelite.model.offering import offered
-from kernelite.model.serving import answer, placed
+from kernelite.model.serving import answer, rows_and_runner
 from kernelite.model.validity import OnInvalid
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
-    decision_settles,
-    label_settles,
-    predict_settles,
-    probability_settles,
+    decision_criterion,
+    label_criterion,
+    predict_criterion,
+    probability_criterion,
 )
 from kernelite.program.stats import EXACT, Stats
 from kernelite.rows.inputs import FloatArray, is_tensor
@@ -106,8 +106,8 @@ class Predicting(ModelFields):
             answers = latent_labels(self, X)
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
-            settles = predict_settles(self.head, self.tolerance)
-            answers, stats = answer(self, X, self.head.predict, settles, on_invalid, beyond)
+            criterion = predict_criterion(self.head, self.tolerance)
+            answers, stats = answer(self, X, self.head.predict, criterion, on_invalid, beyond)
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
@@ -123,8 +123,8 @@ class Predicting(ModelFields):
         `predict`. With "exact", to rounding. With "calibrated" and "none", the form's; so are those
         of files written before version 3, with their labels proven. `error_bound` bounds them.
         """
-        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
-        return answer(self, X, self.head.decision, settles, on_invalid, beyond)[0]
+        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
+        return answer(self, X, self.head.decision, criterion, on_invalid, beyond)[0]
 
     @offered
     def predict_proba(
@@ -137,8 +137,8 @@ class Predicting(ModelFields):
         """
         if "predict_proba" in self.head.needs_posterior:
             return latent_probabilities(self, X)
-        settles = probability_settles(self.head, PROBABILITY_TOLERANCE)
-        answers = answer(self, X, self.head.probabilities, settles, on_invalid, beyond)[0]
+        criterion = probability_criterion(self.head, PROBABILITY_TOLERANCE)
+        answers = answer(self, X, self.head.probabilities, criterion, on_invalid, beyond)[0]
         return self.head.split(answers)
 
     @offered
@@ -157,14 +157,14 @@ class Predicting(ModelFields):
 
         Settled as `decision_function`, from which a one-class machine differs by its offset.
         """
-        settles = decision_settles(self.head, self.tolerance, self.score_tolerance)
-        answers = answer(self, X, self.head.score_samples, settles, on_invalid, beyond)[0]
+        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
+        answers = answer(self, X, self.head.score_samples, criterion, on_invalid, beyond)[0]
         if is_tensor(answers):  # where sums underflow, that was seen to on the way
             return answers
         if self.expansion is not None:
             low = np.flatnonzero(self.head.underflows(answers))
             if len(low):
-                expansion, (rows, runner) = self.expansion, placed(self, X)
+                expansion, (rows, runner) = self.expansion, rows_and_runner(self, X)
                 sums = runner.each(rows[low], lambda part: log_sums(expansion, part), len(low))
                 answers[low] = self.head.from_logarithms(sums)
         return answers
@@ -197,5 +197,5 @@ class Predicting(ModelFields):
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
         """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
-        settles = label_settles(self.head, self.tolerance)
-        return answer(self, X, lambda scores: scores, settles, on_invalid, beyond)[0]
+        criterion = label_criterion(self.head, self.tolerance)
+        return answer(self, X, lambda scores: scores, criterion, on_invalid, beyond)[0]

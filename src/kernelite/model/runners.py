@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernelite.cpu.runner import PartRunner, Runner
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -26,5 +26,5 @@ def runner_of(model: ModelFields) -> Runner:
 
 
 def _part_runner(part: ModelPart) -> PartRunner:
-    settles = label_settles(part.model.head, part.model.tolerance)
-    return PartRunner(part.model._runner, part.outputs, settles)
+    criterion = label_criterion(part.model.head, part.model.tolerance)
+    return PartRunner(part.model._runner, part.outputs, criterion)

@@ -15,7 +15,7 @@ from kernelite.cpu.runner import Finish, Runner
 from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
-from kernelite.program.criteria import Settles, by_margin, never
+from kernelite.program.criteria import Criterion, by_margin, never
 from kernelite.program.stats import Stats
 from kernelite.rows.inputs import (
     FloatArray,
@@ -31,29 +31,29 @@ from kernelite.series.rounding import UNIT
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["answer", "part_rows", "placed", "rows_for", "rule_of"]
+__all__ = ["answer", "part_rows", "rows_and_runner", "rows_for", "rule_of"]
 
 
 def answer(
     model: ModelFields,
     X: Any,
     finish: Finish,
-    settles: Settles,
+    criterion: Criterion,
     on_invalid: OnInvalid | None,
     beyond: FloatArray | None,
 ) -> tuple[NDArray[Any], Stats]:
-    """What `finish` makes of the scores, once `settles` accepts them, and how they came about."""
+    """What `finish` makes of the scores, once `criterion` accepts them, and how they came about."""
     if on_invalid is not None:
         check_on_invalid(on_invalid)
-    rule = rule_of(model, settles)
+    rule = rule_of(model, criterion)
     plain = type(X) is np.ndarray and beyond is None and model.front is None
     if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
         found = model._runner.run_one(X, finish, rule)
         if found is not None:
             return found
     if is_tensor(X):
-        return _answer_tensor(model, X, finish, settles, on_invalid, beyond)
-    rows, runner = placed(model, X, beyond)
+        return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
+    rows, runner = rows_and_runner(model, X, beyond)
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
@@ -65,7 +65,7 @@ def _answer_tensor(
     model: ModelFields,
     X: Any,
     finish: Finish,
-    settles: Settles,
+    criterion: Criterion,
     on_invalid: OnInvalid | None,
     beyond: FloatArray | None,
 ) -> tuple[Any, Stats]:
@@ -78,14 +78,16 @@ def _answer_tensor(
             score_samples: Any = getattr(model, "score_samples")  # noqa: B009
             found = score_samples(host, on_invalid=on_invalid, beyond=beyond)
             return like(X, found), Stats(rows=len(host))
-        answers, stats = answer(model, host, finish, settles, on_invalid, beyond)
+        answers, stats = answer(model, host, finish, criterion, on_invalid, beyond)
         return like(X, answers), stats
     if beyond is not None:
         raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
     return answer_there(model, X, getattr(finish, "__name__", ""), on_invalid)
 
 
-def placed(model: ModelFields, X: Any, beyond: FloatArray | None = None) -> tuple[Any, Runner]:
+def rows_and_runner(
+    model: ModelFields, X: Any, beyond: FloatArray | None = None
+) -> tuple[Any, Runner]:
     """Rows and the runner for their width."""
     rows, cut_off = rows_for(model, X)
     if beyond is not None:
@@ -158,11 +160,11 @@ def part_rows(model: ModelFields, X: Any) -> PartRows:
     return PartRows(tuple(found))
 
 
-def rule_of(model: ModelFields, settles: Settles) -> Settles | None:
+def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     """What this model's guarantee asks of a row, given what certified would ask."""
     if model.guarantee == "none":
         return None
-    if model.guarantee == "calibrated" and settles is not never:
+    if model.guarantee == "calibrated" and criterion is not never:
         assert model.threshold is not None or model.approximation is None
         return by_margin(model.head, model.threshold or 0.0)
-    return settles
+    return criterion

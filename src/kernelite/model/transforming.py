@@ -13,7 +13,7 @@ from kernelite.model.offering import offered
 from kernelite.model.predicting import Predicting
 from kernelite.model.serving import answer
 from kernelite.model.validity import OnInvalid
-from kernelite.program.criteria import transform_settles
+from kernelite.program.criteria import transform_criterion
 from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import FloatArray
 
@@ -30,8 +30,8 @@ class Transforming(Predicting):
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
-        settles = transform_settles(self.head, self.tolerance)
-        found, _ = answer(self, X, self.head.transform, settles, on_invalid, beyond)
+        criterion = transform_criterion(self.head, self.tolerance)
+        found, _ = answer(self, X, self.head.transform, criterion, on_invalid, beyond)
         return self._contained(found, X)
 
     @offered

@@ -78,10 +78,10 @@ def calibrated_plan(
             raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
     choosing, testing = _split(rows, random_state)
     require_rows(testing.shape[0], max_disagreement, confidence)
-    with progress_bar("calibrating") as tell:
+    with progress_bar("calibrating") as on_progress:
         engine = ExactEngine.prepare(expansion)
         truth = _exact_labels(engine, head, choosing)
-        tell(0.2)
+        on_progress(0.2)
         tried = []
         for count in (cells,) if cells is not None else CELL_COUNTS:
             for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state):
@@ -94,11 +94,11 @@ def calibrated_plan(
                 "its kernel; ask for fewer `cells`, or raise `max_bytes`."
             )
         best = min(tried, key=lambda option: option.nanoseconds)
-        tell(0.5)
+        on_progress(0.5)
         found = _test(
             best.approximation, engine, head, choosing, testing, max_disagreement, confidence
         )
-        tell(1.0)
+        on_progress(1.0)
     return _finish(expansion, tried, best, found, max_disagreement, confidence)
 
 

@@ -17,7 +17,7 @@ from kernelite.machine.heads import Head
 from kernelite.planner.costs import exact_cost, local_cost
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
-from kernelite.program.criteria import Settles
+from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
 
@@ -32,7 +32,7 @@ def local_candidate(
     expansion: KernelExpansion,
     head: Head,
     sample: FloatArray,
-    settles: Settles,
+    criterion: Criterion,
     tolerance: FloatArray | None,
     *,
     mapped: bool,
@@ -45,7 +45,7 @@ def local_candidate(
     expansion : KernelExpansion
     head : Head
     sample : ndarray of shape (m, d)
-    settles : callable
+    criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     tolerance : ndarray of shape (k,), optional
     mapped : bool
@@ -68,7 +68,7 @@ def local_candidate(
         started = perf_counter()
         answered = engine.run(rows)
         taken = 1e9 * (perf_counter() - started) / len(rows)
-        share = 1.0 - float(holds(settles, answered).mean())
+        share = 1.0 - float(holds(criterion, answered).mean())
         cost = taken if measure else local_cost(visits.groups, visits.leaves, expansion)
         tried.append((cost + share * exact_cost(expansion), share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])

@@ -18,7 +18,7 @@ from kernelite.cpu.tiers import form_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.base import Head
 from kernelite.planner.option import Option
-from kernelite.program.criteria import predict_settles
+from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 
@@ -92,13 +92,13 @@ class Finals:
     ) -> float:
         forms = () if approximation is None else form_stages(approximation)
         runner = Runner.with_engine(engine, forms)
-        settles = predict_settles(self.head, self.tolerance)
+        criterion = predict_criterion(self.head, self.tolerance)
         labels = self.head.kind in ("classifier", "outlier")
         finish = self.head.predict if labels else lambda scores: scores
 
         def run() -> float:
             started = perf_counter()
-            runner.run(rows, finish, settles)
+            runner.run(rows, finish, criterion)
             return perf_counter() - started
 
         best, spent = run(), 0.0  # the first loads kernels

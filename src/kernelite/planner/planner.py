@@ -17,8 +17,8 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import Option
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.planner.search import Search, Tell, between, ranks
-from kernelite.program.criteria import Settles
+from kernelite.planner.search import OnProgress, Search, between, ranks
+from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_numbers
@@ -39,7 +39,7 @@ def plan_certified(
     expansion: KernelExpansion,
     points: dict[str, FloatArray],
     sample: FloatArray,
-    settles: Settles,
+    criterion: Criterion,
     *,
     max_bytes: int,
     mapped: bool = False,
@@ -48,7 +48,7 @@ def plan_certified(
     choose: Measure | None = None,
     values: bool = False,
     wanted: str | None = None,
-    tell: Tell = lambda share: None,
+    on_progress: OnProgress = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
     """Choose among points, ranks, cubic tiers, cells and the exact engine.
 
@@ -58,7 +58,7 @@ def plan_certified(
     points : dict of str to ndarray of shape (d,)
         Expansion points to try, by name.
     sample : ndarray of shape (m, d)
-    settles : callable
+    criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     max_bytes : int
     mapped : bool
@@ -73,22 +73,22 @@ def plan_certified(
         Whether the model answers values within a tolerance, not labels.
     wanted : str, optional
         A candidate's name, or "form" for the cheapest form: chosen whatever the exact engine costs.
-    tell : callable
+    on_progress : callable
         Told the share of the work that is done.
     """
     search = Search(
-        *(expansion, sample, settles, max_bytes, mapped),
+        *(expansion, sample, criterion, max_bytes, mapped),
         labels=not values,
         forced=wanted is not None,
     )
     if cells is None or cells == 1:
         for index, (name, point) in enumerate(points.items()):
-            share = between(tell, index / (len(points) + 1), (index + 1) / (len(points) + 1))
+            share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
             search.about(point, f"about the {name}", share)
     for count in search.cells_that_may_pay() if cells is None else ():
         search.cells(count, random_state, lambda share: None)
     if cells is not None and cells > 1:
-        search.cells(cells, random_state, tell)
+        search.cells(cells, random_state, on_progress)
     options, exact_nanoseconds = search.options, exact_cost(expansion, labels=not values)
     if wanted is not None:
         options = _wanted(options, wanted, search.notes)
@@ -97,7 +97,7 @@ def plan_certified(
             options, expansion, exact_nanoseconds, sample, mapped
         )
         search.notes += [note] if note else []
-    tell(1.0)
+    on_progress(1.0)
     if wanted is not None:
         chosen = options[0].candidate("asked for")
         exact = exact_candidate(expansion, "", labels=not values)

@@ -28,8 +28,8 @@ from kernelite.planner.costs import (
     second_cost,
     tiers_cost,
 )
-from kernelite.planner.hope import Hope
 from kernelite.planner.option import Option
+from kernelite.planner.proof_probe import ProofProbe
 from kernelite.planner.third_order import (
     cell_cubic,
     cell_cubics_fit,
@@ -39,7 +39,7 @@ from kernelite.planner.third_order import (
 )
 from kernelite.program.bounded import OPEN
 from kernelite.program.cascade import Cascade, holds
-from kernelite.program.criteria import Settles, Within
+from kernelite.program.criteria import Criterion, Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.certificate import Certificate
@@ -48,7 +48,7 @@ from kernelite.series.paired import may_pair
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
-__all__ = ["Search", "Tell", "between", "ranks"]
+__all__ = ["OnProgress", "Search", "between", "ranks"]
 
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
 CELL_COUNTS = (4, 16)
@@ -57,7 +57,7 @@ MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
 CELLS_BUDGET = 8e9  # multiply-adds that certifying all cells may cost: about a second
 WORTHWHILE = 1000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
 FIRST_TIERS = 4  # first tiers that are tried with a second one
-Tell: TypeAlias = Callable[[float], None]
+OnProgress: TypeAlias = Callable[[float], None]
 
 
 class Search:
@@ -67,7 +67,7 @@ class Search:
     ----------
     expansion : KernelExpansion
     sample : ndarray of shape (m, d)
-    settles : callable
+    criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     max_bytes : int
         Options above it are not kept.
@@ -83,24 +83,24 @@ class Search:
         self,
         expansion: KernelExpansion,
         sample: FloatArray,
-        settles: Settles,
+        criterion: Criterion,
         max_bytes: int,
         mapped: bool,
         *,
         labels: bool = True,
         forced: bool = False,
     ) -> None:
-        self.expansion, self.sample, self.settles = expansion, sample, settles
+        self.expansion, self.sample, self.criterion = expansion, sample, criterion
         self.max_bytes, self.mapped = max_bytes, mapped
-        self.values = isinstance(settles, Within)
+        self.values = isinstance(criterion, Within)
         self.labels = labels
         self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
         self.options: list[Option] = []
         self.notes: list[str] = []
-        self.hope = Hope(expansion, sample, settles, with_cells=self._cells_affordable)
-        self.hope.cheap |= forced
+        self.probe = ProofProbe(expansion, sample, criterion, with_cells=self._cells_affordable)
+        self.probe.cheap |= forced
 
-    def about(self, point: FloatArray, where: str, tell: Tell) -> None:
+    def about(self, point: FloatArray, where: str, on_progress: OnProgress) -> None:
         """Try one cell about `point`: truncated or not, with and without a second tier."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         if 8 * k * d * d > self.max_bytes:
@@ -112,7 +112,7 @@ class Search:
         if least >= 1.0:
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
-        if not self.hope.left(point, least):
+        if not self.probe.left(point, least):
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "
                 "nearly all rows open."
@@ -120,7 +120,7 @@ class Search:
             return
         try:
             form = quadratic_form(self.expansion, point)
-            certificate = certify(self.expansion, point, mapped=self.mapped, progress=tell)
+            certificate = certify(self.expansion, point, mapped=self.mapped, progress=on_progress)
         except UnsupportedModelError as error:
             self.notes.append(f"No form {where}: {error}")
             return
@@ -130,14 +130,14 @@ class Search:
         if self.exact >= WORTHWHILE:
             self._second_tiers(firsts, form, certificate)
 
-    def cells(self, count: int, random_state: int, tell: Tell) -> None:
+    def cells(self, count: int, random_state: int, on_progress: OnProgress) -> None:
         """Try `count` cells: the form alone, and with the second tier that suits it."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel == "poly2":
             return
         points = cell_points(self.sample, count, random_state)
         try:
-            self._about_each(points, tell)
+            self._about_each(points, on_progress)
         except UnsupportedModelError as error:
             self.notes.append(f"No cells: {error}")
 
@@ -148,7 +148,7 @@ class Search:
         best = min(self.options, key=lambda option: option.nanoseconds)
         d, k = self.expansion.n_features, self.expansion.n_outputs
         dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
-        if dominates and self._cells_affordable and self.hope.cells_left():
+        if dominates and self._cells_affordable and self.probe.cells_left():
             yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
 
     @property
@@ -166,7 +166,7 @@ class Search:
         """Run the tiers on the sample, cost them, and keep the option."""
         approximation = Approximation(tuple(cells))
         cascade = forms_alone(approximation, fused=False)
-        stage, rows = cascade.run(self.sample, self.settles).stage, len(self.sample)
+        stage, rows = cascade.run(self.sample, self.criterion).stage, len(self.sample)
         by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
         after_first = self._expected(rows - by_first)
         after_second = after_first
@@ -192,7 +192,7 @@ class Search:
         if paired is None:
             return 1.0
         first = engines[0].first.run(self.sample, bounded=False)
-        passed = holds(self.settles, paired.run(self.sample, first))
+        passed = holds(self.criterion, paired.run(self.sample, first))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
 
@@ -249,8 +249,8 @@ class Search:
         alone = tiers_cost(
             whole.approximation, self.expansion, share, 0.0, labels=self.labels
         ) + product_cost(d, k)
-        hope = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
-        if not (hope and third_order_fits(certificate) and self._fourth_order_helps(whole)):
+        probe = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
+        if not (probe and third_order_fits(certificate) and self._fourth_order_helps(whole)):
             return
         cubic = whole_cubic(self.expansion, cell.form.point, self.max_bytes)
         if cubic is not None:
@@ -278,16 +278,16 @@ class Search:
         assert cell.certificate is not None
         scores, sq_norms, _ = cell.form.evaluate(rows)
         bounds = cell.certificate.bound(sq_norms, scores, degree)
-        return float((~self.settles(scores, bounds)).mean())
+        return float((~self.criterion(scores, bounds)).mean())
 
-    def _about_each(self, points: FloatArray, tell: Tell) -> None:
+    def _about_each(self, points: FloatArray, on_progress: OnProgress) -> None:
         gaps = [np.einsum("ij,ij->i", U, U) for U in (self.sample - point for point in points)]
         nearest = np.argmin(gaps, axis=0)
         order = np.argsort(-np.bincount(nearest, minlength=len(points)), kind="stable")
         plain: list[Cell] = []
         with_cubic = cell_cubics_fit(self.expansion, len(points), self.max_bytes)
         for done, index in enumerate(order):
-            share = between(tell, done / len(points), (done + 1) / len(points))
+            share = between(on_progress, done / len(points), (done + 1) / len(points))
             form = quadratic_form(self.expansion, points[index])
             certificate = certify(self.expansion, points[index], mapped=self.mapped, progress=share)
             plain.append(Cell(form, certificate))
@@ -334,6 +334,6 @@ def ranks(d: int, k: int) -> list[int]:
     return [r for r in tried if d * (r + k % 8) + k * r * r < 0.8 * (k * d * d / 2)]
 
 
-def between(tell: Tell, start: float, stop: float) -> Tell:
+def between(on_progress: OnProgress, start: float, stop: float) -> OnProgress:
     """Tells a part of the work as a part of the whole."""
-    return lambda share: tell(start + share * (stop - start))
+    return lambda share: on_progress(start + share * (stop - start))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
-from kernelite.program.criteria import Settles, Within, never
+from kernelite.program.criteria import Criterion, Within, never
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Cascade", "Stage", "holds"]
@@ -40,7 +40,7 @@ class Stage(Protocol):
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
@@ -53,7 +53,7 @@ class Stage(Protocol):
         """
         ...
 
-    def bound(self, rows: Block, settles: Settles | None) -> FloatArray | None:
+    def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """How far an answer of this stage may be off, (m, k); None: no more than others say."""
         ...
 
@@ -76,7 +76,7 @@ class Cascade:
     def run(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         seconds: FloatArray | None = None,
         into: FloatArray | None = None,
     ) -> Bounded:
@@ -85,26 +85,26 @@ class Cascade:
         Parameters
         ----------
         rows : block of m rows
-        settles : callable of (scores, bounds), optional
+        criterion : callable of (scores, bounds), optional
             Which rows need no further stage. None: the first stage answers all rows.
         seconds : ndarray of shape (stages,), optional
             Gets the time of each stage added.
         into : ndarray of shape (m, k), optional
             Where scores may be put.
         """
-        if settles is never and self.answers_all:
+        if criterion is never and self.answers_all:
             last = self._last(rows, seconds, into)
             if last is not None:
                 return last
-        number, found = self._first(rows, settles, seconds, into)
+        number, found = self._first(rows, criterion, seconds, into)
         m = len(found.scores)
-        if settles is None:
+        if criterion is None:
             return found._replace(stage=np.full(m, number, dtype=np.int8))
         final = len(self.stages) - 1 if self.answers_all else len(self.stages)
         stage = found.stage
         if stage is None:
             stage = np.full(m, number, dtype=np.int8)
-            settled = holds(settles, found)
+            settled = holds(criterion, found)
             if number < final:
                 stage[~settled] = OPEN
         else:
@@ -118,21 +118,21 @@ class Cascade:
             if not len(still):
                 break
             started = perf_counter()
-            found = self._improve(later, rows, still, settles, found, final=later == final)
+            found = self._improve(later, rows, still, criterion, found, final=later == final)
             if seconds is not None:
                 seconds[later] += perf_counter() - started
         return found
 
-    def one(self, row: Block, settles: Settles) -> tuple[FloatArray, int] | None:
+    def one(self, row: Block, criterion: Criterion) -> tuple[FloatArray, int] | None:
         """The scores of one row, and the stage that settles it; None if none does."""
         first: Bounded | None = None
         for number, stage in enumerate(self.stages):
-            found = stage.run(row, settles, first)
+            found = stage.run(row, criterion, first)
             if found is None:
                 continue
             if found.sq_norms is not None and not found.sq_norms[0] < np.inf:
                 return None
-            if holds(settles, found)[0] and (
+            if holds(criterion, found)[0] and (
                 first is None or stage.accepts_all or _tighter(found, first)[0]
             ):
                 return found.scores, number
@@ -154,14 +154,14 @@ class Cascade:
     def _first(
         self,
         rows: Block,
-        settles: Settles | None,
+        criterion: Criterion | None,
         seconds: FloatArray | None,
         into: FloatArray | None,
     ) -> tuple[int, Bounded]:
         """The first stage that is worth its time for these rows, and what it found."""
         for number, stage in enumerate(self.stages):
             started = perf_counter()
-            found = stage.run(rows, settles, None, into)
+            found = stage.run(rows, criterion, None, into)
             if seconds is not None:
                 seconds[number] += perf_counter() - started
             if found is not None:
@@ -173,17 +173,17 @@ class Cascade:
         number: int,
         rows: Block,
         still: NDArray[np.intp],
-        settles: Settles,
+        criterion: Criterion,
         found: Bounded,
         *,
         final: bool,
     ) -> Bounded:
         """Run one more stage on the open rows and keep what it settles, or all that it found."""
         before = found.rows(still)
-        better = self.stages[number].run(rows[still], settles, before)
+        better = self.stages[number].run(rows[still], criterion, before)
         if better is None:
             return found
-        settled = holds(settles, better)
+        settled = holds(criterion, better)
         found = _with_bounds(found)
         assert found.stage is not None
         assert found.settled is not None
@@ -203,9 +203,9 @@ class Cascade:
         found.stage[still[settled & done] if not final else at] = number
         return found
 
-    def bounds(self, rows: Block, settles: Settles | None) -> FloatArray:
+    def bounds(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """How far the answer of each row may be off, whichever stage gives it: shape (m, k)."""
-        each = [stage.bound(rows, settles) for stage in self.stages]
+        each = [stage.bound(rows, criterion) for stage in self.stages]
         known = [bounds for bounds in each if bounds is not None]
         most = known[0]
         for bounds in known[1:]:
@@ -218,14 +218,14 @@ class Cascade:
         return [stage.name for stage in self.stages]
 
 
-def holds(settles: Settles, found: Bounded) -> NDArray[np.bool_]:
+def holds(criterion: Criterion, found: Bounded) -> NDArray[np.bool_]:
     """Whether a criterion accepts each row; scores stand for bounds where there are none."""
     bounds = found.bounds
     if isinstance(bounds, Factored):
-        if isinstance(settles, Within):
-            return bounds.within(settles.tolerance)
+        if isinstance(criterion, Within):
+            return bounds.within(criterion.tolerance)
         bounds = spelled_out(bounds)
-    return settles(found.scores, found.scores if bounds is None else bounds)
+    return criterion(found.scores, found.scores if bounds is None else bounds)
 
 
 def _with_bounds(found: Bounded) -> Bounded:

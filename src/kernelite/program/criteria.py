@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.machine.heads import Head
@@ -27,20 +26,18 @@ __all__ = [
     "Never",
     "Proven",
     "SameAnswer",
-    "Settles",
     "Within",
     "by_margin",
-    "decision_settles",
-    "label_settles",
+    "decision_criterion",
+    "label_criterion",
     "never",
-    "predict_settles",
-    "probability_settles",
-    "transform_settles",
+    "predict_criterion",
+    "probability_criterion",
+    "transform_criterion",
 ]
 
 ENSEMBLE_TOLERANCE = 1e-3
 PROBABILITY_TOLERANCE = 1e-3
-Settles: TypeAlias = Callable[[FloatArray, FloatArray], NDArray[np.bool_]]
 
 
 class Criterion:
@@ -85,7 +82,7 @@ class Proven(Criterion):
         Where one-vs-one votes decide, so that a class that wins all of its pairs is the label.
     """
 
-    decided: Settles
+    decided: Callable[[FloatArray, FloatArray], BoolArray]
     classes: NDArray[Any] | None = None
 
     @property
@@ -157,8 +154,8 @@ class Never(Criterion):
 class And(Criterion):
     """Both hold."""
 
-    first: Settles
-    second: Settles
+    first: Criterion
+    second: Criterion
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -168,22 +165,22 @@ class And(Criterion):
 never = Never()
 
 
-def predict_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+def predict_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
     """For `predict`, which answers labels and no scores, or values within the tolerance."""
-    settles = label_settles(head, tolerance)
-    return Proven(settles, head.voting_classes) if head.proves_labels else settles
+    criterion = label_criterion(head, tolerance)
+    return Proven(criterion, head.voting_classes) if head.proves_labels else criterion
 
 
-def label_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+def label_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
     """For scores: their label is proven, or values are within the tolerance."""
     if head.proves_labels:
         return SameAnswer(head)
     return never if tolerance is None else _close(head, "predict", tolerance)
 
 
-def decision_settles(
+def decision_criterion(
     head: Head, tolerance: FloatArray | None, score_tolerance: FloatArray | None = None
-) -> Settles:
+) -> Criterion:
     """For `decision_function`: the label is proven, votes are, and values within a tolerance.
 
     Parameters
@@ -195,7 +192,7 @@ def decision_settles(
         Of the columns of `decision_function`, where the user gave none.
     """
     if not head.proves_labels:
-        return label_settles(head, tolerance)
+        return label_criterion(head, tolerance)
     proven = SameAnswer(head, "decision_function")
     if tolerance is None and score_tolerance is not None:
         if head.decides_by_scores:
@@ -209,24 +206,24 @@ def decision_settles(
     return And(proven, _close(head, "decision_function", tolerance))
 
 
-def transform_settles(head: Head, tolerance: FloatArray | None) -> Settles:
+def transform_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
     """For `transform`: coordinates within the tolerance, labels of each member proven."""
     if head.judged_by("transform") == "range":
         return Close(head, "transform", ENSEMBLE_TOLERANCE)
-    return label_settles(head, tolerance)
+    return label_criterion(head, tolerance)
 
 
-def probability_settles(head: Head, tolerance: float) -> Settles:
+def probability_criterion(head: Head, tolerance: float) -> Criterion:
     """For `predict_proba`; probabilities that are coupled by an iteration run exactly."""
     return _close(head, "predict_proba", tolerance)
 
 
-def by_margin(head: Head, threshold: float) -> Settles:
+def by_margin(head: Head, threshold: float) -> Criterion:
     """For "calibrated", whatever the method."""
     return Margin(head, threshold)
 
 
-def _close(head: Head, method: str, tolerance: FloatArray | float) -> Settles:
+def _close(head: Head, method: str, tolerance: FloatArray | float) -> Criterion:
     """The criterion by which the head's answers of a method are judged."""
     judged_by = head.judged_by(method)
     if judged_by == "bounds":

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
-from kernelite.model.serving import placed, rule_of
+from kernelite.model.serving import rows_and_runner, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
-from kernelite.program.criteria import label_settles
+from kernelite.program.criteria import label_criterion
 from kernelite.program.stats import EXACT, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, is_sparse, some_rows
 
@@ -124,9 +124,9 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
     if not given:
         raise InputError("`X` has no rows to report on.")
     some = some_rows(X, MOST_ROWS)
-    rows, runner = placed(model, some)
+    rows, runner = rows_and_runner(model, some)
     every = slice(0, rows.shape[0])
-    rule = rule_of(model, label_settles(model.head, model.tolerance))
+    rule = rule_of(model, label_criterion(model.head, model.tolerance))
     served = runner.evaluate(rows, every, rule)
     first = served if model.approximation is None else runner.evaluate(rows, every, None)
     truth = None

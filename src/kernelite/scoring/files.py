@@ -263,7 +263,7 @@ def predict_blocks(
     sink : Sink
     watch : callable, optional
         Called with each block and its answers.
-    tell : callable
+    on_progress : callable
         Told how many rows are done.
 
     Returns

@@ -1,4 +1,4 @@
-"""Sources: a fitted model of any known kind comes in, a `Source` goes out.
+"""Sources: a fitted model of any known kind comes in, a `Machine` goes out.
 
 One file a family. Readers are found by the names of a model's classes, so no library is imported
 before one of its models arrives.
@@ -13,10 +13,10 @@ from typing import Any
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, RegressorHead
+from kernelite.machine.machine import Machine, describe
 from kernelite.sources.refused import REFUSED
-from kernelite.sources.source import Source, describe
 
-__all__ = ["READERS", "Source", "read"]
+__all__ = ["READERS", "Machine", "read"]
 
 READERS: dict[str, str] = {
     "sklearn.SVC": "kernelite.sources.sklearn_svm:read_svm",
@@ -63,23 +63,23 @@ READERS: dict[str, str] = {
 }
 """Top-level package and class name -> "module:function" of the reader.
 
-A reader takes the model and the class name that matched, and returns a `Source`.
+A reader takes the model and the class name that matched, and returns a `Machine`.
 """
 
 
-def read(model: Any, /) -> Source:
+def read(model: Any, /) -> Machine:
     """Read a fitted model of any known kind.
 
     Parameters
     ----------
-    model : path, estimator, KernelExpansion, (KernelExpansion, Head) or Source
+    model : path, estimator, KernelExpansion, (KernelExpansion, Head) or Machine
         The path of a LIBSVM model file; a fitted scikit-learn SVC, NuSVC, SVR, NuSVR or
         OneClassSVM (or an instance of a subclass); or arrays as a `KernelExpansion`, whose scores
         are taken as values unless a head comes with it.
 
     Returns
     -------
-    Source
+    Machine
 
     Raises
     ------
@@ -93,7 +93,7 @@ def read(model: Any, /) -> Source:
     >>> read(KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)).description
     'KernelExpansion, 1 support vector, gamma 1'
     """
-    if isinstance(model, Source):
+    if isinstance(model, Machine):
         return model
     if isinstance(model, str | os.PathLike):
         from kernelite.sources.libsvm import read_libsvm
@@ -112,16 +112,16 @@ def read(model: Any, /) -> Source:
             raise UnsupportedModelError(f"a {ancestor.__name__} cannot be compiled: {reason}.")
         if name in READERS:
             module, _, function = READERS[name].partition(":")
-            source: Source = getattr(import_module(module), function)(model, ancestor.__name__)
+            source: Machine = getattr(import_module(module), function)(model, ancestor.__name__)
             return source
     raise UnsupportedModelError(f"{_found(model)} is not a model that can be read; {_accepted()}.")
 
 
-def _from_arrays(expansion: KernelExpansion, head: Head) -> Source:
-    return Source(expansion, head, describe("KernelExpansion", expansion), "arrays", head.kind)
+def _from_arrays(expansion: KernelExpansion, head: Head) -> Machine:
+    return Machine(expansion, head, describe("KernelExpansion", expansion), "arrays", head.kind)
 
 
-def _from_pair(pair: tuple[Any, ...]) -> Source:
+def _from_pair(pair: tuple[Any, ...]) -> Machine:
     if len(pair) == 2 and isinstance(pair[0], KernelExpansion) and isinstance(pair[1], Head):
         return _from_arrays(*pair)
     found = ", ".join(type(part).__name__ for part in pair)

@@ -16,14 +16,14 @@ from kernelite.machine.heads import (
     IsotonicCalibrator,
     SigmoidCalibrator,
 )
+from kernelite.machine.machine import Machine
 from kernelite.sources.members import assembled, members_of, places_of, read_members
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["read_calibrated"]
 
 
-def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) -> Source:
+def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) -> Machine:
     """Read a fitted CalibratedClassifierCV of machines that can be read.
 
     Parameters
@@ -33,7 +33,7 @@ def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) ->
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

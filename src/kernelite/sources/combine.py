@@ -1,6 +1,6 @@
 """From the sources of an ensemble's machines to one source.
 
-In: the machines, and which outputs each has. Out: a `Source` whose expansion is merged as far as
+In: the machines, and which outputs each has. Out: a `Machine` whose expansion is merged as far as
 kernels and ways of the rows agree, under the ensemble's own head.
 """
 
@@ -19,15 +19,15 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Selection, Step
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import Part, SumOfMachines, merge_expansions
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.parts import CompositeExpansion, Part, merge_expansions
 from kernelite.sources.pipeline import with_step
-from kernelite.sources.source import Source
 
 __all__ = ["combined", "side_by_side", "weighted"]
 
 
-def side_by_side(sources: Sequence[Source]) -> list[NDArray[np.int64]]:
+def side_by_side(sources: Sequence[Machine]) -> list[NDArray[np.int64]]:
     """Columns for the outputs of each source, one after the other.
 
     Examples
@@ -42,19 +42,19 @@ def side_by_side(sources: Sequence[Source]) -> list[NDArray[np.int64]]:
 
 
 def combined(
-    sources: Sequence[Source],
+    sources: Sequence[Machine],
     outputs: Sequence[NDArray[np.int64]],
     head: Head,
     *,
     type_name: str,
     n_features: int | None,
     feature_names: tuple[str, ...] | None,
-) -> Source:
+) -> Machine:
     """One source of several machines.
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of Machine
     outputs : sequence of int arrays
         The columns of the scores that the outputs of each are added to.
     head : Head
@@ -67,14 +67,14 @@ def combined(
 
     Returns
     -------
-    Source
+    Machine
     """
     if not sources:
         raise UnsupportedModelError(f"this {type_name} holds no fitted machines.")
     groups = _groups(_flattened(sources, outputs))
     parts = [_merged(group) for group in groups]
-    source = Source(
-        CompositeExpansion(tuple(parts), n_features, head.n_scores),
+    source = Machine(
+        SumOfMachines(tuple(parts), n_features, head.n_scores),
         head,
         _description(type_name, sources, parts),
         "scikit-learn",
@@ -92,9 +92,9 @@ def combined(
     )
 
 
-def weighted(source: Source, weight: Fraction) -> Source:
+def weighted(source: Machine, weight: Fraction) -> Machine:
     """The same machine with its outputs multiplied; its head must take them as they are."""
-    if isinstance(source.expansion, CompositeExpansion):
+    if isinstance(source.expansion, SumOfMachines):
         parts = tuple(
             replace(part, source=weighted(part.source, weight)) for part in source.expansion.parts
         )
@@ -103,10 +103,10 @@ def weighted(source: Source, weight: Fraction) -> Source:
     return replace(source, expansion=scaled_outputs(source.expansion, [weight] * k, [0] * k))
 
 
-def _flattened(sources: Sequence[Source], outputs: Sequence[NDArray[np.int64]]) -> Iterator[Part]:
+def _flattened(sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]]) -> Iterator[Part]:
     """Machines without composites among them."""
     for source, columns in zip(sources, outputs):
-        if isinstance(source.expansion, CompositeExpansion):
+        if isinstance(source.expansion, SumOfMachines):
             inner = source.expansion.parts
             behind = [_behind(source, part.source) for part in inner]
             yield from _flattened(behind, [columns[part.outputs] for part in inner])
@@ -115,7 +115,7 @@ def _flattened(sources: Sequence[Source], outputs: Sequence[NDArray[np.int64]]) 
             yield Part(replace(source, posterior=None), columns)
 
 
-def _behind(outer: Source, inner: Source) -> Source:
+def _behind(outer: Machine, inner: Machine) -> Machine:
     """The inner machine, reached by the outer one's way first."""
     steps: tuple[Step, ...] = () if outer.front is None else outer.front.steps
     steps += () if outer.input_map is None else (outer.input_map,)
@@ -132,7 +132,7 @@ def _groups(parts: Iterable[Part]) -> list[list[Part]]:
     return list(groups.values())
 
 
-def _way(source: Source) -> Hashable:
+def _way(source: Machine) -> Hashable:
     """How rows reach a machine and what its kernel is: equal where machines can be merged."""
     e = source.single
     steps = () if source.front is None else source.front.steps
@@ -176,7 +176,7 @@ def _in_order(part: Part) -> KernelExpansion:
     )
 
 
-def _description(type_name: str, sources: Sequence[Source], parts: Sequence[Part]) -> str:
+def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[Part]) -> str:
     vectors = sum(part.source.expansion.n_centers for part in parts)
     machines = "1 machine" if len(sources) == 1 else f"{len(sources)} machines"
     kernels = {part.source.single.kernel_name for part in parts}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.machine.front import Selection
 from kernelite.machine.heads import MeanHead, RegressorHead, VotingHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.combine import weighted
 from kernelite.sources.members import (
     assembled,
@@ -25,12 +26,11 @@ from kernelite.sources.members import (
 )
 from kernelite.sources.pipeline import with_step
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["read_bagging", "read_voting"]
 
 
-def read_bagging(model: Any, type_name: str, /) -> Source:
+def read_bagging(model: Any, type_name: str, /) -> Machine:
     """Read a fitted BaggingClassifier or BaggingRegressor, feature subsets included.
 
     Parameters
@@ -40,7 +40,7 @@ def read_bagging(model: Any, type_name: str, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -71,7 +71,7 @@ def read_bagging(model: Any, type_name: str, /) -> Source:
     return assembled(model, type_name, sources, head)
 
 
-def read_voting(model: Any, type_name: str, /) -> Source:
+def read_voting(model: Any, type_name: str, /) -> Machine:
     """Read a fitted VotingClassifier (hard or soft) or VotingRegressor.
 
     Parameters
@@ -81,7 +81,7 @@ def read_voting(model: Any, type_name: str, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -108,7 +108,7 @@ def read_voting(model: Any, type_name: str, /) -> Source:
     return assembled(model, type_name, sources, head)
 
 
-def _on_features(source: Source, features: Any, width: int) -> Source:
+def _on_features(source: Machine, features: Any, width: int) -> Machine:
     """A machine that sees some features only."""
     chosen = np.asarray(features)
     if len(chosen) == width and (chosen == np.arange(width)).all():
@@ -120,9 +120,9 @@ def _mean(
     model: Any,
     type_name: str,
     estimators: Sequence[Any],
-    sources: list[Source],
+    sources: list[Machine],
     weights: NDArray[np.float64] | None,
-) -> Source:
+) -> Machine:
     outputs = sources[0].expansion.n_outputs
     if all(type(source.head) is RegressorHead for source in sources):
         parts = [Fraction(1)] * len(sources) if weights is None else list(map(Fraction, weights))

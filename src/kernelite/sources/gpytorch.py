@@ -21,10 +21,10 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import RegressorHead
+from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
 from kernelite.sources.sklearn_gaussian_process import posterior_of
-from kernelite.sources.source import Source
 
 __all__ = ["read_exact_gp"]
 
@@ -32,7 +32,7 @@ PROBED = 20  # training rows on which the model's own prior is compared
 CLOSE = 1e-3  # of the prior's size: models may be in single precision
 
 
-def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Source:
+def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Machine:
     """Read a trained ExactGP with one output.
 
     Parameters
@@ -45,7 +45,7 @@ def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
     """
     inputs, targets = model.train_inputs, model.train_targets
     if inputs is None or targets is None:

@@ -18,15 +18,15 @@ from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ArgmaxHead, TransformHead
+from kernelite.machine.machine import Machine, describe
 from kernelite.sources.folding import fold_linear
-from kernelite.sources.source import Source, describe
 
 __all__ = ["discriminant_classifier", "discriminant_projection"]
 
 
 def discriminant_projection(
     centers: Any, coefficients: Any, gamma: float, *, intercept: Any = None
-) -> Source:
+) -> Machine:
     """The discriminant directions as a transformer.
 
     Parameters
@@ -40,7 +40,7 @@ def discriminant_projection(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`, whose model then has `transform`.
 
     Examples
@@ -52,7 +52,7 @@ def discriminant_projection(
     expansion = _projection(centers, coefficients, gamma, intercept)
     head = TransformHead(expansion.n_outputs)
     name = describe("kernel discriminant projection", expansion)
-    return Source(expansion, head, name, "arrays", "discriminant")
+    return Machine(expansion, head, name, "arrays", "discriminant")
 
 
 def discriminant_classifier(
@@ -64,7 +64,7 @@ def discriminant_classifier(
     *,
     intercept: Any = None,
     priors: Any = None,
-) -> Source:
+) -> Machine:
     """The nearest class mean among the projected rows.
 
     Parameters
@@ -81,7 +81,7 @@ def discriminant_classifier(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`.
 
     Examples
@@ -122,7 +122,7 @@ def discriminant_classifier(
     expansion = fold_linear(projection, 2.0 * mu, np.array(constants, dtype=object))
     expansion = expansion.rounded(intercept=lost)
     name = describe("kernel discriminant classifier", expansion)
-    return Source(expansion, ArgmaxHead(labels), name, "arrays", "discriminant")
+    return Machine(expansion, ArgmaxHead(labels), name, "arrays", "discriminant")
 
 
 def _projection(centers: Any, coefficients: Any, gamma: float, intercept: Any) -> KernelExpansion:

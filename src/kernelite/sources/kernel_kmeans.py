@@ -18,16 +18,16 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_values, squared_norms
 from kernelite.machine.heads import ArgmaxHead
+from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source, describe
 
 __all__ = ["kernel_kmeans", "read_tslearn_kmeans"]
 
 
 def kernel_kmeans(
     X: Any, labels: Any, gamma: float, *, weights: Any = None, centroid_norms: bool = True
-) -> Source:
+) -> Machine:
     """Labels of new rows, from a clustering of the training rows.
 
     Parameters
@@ -45,7 +45,7 @@ def kernel_kmeans(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`; ties go to the first cluster, in the order of sorted labels.
 
     Examples
@@ -81,12 +81,12 @@ def kernel_kmeans(
     expansion = KernelExpansion(rows, 2.0 * member, -offsets, gamma=gamma)
     # A total and a quotient: two roundings of every coefficient, and of both factors of a norm.
     expansion = expansion.rounded(units=4.0, intercept=lost)
-    return Source(
+    return Machine(
         expansion, ArgmaxHead(clusters), describe("kernel k-means", expansion), "arrays", "kmeans"
     )
 
 
-def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Source:
+def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Machine:
     """Read a fitted KernelKMeans of tslearn with kernel "rbf".
 
     It answers for rows of the flattened series, shape (m, length * dimensions).
@@ -99,7 +99,7 @@ def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Sourc
 
     Returns
     -------
-    Source
+    Machine
     """
     require_fitted(model, "_X_fit", type_name)
     if model.kernel != "rbf":
@@ -123,7 +123,7 @@ def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Sourc
         centroid_norms=False,
     )
     description = describe(f"tslearn {type_name}", source.single)
-    return Source(source.expansion, source.head, description, "tslearn", type_name)
+    return Machine(source.expansion, source.head, description, "tslearn", type_name)
 
 
 def _centroid_norms(rows: Any, member: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:

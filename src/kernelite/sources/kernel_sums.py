@@ -22,13 +22,13 @@ from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.kernels import PolynomialKernel
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import Part, SumOfMachines
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.gaussian_process_kernels import Covariance, covariance
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree, of_rbf_alone
-from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import NamedKernel, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["DualWeights", "kernel_source", "reduced"]
 
@@ -89,7 +89,7 @@ def kernel_source(
     rows: Any,
     weights: DualWeights,
     **more: Any,
-) -> Source:
+) -> Machine:
     """The source of an estimator with a kernel of scikit-learn's Gaussian processes.
 
     Parameters
@@ -102,7 +102,7 @@ def kernel_source(
         x_i.
     weights : DualWeights
     more
-        Further fields of the `Source`.
+        Further fields of the `Machine`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def kernel_source(
         expansion = _tree_expansion(kernel, rows, weights)
         return sklearn_source(model, type_name, expansion, head, **more)
     k = weights.alphas.shape[1]
-    machines: list[Source] = []
+    machines: list[Machine] = []
     for amplitude, scaling in zip(kernel.amplitudes, kernel.scalings()):
         centers = rows if scaling.input_map is None else scaling.input_map(rows)
         expansion = KernelExpansion(
@@ -147,7 +147,7 @@ def kernel_source(
     outputs = np.arange(head.n_scores)
     # The variance is one of all kernels together, so that no part has it.
     parts = tuple(Part(replace(machine, posterior=None), outputs) for machine in machines)
-    whole = CompositeExpansion(parts, rows.shape[1], head.n_scores)
+    whole = SumOfMachines(parts, rows.shape[1], head.n_scores)
     description = (
         f"scikit-learn {type_name} with a sum of {len(parts)} RBF kernels, {len(rows)} support "
         "vectors"

@@ -21,9 +21,9 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
+from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.source import Source, describe
 
 __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
 
@@ -44,7 +44,7 @@ def least_squares_svm(
     zero_is_first: bool = False,
     input_map: AffineMap | None = None,
     name: str = "least-squares SVM",
-) -> Source:
+) -> Machine:
     """A least-squares SVM with the kernel exp(-gamma |x - z|^2).
 
     Parameters
@@ -70,7 +70,7 @@ def least_squares_svm(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`.
 
     Examples
@@ -104,7 +104,7 @@ def least_squares_svm(
         raise InputError(f"a classifier has one output and two classes, got {k} and {classes!r}.")
     else:
         head = ClassifierHead(np.array(classes), first_positive=False, zero_is_first=zero_is_first)
-    return Source(expansion, head, describe(name, expansion), "arrays", kind, input_map=input_map)
+    return Machine(expansion, head, describe(name, expansion), "arrays", kind, input_map=input_map)
 
 
 def from_lssvmlab(
@@ -121,7 +121,7 @@ def from_lssvmlab(
     x_std: Any = None,
     y_mean: float = 0.0,
     y_std: float = 1.0,
-) -> Source:
+) -> Machine:
     """A model of LS-SVMlab (MATLAB) with its 'RBF_kernel', field by field.
 
     Parameters
@@ -143,7 +143,7 @@ def from_lssvmlab(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`.
 
     Examples
@@ -185,7 +185,7 @@ def from_lssvmlab(
 
 def from_shogun(
     vectors: Any, alphas: Any, bias: float, width: float, *, kind: Kind = "classification"
-) -> Source:
+) -> Machine:
     """A kernel machine of SHOGUN with its GaussianKernel.
 
     Parameters
@@ -202,7 +202,7 @@ def from_shogun(
 
     Returns
     -------
-    Source
+    Machine
         For `kernelite.compile`.
 
     Examples

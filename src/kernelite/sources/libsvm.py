@@ -1,4 +1,4 @@
-"""LIBSVM text models: a file comes in, a `Source` goes out.
+"""LIBSVM text models: a file comes in, a `Machine` goes out.
 
     f_ij(z) = sum_s coef_s k(x_s, z) - rho_ij       positive votes for the first label of (i, j)
 
@@ -16,19 +16,19 @@ from kernelite.errors import FileFormatError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.sources.one_vs_one import pairwise_coefficients
 from kernelite.sources.sklearn_common import NamedKernel, polynomial
-from kernelite.sources.source import Source, describe
 from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
 
 __all__ = ["defects", "read_libsvm"]
 
 
-def read_libsvm(path: str | os.PathLike[str], /) -> Source:
+def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
     """Read a LIBSVM model file.
 
     Labels are integers in the order of the file's `label` line. The model's probabilities, if it
@@ -41,7 +41,7 @@ def read_libsvm(path: str | os.PathLike[str], /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
         Its centers are dense where that takes at most 256 MB and is in proportion to the file,
         else sparse (see `Vectors.rows`).
 
@@ -82,7 +82,7 @@ def read_libsvm(path: str | os.PathLike[str], /) -> Source:
         vectors = read_vectors(lines, header.n_coefficients, header.total_sv)
     expansion = _expansion(header, vectors)
     head = _head(header)
-    return Source(
+    return Machine(
         expansion,
         head,
         describe(f"LIBSVM {header.svm_type}", expansion),

@@ -16,8 +16,8 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads import Head, LinearHead, RegressorHead
+from kernelite.machine.machine import Machine, describe
 from kernelite.sources.folding import fold_linear
-from kernelite.sources.source import Source, describe
 
 __all__ = ["FEATURES", "is_linear", "linear_on"]
 
@@ -42,12 +42,12 @@ def is_linear(model: Any, /) -> bool:
     return listed or (kind.__name__ in ("LinearSVC", "LinearSVR") and "sklearn" in kind.__module__)
 
 
-def linear_on(features: Source, maps: list[AffineMap], model: Any, /) -> Source:
+def linear_on(features: Machine, maps: list[AffineMap], model: Any, /) -> Machine:
     """A fitted linear model on kernel features.
 
     Parameters
     ----------
-    features : Source
+    features : Machine
         Of Nystroem or KernelPCA.
     maps : list of AffineMap
         Scalers between the two, in their order.
@@ -56,7 +56,7 @@ def linear_on(features: Source, maps: list[AffineMap], model: Any, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads import Head, Member
+from kernelite.machine.machine import Machine
 from kernelite.sources.combine import combined, side_by_side
 from kernelite.sources.sklearn_common import feature_names
-from kernelite.sources.source import Source
 
 __all__ = [
     "assembled",
@@ -27,7 +27,7 @@ __all__ = [
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
 
 
-def read_members(models: Sequence[Any], type_name: str) -> list[Source]:
+def read_members(models: Sequence[Any], type_name: str) -> list[Machine]:
     """Read each machine of an ensemble.
 
     Parameters
@@ -57,7 +57,7 @@ def read_members(models: Sequence[Any], type_name: str) -> list[Source]:
 
 def member_of(
     model: Any,
-    source: Source,
+    source: Machine,
     columns: NDArray[np.int64],
     places: NDArray[np.int64] | None = None,
 ) -> Member:
@@ -77,7 +77,7 @@ def member_of(
 
 def members_of(
     models: Sequence[Any],
-    sources: Sequence[Source],
+    sources: Sequence[Machine],
     places: Sequence[NDArray[np.int64] | None] | None = None,
 ) -> tuple[Member, ...]:
     """The machines of an ensemble, whose scores stand side by side."""
@@ -110,7 +110,7 @@ def offered_methods(model: Any, *without: str) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name not in without and hasattr(model, name))
 
 
-def width_of(model: Any, sources: Sequence[Source]) -> int | None:
+def width_of(model: Any, sources: Sequence[Machine]) -> int | None:
     """The width of the rows that an ensemble takes; None for text."""
     for width in (getattr(model, "n_features_in_", None), *(_width(s) for s in sources)):
         if width is not None:
@@ -121,10 +121,10 @@ def width_of(model: Any, sources: Sequence[Source]) -> int | None:
 def assembled(
     model: Any,
     type_name: str,
-    sources: Sequence[Source],
+    sources: Sequence[Machine],
     head: Head,
     outputs: Sequence[NDArray[np.int64]] | None = None,
-) -> Source:
+) -> Machine:
     """The ensemble's source, its machines side by side unless `outputs` says where they go."""
     names = feature_names(model)
     if names is None and sources:
@@ -139,5 +139,5 @@ def assembled(
     )
 
 
-def _width(source: Source) -> int | None:
+def _width(source: Machine) -> int | None:
     return getattr(source, "n_features", None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kernelite.machine.heads import Head, MultiOutputHead, RegressorHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["read_multi_output"]
 
 
-def read_multi_output(model: Any, type_name: str, /) -> Source:
+def read_multi_output(model: Any, type_name: str, /) -> Machine:
     """Read a fitted MultiOutputClassifier or MultiOutputRegressor.
 
     Parameters
@@ -22,7 +22,7 @@ def read_multi_output(model: Any, type_name: str, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -42,7 +42,7 @@ def read_multi_output(model: Any, type_name: str, /) -> Source:
     return assembled(model, type_name, sources, head)
 
 
-def _is_plain(source: Source) -> bool:
+def _is_plain(source: Machine) -> bool:
     """Whether a regressor's value is its one score."""
     head = source.head
     return type(head) is RegressorHead and head.n_scores == 1 and head.value_shape is None

@@ -16,9 +16,9 @@ from kernelite.machine.heads import (
     OneVsRestHead,
     OutputCodeHead,
 )
+from kernelite.machine.machine import Machine
 from kernelite.sources.members import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["first_wins", "read_one_vs_one", "read_one_vs_rest", "read_output_code"]
 
@@ -26,7 +26,7 @@ FIRST_WINS_SINCE = (1, 8)
 """scikit-learn's version from which a tie of OneVsRestClassifier goes to the first class."""
 
 
-def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> Source:
+def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> Machine:
     """Read a fitted OneVsRestClassifier, multilabel or not.
 
     Parameters
@@ -36,7 +36,7 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> S
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -62,7 +62,7 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> S
     return assembled(model, type_name, sources, head)
 
 
-def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Source:
+def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Machine:
     """Read a fitted OneVsOneClassifier of binary classifiers.
 
     Parameters
@@ -72,7 +72,7 @@ def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Sou
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -91,7 +91,7 @@ def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Sou
     return assembled(model, type_name, sources, OneVsOneHead(np.asarray(model.classes_), members))
 
 
-def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Source:
+def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Machine:
     """Read a fitted OutputCodeClassifier.
 
     Parameters
@@ -101,7 +101,7 @@ def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> 
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -119,7 +119,7 @@ def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> 
     return assembled(model, type_name, sources, head)
 
 
-def _machines(model: Any, type_name: str) -> tuple[list[Source], tuple[Member, ...]]:
+def _machines(model: Any, type_name: str) -> tuple[list[Machine], tuple[Member, ...]]:
     """Sources of the machines that are not constant, and all of them as members."""
     require_fitted(model, "estimators_", type_name)
     real = [e for e in model.estimators_ if not _is_constant(e)]

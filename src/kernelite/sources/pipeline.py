@@ -18,14 +18,14 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.front import Front, Kept, Selection, Step
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import SumOfMachines
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray, dense_block
 from kernelite.sources.linear import FEATURES, is_linear, linear_on
-from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.sklearn_common import feature_names
-from kernelite.sources.source import Source
 from kernelite.sources.steps import (
     NotFolded,
     check_sparsity,
@@ -42,7 +42,7 @@ UNFELT = 1e-11  # of a kernel value: what rows may move it by for the sake of sp
 AFFINE_UNITS = 5.0  # relative roundings of an affine map, as `machine.affine` counts them
 
 
-def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
+def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Machine:
     """Read a fitted Pipeline whose last step is a model that can be read.
 
     Parameters
@@ -52,7 +52,7 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
         With the scalers directly before the model as its `input_map`, and what stands before them
         as its `front`; its notes name what is kept, or taken as computed.
 
@@ -86,7 +86,7 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Source:
     return replace(source, description=f"Pipeline of {source.description}")
 
 
-def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]:
+def _on_features(transformers: list[Any], last: Any) -> tuple[Machine, list[Any]]:
     """A linear model merged with the kernel features before it, and the steps before those."""
     from kernelite.sources import read
 
@@ -104,7 +104,7 @@ def _on_features(transformers: list[Any], last: Any) -> tuple[Source, list[Any]]
     return linear_on(read(transformers[place]), maps, last), transformers[:place]
 
 
-def _behind(transformers: list[Any], source: Source) -> Source:
+def _behind(transformers: list[Any], source: Machine) -> Machine:
     """The same model behind transformers; those up to the last that cannot be folded are kept."""
     folded: list[list[Step]] = []
     for transformer in reversed(transformers):
@@ -124,7 +124,7 @@ def _behind(transformers: list[Any], source: Source) -> Source:
     return source
 
 
-def _placed(steps: list[Step], source: Source) -> Source:
+def _placed(steps: list[Step], source: Machine) -> Machine:
     """The same model behind steps of data, their rounding counted as far as it can be.
 
     Scalers and selections at the end become its `input_map`. Before them may stand one projection
@@ -173,14 +173,14 @@ def _maps_last(steps: list[Step]) -> list[Step]:
     return steps
 
 
-def _counts_rows(source: Source) -> bool:
+def _counts_rows(source: Machine) -> bool:
     """Whether bounds have a term for rows that are off: one machine with an RBF kernel."""
-    single = not isinstance(source.expansion, CompositeExpansion)
+    single = not isinstance(source.expansion, SumOfMachines)
     plain = source.front is None or all(isinstance(s, Selection) for s in source.front.steps)
     return single and plain and getattr(source.expansion, "kernel", "") == "rbf"
 
 
-def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Source) -> Source:
+def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machine) -> Machine:
     """The same model behind a projection or polynomial of scaled rows, what it rounds in its
     bounds.
 
@@ -214,7 +214,7 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Sourc
     return source
 
 
-def _slack(core: Projection, chosen: Any, scale: FloatArray, source: Source) -> FloatArray:
+def _slack(core: Projection, chosen: Any, scale: FloatArray, source: Machine) -> FloatArray:
     """What outputs may be off by: what plain arithmetic needs, unless that would be felt.
 
     Else it is an eighth of a rounding of the largest center's entry.
@@ -243,7 +243,7 @@ def _rounding_steps(step: Any) -> list[str]:
     return [type(s).__name__ for s in reversed(inner or [step]) if not s.exact]
 
 
-def with_step(step: Step, source: Source) -> Source:
+def with_step(step: Step, source: Machine) -> Machine:
     """The same model, with `step` before all else; affine maps join its `input_map`.
 
     Raises
@@ -251,7 +251,7 @@ def with_step(step: Step, source: Source) -> Source:
     InputError
         If the maps cannot be joined.
     """
-    if isinstance(source.expansion, CompositeExpansion):
+    if isinstance(source.expansion, SumOfMachines):
         if not isinstance(step, AffineMap | Selection) or source.front is not None:
             return _in_front(step, source)
         parts = tuple(
@@ -273,7 +273,7 @@ def with_step(step: Step, source: Source) -> Source:
     return replace(source, input_map=joined)
 
 
-def _in_front(step: Step, source: Source) -> Source:
+def _in_front(step: Step, source: Machine) -> Machine:
     rest = () if source.front is None else source.front.steps
     return replace(source, front=Front((step, *rest), step.n_features))
 

@@ -16,13 +16,13 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front
 from kernelite.machine.heads import DensityHead
+from kernelite.machine.machine import Machine
 from kernelite.machine.whitening import Whitening
-from kernelite.sources.source import Source
 
 __all__ = ["read_gaussian_kde"]
 
 
-def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Source:
+def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine:
     """Read a gaussian_kde; the compiled model has its `pdf` and `logpdf`, and `score_samples`.
 
     Parameters
@@ -33,7 +33,7 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -62,7 +62,7 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Source:
     expansion = KernelExpansion(centers, weights, np.zeros(1), gamma=0.5)
     expansion = expansion.rounded(coefficients=min(moved, 1.0) * float(weights.sum()))
     log_scale = -float(np.log(np.diagonal(lower)).sum()) - 0.5 * d * math.log(2.0 * math.pi)
-    return Source(
+    return Machine(
         expansion,
         DensityHead(log_scale),
         f"SciPy {type_name}, {n} points in {d} dimensions",

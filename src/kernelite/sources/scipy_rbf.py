@@ -25,8 +25,8 @@ from kernelite.machine.kernels import (
     PowerSpline,
     ThinPlateSpline,
 )
+from kernelite.machine.machine import Machine, describe
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.sources.source import Source, describe
 
 __all__ = ["read_rbf_interpolator"]
 
@@ -41,7 +41,7 @@ SHAPES: dict[str, Callable[[float], Kernel]] = {
 }
 
 
-def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> Source:
+def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> Machine:
     """Read an RBFInterpolator; `predict` of the compiled model is calling it.
 
     Parameters
@@ -53,7 +53,7 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -85,7 +85,7 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
         tail = PolynomialTail(
             powers[~constant], beta[~constant], np.asarray(model._shift), np.asarray(model._scale)
         )
-    return Source(
+    return Machine(
         expansion,
         RegressorHead(expansion.n_outputs, value_shape=tuple(int(n) for n in model.d_shape)),
         describe(f"SciPy {type_name}", expansion),

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.machine.machine import Machine
 from kernelite.sources.sklearn_common import feature_names, require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["read_search", "read_shell"]
 
 
-def read_search(model: Any, type_name: str, /) -> Source:
+def read_search(model: Any, type_name: str, /) -> Machine:
     """Read the best model of a fitted search.
 
     Parameters
@@ -44,7 +44,7 @@ def read_search(model: Any, type_name: str, /) -> Source:
     return _inside(model, model.best_estimator_, type_name)
 
 
-def read_shell(model: Any, type_name: str, /) -> Source:
+def read_shell(model: Any, type_name: str, /) -> Machine:
     """Read the model inside a FrozenEstimator or one of kernelite's meta-estimators.
 
     Parameters
@@ -66,7 +66,7 @@ def read_shell(model: Any, type_name: str, /) -> Source:
     return _inside(model, model.estimator_, type_name)
 
 
-def _inside(shell: Any, model: Any, type_name: str) -> Source:
+def _inside(shell: Any, model: Any, type_name: str) -> Machine:
     from kernelite.sources import read
 
     source = read(model)

@@ -1,7 +1,7 @@
 """What readers of scikit-learn estimators share: is it fitted, which kernel, what comes out.
 
 In: an estimator whose kernel is named by `kernel`, `gamma`, `degree` and `coef0`. Out: the kernel
-in an expansion's terms, or a refusal that says why; and the `Source` of an expansion and a head.
+in an expansion's terms, or a refusal that says why; and the `Machine` of an expansion and a head.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernelite.machine.kernels import (
     PolynomialKernel,
     SigmoidKernel,
 )
-from kernelite.sources.source import Source, describe
+from kernelite.machine.machine import Machine, describe
 
 __all__ = [
     "NamedKernel",
@@ -144,7 +144,7 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
 
 def sklearn_source(
     model: Any, type_name: str, expansion: KernelExpansion, head: Head, **more: Any
-) -> Source:
+) -> Machine:
     """The source of an estimator that is one expansion.
 
     Parameters
@@ -155,8 +155,8 @@ def sklearn_source(
     expansion : KernelExpansion
     head : Head
     more
-        Further fields of the `Source`.
+        Further fields of the `Machine`.
     """
     description = describe(f"scikit-learn {type_name}", expansion)
     fields = {"feature_names": feature_names(model), **more}
-    return Source(expansion, head, description, "scikit-learn", type_name, **fields)
+    return Machine(expansion, head, description, "scikit-learn", type_name, **fields)

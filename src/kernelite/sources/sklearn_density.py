@@ -15,15 +15,15 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.sklearn_common import require_fitted, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_density"]
 
 EUCLIDEAN = ("euclidean", "l2", "minkowski", "p")
 
 
-def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Source:
+def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Machine:
     """Read a fitted KernelDensity with kernel "gaussian" and Euclidean distances.
 
     Its `atol` and `rtol` become the tolerance that a certified model keeps.
@@ -36,7 +36,7 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Sour
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

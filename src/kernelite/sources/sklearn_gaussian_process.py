@@ -22,20 +22,20 @@ from kernelite.machine.heads import (
     OneVsRestHead,
     RegressorHead,
 )
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import Part, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.gaussian_process_kernels import Covariance
 from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
 from kernelite.sources.kernel_trees import KernelTree
 from kernelite.sources.multiclass import first_wins
-from kernelite.sources.parts import CompositeExpansion, Part
 from kernelite.sources.sklearn_common import feature_names, require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["posterior_of", "read_binary_classifier", "read_classifier", "read_regressor"]
 
 
-def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Source:
+def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -> Machine:
     """Read a fitted GaussianProcessRegressor.
 
     Parameters
@@ -47,7 +47,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -80,7 +80,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     )
 
 
-def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /) -> Source:
+def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /) -> Machine:
     """Read a fitted GaussianProcessClassifier, of two classes or more.
 
     Parameters
@@ -91,7 +91,7 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -121,8 +121,8 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
         methods = ("predict", "predict_proba")
         inner = OneVsRestHead(classes, members, methods, last_wins=not first_wins())
     vectors = sum(machine.single.n_centers for machine in machines)
-    return Source(
-        CompositeExpansion(parts, width, count),
+    return Machine(
+        SumOfMachines(parts, width, count),
         LatentClassesHead(inner),
         f"scikit-learn {type_name} of {count} machines, {vectors} support vectors",
         "scikit-learn",
@@ -138,7 +138,7 @@ def read_binary_classifier(
     names: Any = None,
     *,
     whole: bool = False,
-) -> Source:
+) -> Machine:
     """Read the Laplace approximation inside a GaussianProcessClassifier.
 
     Parameters

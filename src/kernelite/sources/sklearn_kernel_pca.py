@@ -14,14 +14,14 @@ import numpy as np
 
 from kernelite.machine.exactly import accurate_product, exact_sum, two_words
 from kernelite.machine.heads import TransformHead
+from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_pca"]
 
 
-def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
+def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     """Read a fitted KernelPCA with a kernel that has a name.
 
     Parameters
@@ -32,7 +32,7 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

@@ -8,15 +8,15 @@ import numpy as np
 
 from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import RegressorHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.gaussian_process_kernels import is_kernel
 from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["read_kernel_ridge"]
 
 
-def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
+def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
     """Read a fitted KernelRidge with a kernel that has a name.
 
     Parameters
@@ -28,7 +28,7 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

@@ -13,13 +13,13 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ArgmaxHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.sklearn_common import require_fitted, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["read_label_propagation"]
 
 
-def read_label_propagation(model: Any, type_name: str, /) -> Source:
+def read_label_propagation(model: Any, type_name: str, /) -> Machine:
     """Read a fitted LabelPropagation or LabelSpreading with kernel "rbf".
 
     Parameters
@@ -29,7 +29,7 @@ def read_label_propagation(model: Any, type_name: str, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import TransformHead
+from kernelite.machine.machine import Machine
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
-from kernelite.sources.source import Source
 
 __all__ = ["nystroem_expansion", "read_nystroem"]
 
@@ -43,7 +43,7 @@ def nystroem_expansion(model: Any, type_name: str = "Nystroem", /) -> KernelExpa
     return kernel.expansion(model.components_, coefficients, intercept)
 
 
-def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Source:
+def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Machine:
     """Read a fitted Nystroem with a kernel that has a name.
 
     Parameters
@@ -54,7 +54,7 @@ def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """scikit-learn's LIBSVM estimators: SVC, NuSVC, SVR, NuSVR and OneClassSVM.
 
-In: a fitted estimator, dense or sparse. Out: a `Source` with copies of its arrays. scikit-learn
+In: a fitted estimator, dense or sparse. Out: a `Machine` with copies of its arrays. scikit-learn
 itself is not imported; signs are those of its public `decision_function`.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.one_vs_one import pairwise_coefficients
 from kernelite.sources.sklearn_common import (
@@ -22,12 +23,11 @@ from kernelite.sources.sklearn_common import (
     require_fitted,
     sklearn_source,
 )
-from kernelite.sources.source import Source
 
 __all__ = ["read_svm"]
 
 
-def read_svm(model: Any, type_name: str, /) -> Source:
+def read_svm(model: Any, type_name: str, /) -> Machine:
     """Read a fitted scikit-learn SVM.
 
     Parameters
@@ -39,7 +39,7 @@ def read_svm(model: Any, type_name: str, /) -> Source:
 
     Returns
     -------
-    Source
+    Machine
 
     Raises
     ------

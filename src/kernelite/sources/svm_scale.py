@@ -27,9 +27,9 @@ from kernelite.machine.affine import AffineMap, check_scales
 from kernelite.machine.exactly import nearest, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import RegressorHead
+from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.source import Source
 from kernelite.tables.lines import Lines
 from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
 
@@ -132,18 +132,18 @@ def read_range(path: str | os.PathLike[str], /) -> SvmRange:
     return SvmRange(lower, upper, columns, minimum, maximum, target)
 
 
-def with_range(source: Source, given: SvmRange | str | os.PathLike[str], /) -> Source:
+def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> Machine:
     """A model that takes rows as they were before `svm-scale`.
 
     Parameters
     ----------
-    source : Source
+    source : Machine
         One machine, trained on scaled data.
     given : SvmRange or path of a range file
 
     Returns
     -------
-    Source
+    Machine
         With the scaling as its `input_map`, and values in the target's units.
     """
     found = given if isinstance(given, SvmRange) else read_range(given)

@@ -22,18 +22,20 @@ from kernelite.machine.heads.target import (
     NamedInverse,
     TargetHead,
 )
+from kernelite.machine.machine import Machine
+from kernelite.machine.parts import SumOfMachines
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.parts import CompositeExpansion
 from kernelite.sources.pipeline import scaler_map
 from kernelite.sources.sklearn_common import require_fitted
-from kernelite.sources.source import Source
 
 __all__ = ["read_transformed_target"]
 
 MONOTONE = ("PowerTransformer", "QuantileTransformer")
 
 
-def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegressor", /) -> Source:
+def read_transformed_target(
+    model: Any, type_name: str = "TransformedTargetRegressor", /
+) -> Machine:
     """Read a fitted TransformedTargetRegressor.
 
     Parameters
@@ -43,7 +45,7 @@ def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegre
 
     Returns
     -------
-    Source
+    Machine
 
     Examples
     --------
@@ -70,7 +72,7 @@ def read_transformed_target(model: Any, type_name: str = "TransformedTargetRegre
     return replace(described, head=TargetHead(source.head, _inverse(transformer), flat))
 
 
-def _affine(transformer: Any, source: Source) -> tuple[list[Fraction], list[Fraction]] | None:
+def _affine(transformer: Any, source: Machine) -> tuple[list[Fraction], list[Fraction]] | None:
     """(scale, shift) of y = score * scale + shift, where the values are the scores."""
     if type(source.head) is not RegressorHead:
         return None
@@ -85,9 +87,9 @@ def _affine(transformer: Any, source: Source) -> tuple[list[Fraction], list[Frac
 
 
 def _scaled(
-    expansion: KernelExpansion | CompositeExpansion, scale: list[Fraction], shift: list[Fraction]
-) -> KernelExpansion | CompositeExpansion:
-    if isinstance(expansion, CompositeExpansion):
+    expansion: KernelExpansion | SumOfMachines, scale: list[Fraction], shift: list[Fraction]
+) -> KernelExpansion | SumOfMachines:
+    if isinstance(expansion, SumOfMachines):
         parts, moved = [], set[int]()
         for part in expansion.parts:
             # The shift is added once, by the first part that reaches an output.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.model import CompiledModel
-from kernelite.program.criteria import decision_settles, label_settles
+from kernelite.program.criteria import decision_criterion, label_criterion
 from kernelite.store.document import KEY, VERSION, check_digest, read_document, written_document
 from kernelite.store.model_kind import model_kind
 from kernelite.store.packing import Tensors, Tree, pack, unpack
@@ -228,16 +228,16 @@ def _try_out(model: CompiledModel) -> None:
     head: Any = model.head
     scores = np.zeros((1, head.n_scores))
     methods = {
-        "predict": ("predict", label_settles(head, model.tolerance)),
-        "decision_function": ("decision", decision_settles(head, model.tolerance)),
+        "predict": ("predict", label_criterion(head, model.tolerance)),
+        "decision_function": ("decision", decision_criterion(head, model.tolerance)),
         "predict_proba": ("probabilities", None),
     }
     with np.errstate(all="ignore"):
-        for offer, (name, settles) in methods.items():
+        for offer, (name, criterion) in methods.items():
             if offer in model.offers and offer not in head.needs_posterior:
                 getattr(head, name)(scores)
-                if settles is not None:
-                    settles(scores, np.ones_like(scores))
+                if criterion is not None:
+                    criterion(scores, np.ones_like(scores))
     for part in model.parts:
         _try_out(part.model)
 

@@ -16,11 +16,11 @@ from kernelite.program.criteria import (
     SameAnswer,
     Within,
     by_margin,
-    decision_settles,
-    label_settles,
+    decision_criterion,
+    label_criterion,
     never,
-    predict_settles,
-    probability_settles,
+    predict_criterion,
+    probability_criterion,
 )
 from tests.machine.heads.table import HEADS
 
@@ -83,11 +83,11 @@ def test_every_method_has_an_answer_and_a_criterion(name: str) -> None:
     for method in ANSWERS:
         if method in head.offers and method not in head.needs_posterior:
             assert len(head.answer(method, scores)) == len(scores)
-    rules = [predict_settles(head, tolerance), label_settles(head, tolerance)]
+    rules = [predict_criterion(head, tolerance), label_criterion(head, tolerance)]
     if "decision_function" in head.offers:
-        rules += [decision_settles(head, tolerance), decision_settles(head, np.full(1, 0.05))]
+        rules += [decision_criterion(head, tolerance), decision_criterion(head, np.full(1, 0.05))]
     if "predict_proba" in head.offers:
-        rules.append(probability_settles(head, 0.05))
+        rules.append(probability_criterion(head, 0.05))
     for rule in rules:
         settled = rule(scores, bounds)
         assert settled.dtype == bool
@@ -96,32 +96,32 @@ def test_every_method_has_an_answer_and_a_criterion(name: str) -> None:
 
 def test_criteria_can_be_looked_into() -> None:
     two, tolerance = ClassifierHead(np.array([0, 1])), np.array([0.5])
-    assert isinstance(label_settles(two, None), SameAnswer)
+    assert isinstance(label_criterion(two, None), SameAnswer)
     votes = ClassifierHead(np.array([3, 1, 2]))
-    proven: Any = predict_settles(votes, None)
+    proven: Any = predict_criterion(votes, None)
     np.testing.assert_array_equal(proven.classes, votes.classes)
-    assert predict_settles(two, None).classes is None  # type: ignore[attr-defined]
-    both: Any = decision_settles(two, tolerance)
+    assert predict_criterion(two, None).classes is None  # type: ignore[attr-defined]
+    both: Any = decision_criterion(two, tolerance)
     assert isinstance(both, And)
     assert both.second.tolerance is tolerance
-    within: Any = label_settles(RegressorHead(), tolerance)
+    within: Any = label_criterion(RegressorHead(), tolerance)
     assert isinstance(within, Within)
     assert within.tolerance is tolerance
     margin: Any = by_margin(two, 0.25)
     assert isinstance(margin, Margin)
     assert (margin.head, margin.threshold) == (two, 0.25)
-    assert isinstance(probability_settles(HEADS["voting, soft"], 0.1), Close)
-    assert label_settles(RegressorHead(), None) is never
+    assert isinstance(probability_criterion(HEADS["voting, soft"], 0.1), Close)
+    assert label_criterion(RegressorHead(), None) is never
 
 
 def test_a_sigmoids_slope_tells_how_close_scores_must_be() -> None:
-    rule: Any = probability_settles(HEADS["two classes, sigmoid"], 1e-3)
+    rule: Any = probability_criterion(HEADS["two classes, sigmoid"], 1e-3)
     np.testing.assert_allclose(rule.tolerance, 4e-3 / 1.5)
 
 
 def test_coupled_probabilities_are_never_settled() -> None:
     coupled = ClassifierHead(np.arange(3), platt_a=-np.ones(3), platt_b=np.zeros(3))
-    assert probability_settles(coupled, 1e-3) is never
+    assert probability_criterion(coupled, 1e-3) is never
 
 
 def test_a_constant_looks_at_no_score() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import kernelite.planner.probe
 import numpy as np
 import pytest
+from kernelite.planner.probe import ProofProbe
 
-import kernelite.planner.hope
 from kernelite.cpu.tiers import forms_alone
-from kernelite.planner.hope import Hope
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
 from kernelite.series.cells import Approximation, Cell
@@ -18,7 +18,7 @@ from tests.helpers import random_expansion
 
 @pytest.fixture
 def _small_models_too(monkeypatch):
-    monkeypatch.setattr(kernelite.planner.hope, "LITTLE", 0)
+    monkeypatch.setattr(kernelite.planner.probe, "LITTLE", 0)
 
 
 @pytest.mark.usefixtures("_small_models_too")
@@ -28,15 +28,15 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     rng = np.random.default_rng(0)
     expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
     sample = rng.normal(size=(300, 3))
-    settles = Within(np.full(2, tolerance))
+    criterion = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
-    left = Hope(expansion, sample, settles, with_cells=False).left(point, 0.0)
+    left = ProofProbe(expansion, sample, criterion, with_cells=False).left(point, 0.0)
     forms = forms_alone(Approximation((Cell(form, certify(expansion, point)),)), fused=False)
-    open_share = float((forms.run(sample, settles).stage == OPEN).mean())
+    open_share = float((forms.run(sample, criterion).stage == OPEN).mean())
     assert left or open_share > 0.8
     if open_share < 0.4:
-        assert Hope(expansion, sample, settles, with_cells=True).left(point, 0.0)
+        assert ProofProbe(expansion, sample, criterion, with_cells=True).left(point, 0.0)
 
 
 def test_cheap_models_and_polynomials_are_always_tried():
@@ -44,8 +44,8 @@ def test_cheap_models_and_polynomials_are_always_tried():
     for n, kernel in ((50, "rbf"), (2500, "poly2")):
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
-        hope = Hope(expansion, sample, Within(np.array([1e-12])), with_cells=False)
-        assert hope.left(np.zeros(2), 0.0)
+        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])), with_cells=False)
+        assert probe.left(np.zeros(2), 0.0)
 
 
 @pytest.mark.usefixtures("_small_models_too")
@@ -61,6 +61,6 @@ def test_cells_can_keep_it_alive():
         gamma=0.05,
     )
     point = rows.mean(axis=0)
-    settles = Within(np.array([0.05]))
-    assert not Hope(expansion, rows, settles, with_cells=False).left(point, 0.0)
-    assert Hope(expansion, rows, settles, with_cells=True).left(point, 0.0)
+    criterion = Within(np.array([0.05]))
+    assert not ProofProbe(expansion, rows, criterion, with_cells=False).left(point, 0.0)
+    assert ProofProbe(expansion, rows, criterion, with_cells=True).left(point, 0.0)

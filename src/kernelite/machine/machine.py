@@ -10,21 +10,21 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front
 from kernelite.machine.heads import Head
+from kernelite.machine.parts import SumOfMachines
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray, check_rows
-from kernelite.sources.parts import CompositeExpansion
 
-__all__ = ["Source", "describe"]
+__all__ = ["Machine", "describe"]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Machine:
     """A fitted model in kernelite's terms.
 
     Parameters
     ----------
-    expansion : KernelExpansion or CompositeExpansion
+    expansion : KernelExpansion or SumOfMachines
         Centers, coefficients, intercept and kernel; or several such.
     head : Head
         What turns the expansion's scores into the source's own answers.
@@ -57,11 +57,11 @@ class Source:
     --------
     >>> from kernelite.machine.heads import RegressorHead
     >>> bump = KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
-    >>> Source(bump, RegressorHead(), "a bump", "arrays", "KernelExpansion").expansion.n_features
+    >>> Machine(bump, RegressorHead(), "a bump", "arrays", "KernelExpansion").expansion.n_features
     2
     """
 
-    expansion: KernelExpansion | CompositeExpansion
+    expansion: KernelExpansion | SumOfMachines
     head: Head
     description: str
     family: str
@@ -99,7 +99,7 @@ class Source:
     @property
     def single(self) -> KernelExpansion:
         """The expansion of a model that is one machine, or several merged into one."""
-        if isinstance(self.expansion, CompositeExpansion):
+        if isinstance(self.expansion, SumOfMachines):
             raise UnsupportedModelError(
                 f"this {self.type_name} is made of {len(self.expansion.parts)} machines whose "
                 "kernels or inputs differ, so that it has no single expansion."
@@ -115,7 +115,7 @@ class Source:
         """
         if self.front is not None:
             X = self.front(X, self.feature_names)
-        elif not isinstance(self.expansion, CompositeExpansion):
+        elif not isinstance(self.expansion, SumOfMachines):
             X = check_rows(X, n_features=self.n_features, feature_names=self.feature_names)
         scores = self.expansion.scores(X if self.input_map is None else self.input_map(X))
         return scores if self.tail is None else scores + self.tail.values(X)[0]

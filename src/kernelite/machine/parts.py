@@ -22,9 +22,9 @@ from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, is_sparse
 
 if TYPE_CHECKING:
-    from kernelite.sources.source import Source
+    from kernelite.machine.machine import Machine
 
-__all__ = ["CompositeExpansion", "Part", "merge_expansions"]
+__all__ = ["Part", "SumOfMachines", "merge_expansions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class Part:
 
     Parameters
     ----------
-    source : Source
+    source : Machine
         With its own head: what the machine alone would have to decide.
     outputs : array of int
         The composite's outputs to which this machine's are added.
     """
 
-    source: Source
+    source: Machine
     outputs: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class CompositeExpansion:
+class SumOfMachines:
     """Several expansions whose outputs are added up.
 
     Parameters

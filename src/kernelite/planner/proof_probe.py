@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.criteria import Settles
+from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.cells import cell_points
 from kernelite.series.remainder import lower_gamma
 
-__all__ = ["Hope"]
+__all__ = ["ProofProbe"]
 
 LEAST = 0.2  # the share of rows that a proof should settle to be worth its computation
 CELLS_LEAST = 0.6  # and that proofs about several points should settle: there are many of them
@@ -27,14 +27,14 @@ CELLS = 16
 BLOCK = 4096  # centers at a time
 
 
-class Hope:
+class ProofProbe:
     """A few rows with their exact scores, for asking about several forms.
 
     Parameters
     ----------
     expansion : KernelExpansion
     sample : ndarray of shape (m, d)
-    settles : callable
+    criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     with_cells : bool
         Whether forms about several points may be tried too.
@@ -44,11 +44,11 @@ class Hope:
         self,
         expansion: KernelExpansion,
         sample: FloatArray,
-        settles: Settles,
+        criterion: Criterion,
         *,
         with_cells: bool,
     ) -> None:
-        self.expansion, self.settles = expansion, settles
+        self.expansion, self.criterion = expansion, criterion
         cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
         self.cheap, self.with_cells = cheap, with_cells
         self.rows = sample[:: -(-len(sample) // ROWS) or 1]
@@ -93,7 +93,7 @@ class Hope:
             second, third = (np.sqrt(lower_gamma(order, x))[:, None] for order in (3, 4))
             errors = np.abs(scores - formed)
             rho = np.divide(errors, second, out=np.zeros_like(errors), where=second > 1e-6)
-            return self.settles(scores, rho.max(axis=0, initial=0.0) * third)
+            return self.criterion(scores, rho.max(axis=0, initial=0.0) * third)
 
     def _formed(self, point: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What the quadratic form about a point would answer, and |u|^2, without building it.
