@@ -23,7 +23,7 @@ from kernelite.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
 from kernelite.cpu.panels import middle
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel, Reach
+from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
@@ -32,6 +32,7 @@ __all__ = ["PointwiseExact", "PointwiseRounding", "of_rows"]
 
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
+LOST = 1e-140  # more than a norm whose square underflows
 MAPPED = 5.0  # units that a map rounds each coordinate by
 
 
@@ -100,6 +101,8 @@ class PointwiseRounding:
 
     def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
         """Shape (m, k), from |z - p|^2 of the rows."""
+        if self._slopes is not None:
+            return self._linear_bounds(squares, self._slopes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             values, sizes = self._per_row(squares)
             bounds = np.multiply.outer(values, SAFETY * self.weight)
@@ -109,6 +112,28 @@ class PointwiseRounding:
         bounds[np.isnan(bounds)] = np.inf
         if self.farthest < math.inf:
             bounds[~(squares < self.farthest**2)] = np.inf
+        return bounds
+
+    @cached_property
+    def _slopes(self) -> FloatArray | None:
+        """Of a linear kernel, whose bounds grow with |z| alone: what |z| is multiplied with."""
+        kernel = self.kernel
+        linear = isinstance(kernel, PolynomialKernel) and kernel.degree == 1 and not kernel.coef0
+        if not linear or self.moved or self.farthest < math.inf:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, sizes = self._per_row(np.ones(1))
+            slopes = 1.001 * SAFETY * (values * self.weight + sizes * self.lost)
+        return slopes if np.isfinite(slopes).all() else None
+
+    def _linear_bounds(self, squares: FloatArray, slopes: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(squares)
+            norms += LOST
+            bounds = np.multiply.outer(norms, slopes)
+            bounds += self.constant
+        if not norms.max(initial=0.0) < math.inf:
+            bounds[~(norms < math.inf)] = np.inf
         return bounds
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
