@@ -191,7 +191,7 @@ def test_truncation_without_a_guarantee() -> None:
     spread = expansion.scores(flat).std()
     full = kl.compile(source, flat, guarantee="none", rank="full", on_invalid="ignore")
     assert np.abs(bare.predict(flat) - full.predict(flat)).max() < 0.05 * spread
-    assert truncated_form(full.form, np.empty((0, 60)), 1.0) is full.form  # type: ignore[arg-type]
+    assert truncated_form(full.form, np.empty((0, 60))) is full.form  # type: ignore[arg-type]
 
 
 def test_costs_add_up() -> None:

@@ -73,7 +73,7 @@ def test_a_form_below_zero_has_no_logarithm():
     head = DensityHead(1.0)
     scores = np.array([[-0.1], [0.0], [1.0]])
     np.testing.assert_array_equal(head.score_samples(scores), [-np.inf, -np.inf, 1.0])
-    assert not head.within(scores[:2], np.full((2, 1), 1e-300), 0.5).any()
+    assert not head.within("score_samples", scores[:2], np.full((2, 1), 1e-300), 0.5).any()
 
 
 def test_within_is_about_the_logarithm():
@@ -81,7 +81,10 @@ def test_within_is_about_the_logarithm():
     score, tolerance = 2.0, 0.25
     for share, expected in ((0.999, True), (1.001, False)):
         bound = score * -np.expm1(-tolerance) * share
-        assert head.within(np.array([[score]]), np.array([[bound]]), tolerance)[0] == expected
+        assert (
+            head.within("score_samples", np.array([[score]]), np.array([[bound]]), tolerance)[0]
+            == expected
+        )
         worst = max(abs(np.log((score + side * bound) / score)) for side in (-1, 1))
         assert (worst <= tolerance) == expected
 

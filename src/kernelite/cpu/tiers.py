@@ -135,7 +135,7 @@ class SecondForms:
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
             rows, previous = dense_block(rows, slice(None)), None
         if len(self.cells) > 1:
-            return _by_cell(self, rows, lambda cell, own: cell.second(own))
+            return _by_cell(self, rows, _second_if_any)
         return self.cells[0].second(rows, previous)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> None:
@@ -147,6 +147,11 @@ def _first_and_valid(cell: CellEngine, rows: FloatArray) -> Bounded:
     found = cell.first.run(rows)
     assert found.sq_norms is not None
     return found._replace(valid=cell.cell.form.valid(found.sq_norms))
+
+
+def _second_if_any(cell: CellEngine, rows: FloatArray) -> Bounded:
+    """Cells may differ: one without a second form repeats its first, which settles nothing more."""
+    return cell.second(rows) if cell.cell.has_second_tier else cell.first.run(rows)
 
 
 def _by_cell(

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation.selection import Selection as StepSelection
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation
 
@@ -22,6 +24,8 @@ __all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
+LOWERED_STEPS = (AffineMap, StepSelection)
+"""Steps before a machine that the exports know."""
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
 
@@ -171,11 +175,14 @@ def _check_kernels(model: CompiledModel) -> None:
 
 def _check_rows(model: CompiledModel) -> None:
     fronts = [model.front, *(part.model.front for part in model.parts)]
-    if any(front is not None and not front.rowwise for front in fronts):
-        raise UnsupportedModelError(
-            "this model begins with transformers that cannot be folded into it; compile and export "
-            "the last step alone, and transform the rows before."
-        )
+    steps = [step for front in fronts if front is not None for step in front.steps]
+    for step in steps:
+        if not isinstance(step, LOWERED_STEPS):
+            name = getattr(step, "name", type(step).__name__)
+            raise UnsupportedModelError(
+                f"this model begins with transformers that are not exported ({name}); compile and "
+                "export the last step alone, and transform the rows before."
+            )
 
 
 def _check_part(
