@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding, of_rows
+from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
@@ -82,8 +82,8 @@ class LinearExact:
         constant = 8.0 * SAFETY * UNIT * np.abs(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
-            moves=(5.0 if mapped else 0.0) + of_rows(expansion.known, "relative") / UNIT,
-            moved=of_rows(expansion.known, "rows"),
+            moves=(5.0 if mapped else 0.0) + expansion.known.relative / UNIT,
+            moved=expansion.known.rows,
         )
         return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
 

@@ -24,11 +24,10 @@ from kernelite.cpu.panels import middle
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
-from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["PointwiseExact", "PointwiseRounding", "of_rows"]
+__all__ = ["PointwiseExact", "PointwiseRounding"]
 
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
@@ -95,8 +94,8 @@ class PointwiseRounding:
             expansion.n_features,
             lengths,
             known.gamma / UNIT,
-            known.centers / UNIT + (MAPPED if mapped else 0.0) + of_rows(known, "relative") / UNIT,
-            of_rows(known, "rows"),
+            known.centers / UNIT + (MAPPED if mapped else 0.0) + known.relative / UNIT,
+            known.rows,
         )
 
     def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
@@ -146,18 +145,9 @@ class PointwiseRounding:
         sizes = self.kernel.largest(reach)
         return self.kernel.error(reach) + UNIT * self.lengths * sizes, sizes
 
-    def count_above(self, squares: FloatArray, length: Any, tolerance: FloatArray) -> int:
-        """Of how many rows a bound is above an output's tolerance."""
-        return int(np.count_nonzero(~(self.bounds(squares, length) <= tolerance).all(axis=1)))
-
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:
         """No row is answered without being computed."""
         return np.zeros(len(squares), dtype=np.bool_)
-
-
-def of_rows(known: Uncertainty, name: str) -> float:
-    """What steps before the model leave of a row, where an uncertainty can say so."""
-    return float(getattr(known, name, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
