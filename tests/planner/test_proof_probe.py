@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import kernelite.planner.probe
+import kernelite.planner.proof_probe
 import numpy as np
 import pytest
-from kernelite.planner.probe import ProofProbe
+from kernelite.planner.proof_probe import ProofProbe
 
 from kernelite.cpu.tiers import forms_alone
 from kernelite.program.bounded import OPEN
@@ -18,7 +18,7 @@ from tests.helpers import random_expansion
 
 @pytest.fixture
 def _small_models_too(monkeypatch):
-    monkeypatch.setattr(kernelite.planner.probe, "LITTLE", 0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0)
 
 
 @pytest.mark.usefixtures("_small_models_too")
