@@ -51,7 +51,7 @@ def test_a_short_campaign_finds_nothing(tmp_path: Path) -> None:
 
 @linux
 def test_what_hangs_or_dies_is_kept_with_its_number(tmp_path: Path) -> None:
-    options = Options(4.0, 1, 1, tmp_path, ("csv",), time_limit=0.0, most=3)
+    options = Options(60.0, 1, 1, tmp_path, ("csv",), time_limit=0.0, most=3)
     found = campaign(options)
     assert found["failed"] == len(found["died_or_hung"]) > 0
     assert (tmp_path / "csv-1-0.csv").read_bytes() == made(1, 0, ("csv",)).data

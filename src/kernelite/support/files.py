@@ -28,6 +28,8 @@ Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 # Names of streams that are open already. They may lead to a regular file that a shell holds open:
 # renaming over it would lose rows.
 _STREAM = re.compile(r"/dev/(?:std(?:in|out|err)|fd/[0-9]+)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
+# os.open, unlike tempfile, lets the umask decide the permissions.
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _ABANDONED = 86_400  # seconds after which a temporary file belongs to a run that was killed
 _CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
@@ -130,9 +132,11 @@ def atomic_write(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]
     with _writable(name):
         if old is not None and not os.access(target, os.W_OK):
             raise PermissionError(0, "the file is read-only")
-        # What replaces a private file is private from the start.
-        handle, temporary = _temporary_beside(target, 0o666 if old is None else 0o600)
-    try:
+        temporary = _temporary_beside(target)
+    try:  # from here on: an interrupt may come as soon as the file is there
+        with _writable(name):
+            # What replaces a private file is private from the start.
+            handle = os.open(temporary, _NEW, 0o666 if old is None else 0o600)
         with _room_for(name), open(handle, mode, **text) as file:
             yield file
             file.flush()
@@ -156,15 +160,12 @@ def _permissions(target: str) -> int | None:
         return None
 
 
-def _temporary_beside(target: str, permissions: int) -> tuple[int, str]:
-    """A new file in the folder of `target`, open for writing, and its name."""
+def _temporary_beside(target: str) -> str:
+    """The name of a new file in the folder of `target`."""
     folder, base = os.path.split(target)
     start = f".{base[:200]}."
     _remove_abandoned(folder, re.compile(re.escape(start) + r"[0-9a-f]{12}\.tmp"))
-    name = os.path.join(folder, f"{start}{secrets.token_hex(6)}.tmp")
-    # os.open, unlike tempfile, lets the umask decide the permissions.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    return os.open(name, flags, permissions), name
+    return os.path.join(folder, f"{start}{secrets.token_hex(6)}.tmp")
 
 
 def _remove_abandoned(folder: str, names: re.Pattern[str]) -> None:
