@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import kernelite.planner.proof_probe
 import numpy as np
 import pytest
-from kernelite.planner.proof_probe import ProofProbe
 
+import kernelite.planner.proof_probe
 from kernelite.cpu.tiers import forms_alone
+from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
 from kernelite.series.cells import Approximation, Cell

@@ -70,7 +70,7 @@ def _answers(compiled: Any, rows: Any, container: str) -> Entries:
     for method in METHODS:
         if method == "scores" or method in compiled.offers:
             found[method] = _asked(getattr(compiled, method), rows)
-    found["error_bound"] = _asked(compiled.error_bound, rows)
+    found["error_bound"] = _asked(compiled.score_bound, rows)  # of `scores`
     if container != "single" and "predict" in compiled.offers:
         found["stats"] = _statistics(compiled, rows)
     return found
