@@ -48,8 +48,8 @@ class RowSteps(Buffers):
                 self.kinds.append("select")
             else:
                 raise UnsupportedModelError(
-                    f"this model keeps a {_name(step)} in front of it as it is, which runs on no "
-                    "GPU; transform the rows first, or pass them as an array."
+                    f"this model begins with a step that runs on no GPU ({_name(step)}); transform "
+                    "the rows first, or pass them as an array."
                 )
 
     def forward(self, rows: Tensor) -> Tensor:
