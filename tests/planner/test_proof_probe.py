@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import kernelite.planner.probe
 import numpy as np
 import pytest
-from kernelite.planner.probe import ProofProbe
 
+import kernelite.planner.proof_probe
 from kernelite.cpu.tiers import forms_alone
+from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
 from kernelite.series.cells import Approximation, Cell
@@ -18,7 +18,7 @@ from tests.helpers import random_expansion
 
 @pytest.fixture
 def _small_models_too(monkeypatch):
-    monkeypatch.setattr(kernelite.planner.probe, "LITTLE", 0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0)
 
 
 @pytest.mark.usefixtures("_small_models_too")
