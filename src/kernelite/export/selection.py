@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation
 
@@ -24,6 +26,7 @@ Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
+EXPORTED_STEPS = (AffineMap, Features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +174,11 @@ def _check_kernels(model: CompiledModel) -> None:
 
 def _check_rows(model: CompiledModel) -> None:
     fronts = [model.front, *(part.model.front for part in model.parts)]
-    if any(front is not None and not front.rowwise for front in fronts):
+    steps = [step for front in fronts if front is not None for step in front.steps]
+    if not all(isinstance(step, EXPORTED_STEPS) for step in steps):
         raise UnsupportedModelError(
-            "this model begins with transformers that cannot be folded into it; compile and export "
+            "this model prepares its rows by steps that are not exported, such as encoders, "
+            "imputers or projections; scalers and selections of features are. Compile and export "
             "the last step alone, and transform the rows before."
         )
 
