@@ -164,7 +164,7 @@ def test_out_of_memory_is_met_by_smaller_blocks(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_not_lowered_is_refused_in_one_sentence() -> None:
     X, y = toy()
     kept = make_pipeline(QuantileTransformer(n_quantiles=10), SVC(gamma=0.1)).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match="QuantileMap.*not lowered"):
+    with pytest.raises(UnsupportedModelError, match=r"QuantileMap.*not lowered"):
         Program(kl.compile(kept, X))
     ties = SVC(gamma=0.1, break_ties=True).fit(X, np.arange(120) % 3)
     with pytest.raises(UnsupportedModelError, match="not lowered to torch"):
