@@ -158,7 +158,7 @@ def _choose(
     options: list[Option],
     exact_nanoseconds: float,
     notes: list[str],
-    why: Callable[[list[Option]], tuple[str, str]],
+    why: Callable[[list[Option], float], tuple[str, str]],
 ) -> tuple[Approximation | None, Plan]:
     exact = replace(exact_candidate(expansion, ""), nanoseconds=exact_nanoseconds)
     ranked = sorted(options, key=lambda option: option.nanoseconds)
@@ -171,7 +171,7 @@ def _choose(
         others.append(replace(exact, verdict="evaluates every support vector"))
         plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
         return winner.approximation, plan
-    verdict, note = why(ranked)
+    verdict, note = why(ranked, exact_nanoseconds)
     notes += [note] if note else []
     others = [option.candidate(_why_lost(option, None)) for option in ranked[:OTHERS_SHOWN]]
     chosen = replace(exact, verdict=verdict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import tiers_cost
 from kernelite.planner.option import Option
 from kernelite.planner.search import Search
 from kernelite.rows.inputs import FloatArray
@@ -19,7 +20,13 @@ FAR = 3.0  # times gamma_max, up to which most rows are proven
 
 
 def why_exact(
-    search: Search, points: dict[str, FloatArray], options: list[Option], /, *, values: bool
+    search: Search,
+    points: dict[str, FloatArray],
+    options: list[Option],
+    exact: float,
+    /,
+    *,
+    values: bool,
 ) -> tuple[str, str]:
     """The verdict, and the note; no note where the search has said it all.
 
@@ -30,28 +37,31 @@ def why_exact(
         Expansion points that were tried, by name.
     options : list of Option
         The forms that lost.
+    exact : float
+        Nanoseconds of the exact engine per row.
     values : bool
         Whether the model answers values within a tolerance, not labels.
     """
     count = f"{search.expansion.n_centers:,}"
     best = min((option.open_share for option in options), default=float(search.out_of_reach))
+    # Even if it proved all rows, a form would have to be cheaper than the exact engine.
+    alone = [tiers_cost(form.approximation, search.expansion, 0.0, 0.0) for form in options]
+    if min(alone, default=0.0) >= exact or (search.too_dear and not options):
+        return "no form is cheaper", (
+            f"Nothing need be done: summing {count} support vectors is the fastest way."
+        )
     if best > MOST_OPEN:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave most"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
         gamma = _smaller_gamma(search.expansion, points, search.sample)
         return "the proof does not reach", (
-            f"Gamma is too large for a proof: {left} of the rows open. {gamma} or {other}, "
-            "would pay."
+            f"Gamma is too large for a proof: {left} of the rows open. {gamma} or {other}, may pay."
         )
-    if options:
-        note = (
-            f"Summing {count} support vectors costs less than a form and the rows it leaves open."
-        )
-    elif search.too_dear:
-        note = f"Nothing need be done: summing {count} support vectors is the fastest way."
-    else:
-        note = ""
-    return "no form is cheaper", note
+    if not options:
+        return "no form is cheaper", ""
+    return "no form is cheaper", (
+        f"Summing {count} support vectors costs less than a form and the rows it leaves open."
+    )
 
 
 def _smaller_gamma(
@@ -59,7 +69,6 @@ def _smaller_gamma(
 ) -> str:
     """Which gamma would be served by a form, as the beginning of a sentence."""
     name, point = next(iter(points.items()))
-    assert expansion.gamma is not None
     with np.errstate(over="ignore", divide="ignore"):
         farthest = np.square(sample - point).sum(axis=1).max(initial=0.0)
         limit = float(1.0 / np.float64(4.0 * farthest))
