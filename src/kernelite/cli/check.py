@@ -27,6 +27,7 @@ examples:
   kernelite check table --as data --label-column 0
 
 One line per defect, `FILE:LINE: problem`, then their count. Exit code 1 when there is any.
+Cells of text count as defects, since only some pipelines take them.
 """
 _MODEL_NAMES = (".kernelite", ".model")
 _DATA_NAMES = (".svm", ".libsvm", ".svmlight", ".csv", ".tsv", ".npy", ".npz")

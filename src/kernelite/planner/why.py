@@ -50,18 +50,22 @@ def why_exact(
         return "no form is cheaper", (
             f"Nothing need be done: summing {count} support vectors is the fastest way."
         )
-    if best > MOST_OPEN:
+    rbf = search.expansion.kernel == "rbf"
+    if best > MOST_OPEN and rbf:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave most"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
         gamma = _smaller_gamma(search.expansion, points, search.sample)
         return "the proof does not reach", (
-            f"Gamma is too large for a proof: {left} of the rows open. {gamma} or {other}, may pay."
+            f"Gamma is too large for a proof: {left} of the rows open. {gamma}, or {other}, "
+            "may pay."
         )
     if not options:
         return "no form is cheaper", ""
-    return "no form is cheaper", (
-        f"Summing {count} support vectors costs less than a form and the rows it leaves open."
-    )
+    note = f"Summing {count} support vectors costs less than a form and the rows it leaves open."
+    if rbf and best > 0.0:
+        gamma = _smaller_gamma(search.expansion, points, search.sample)
+        note += f" {gamma} leaves fewer of them."
+    return "no form is cheaper", note
 
 
 def _smaller_gamma(
@@ -74,8 +78,8 @@ def _smaller_gamma(
         limit = float(1.0 / np.float64(4.0 * farthest))
         times = float(np.float64(expansion.gamma) / limit)
     if not FAR < times < np.inf:
-        return f"A gamma below this one ({expansion.gamma:.3g}),"
+        return f"A gamma below this one ({expansion.gamma:.3g})"
     return (
         f"A gamma up to a few times gamma_max about the {name}, {limit:.3g} (this one is "
-        f"{times:,.0f} times that),"
+        f"{times:,.0f} times that)"
     )
