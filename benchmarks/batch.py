@@ -48,7 +48,7 @@ def batch(
     Returns
     -------
     dict
-        The model in numbers, and a list of contestants: microseconds a row, rows timed, ratios,
+        The model in numbers, and a list of contestants: microseconds per row, rows timed, ratios,
         label differences, fallback share, bytes, share of the roofline.
     """
     ready, absent = contestants(workload, names, tell)

@@ -157,7 +157,7 @@ def machines(names: Sequence[str], rows: int) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        A machine each: microseconds a row of both, their ratio, the share that fell back.
+        A machine each: microseconds per row of both, their ratio, the share that fell back.
     """
     found = []
     for name in names:

@@ -33,7 +33,7 @@ def draw(folder: Path = results.FOLDER) -> list[Path]:
 
 
 def _curve(points: list[dict[str, Any]], axis: str, folder: Path) -> Path:
-    """Microseconds a row along an axis, both logarithmic."""
+    """Microseconds per row along an axis, both logarithmic."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
@@ -47,7 +47,7 @@ def _curve(points: list[dict[str, Any]], axis: str, folder: Path) -> Path:
             markersize=3,
             label=name,
         )
-    axes.set(xlabel=LABELS[axis], ylabel="microseconds a row", yscale="log")
+    axes.set(xlabel=LABELS[axis], ylabel="microseconds per row", yscale="log")
     if axis != "threads":
         axes.set_xscale("log")
     axes.grid(alpha=0.3)
@@ -56,7 +56,7 @@ def _curve(points: list[dict[str, Any]], axis: str, folder: Path) -> Path:
 
 
 def _scatter(workload: dict[str, Any], folder: Path) -> Path:
-    """Microseconds a row against the share of labels that differ."""
+    """Microseconds per row against the share of labels that differ."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
@@ -65,7 +65,7 @@ def _scatter(workload: dict[str, Any], folder: Path) -> Path:
         marker = "s" if one["kind"] == "kernelite" else "o"
         (point,) = axes.plot(100 * share, one["microseconds"], marker, label=one["name"])
         point.set_alpha(0.8)
-    axes.set(xlabel="labels that differ (%)", ylabel="microseconds a row", yscale="log")
+    axes.set(xlabel="labels that differ (%)", ylabel="microseconds per row", yscale="log")
     axes.set_xscale("symlog", linthresh=0.01)
     axes.set_title(workload["name"], fontsize=9)
     axes.grid(alpha=0.3)

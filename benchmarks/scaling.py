@@ -1,4 +1,4 @@
-"""Curves on generated data: time a row against support vectors, features, rows, threads."""
+"""Curves on generated data: time per row against support vectors, features, rows, threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OnProgress = Callable[[str], None]
 
 
 def scaling(settings: Settings, tell: OnProgress = lambda line: None) -> dict[str, Any]:
-    """All four curves; each point has microseconds a row by contestant.
+    """All four curves; each point has microseconds per row by contestant.
 
     "form" has the forms of all numbers of support vectors in one race, so that they compare.
     """
@@ -49,7 +49,7 @@ def scaling(settings: Settings, tell: OnProgress = lambda line: None) -> dict[st
 
 
 def _forms(settings: Settings, tell: OnProgress) -> list[dict[str, Any]]:
-    """Microseconds a row of the form alone, taking turns on the same rows."""
+    """Microseconds per row of the form alone, taking turns on the same rows."""
     tell("forms of all numbers of support vectors, in turns")
     rows = generated_rows(min(FORM_ROWS, max(settings.rows)), DIMENSION, seed=500)
     calls = {}
@@ -72,7 +72,7 @@ def _made(n: int, d: int, settings: Settings) -> Workload:
 def point(
     workload: Workload, settings: Settings, tell: OnProgress, names: Iterable[str] = NAMES
 ) -> dict[str, Any]:
-    """Microseconds a row and fallback shares by contestant, verified."""
+    """Microseconds per row and fallback shares by contestant, verified."""
     tell(workload.name)
     ready, _ = contestants(workload, names)
     calls: dict[str, Callable[[], Any]] = {}

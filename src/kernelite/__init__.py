@@ -1,4 +1,4 @@
-"""kernelite: fast prediction with RBF kernel machines.
+"""kernelite: fast prediction with kernel machines.
 
 Public names are loaded on first use, so that `import kernelite` costs next to nothing.
 """

@@ -171,3 +171,13 @@ def test_what_cannot_be_saved_is_said_before_the_work(
     ran = kernelite("compile", tmp_path / "m.joblib", "--allow-pickle", "-o", tmp_path / "no")
     assert (ran.code, "keeps a FunctionTransformer in front of it" in ran.err) == (1, True)
     assert not (tmp_path / "no").exists()
+
+
+def test_inspect_says_what_decision_values_of_other_kernels_are(good, tmp_path) -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    sigmoid = SVC(kernel="sigmoid").fit(rows, rows[:, 0] > 0)
+    kl.compile(sigmoid, rows).save(tmp_path / "sigmoid.kernelite")
+    text = good("inspect", tmp_path / "sigmoid.kernelite").out
+    assert "exact up to rounding, with proven labels" in text
+    assert "This kernel has no form" in text
+    assert "None" not in text

@@ -6,7 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from scipy.stats import gaussian_kde
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
@@ -76,7 +78,7 @@ def test_wrong_arguments_are_named(model, options, says) -> None:
 def test_models_with_transformers_are_refused() -> None:
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(PolynomialFeatures(), SVC(gamma=0.01)).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match="transformers"):
+    with pytest.raises(UnsupportedModelError, match="steps that are not exported"):
         select(kernelite.compile(pipeline, X, guarantee="exact"))
     scaled = make_pipeline(StandardScaler(), SVC(gamma=0.01)).fit(X, y)
     assert select(kernelite.compile(scaled, X, guarantee="exact")).model.input_map is not None
@@ -104,6 +106,7 @@ def test_every_part_of_a_model_was_thought_of() -> None:
         *("plan", "origin", "on_invalid"),  # not needed to answer
         "score_tolerance",  # graphs and headers run the label's own stages
         *("posterior", "local"),  # variances are not exported; all centers are taken
+        "score_tolerance",  # scores of exports are as good as their labels, as their docs say
         "input_map",
         *("front", "parts", "tail"),  # in ONNX; C refuses them
     }
@@ -114,3 +117,14 @@ def test_promises_say_what_is_proven() -> None:
     assert "nothing is proven" in select(CERTIFIED, "approximation").promise
     assert "within the tolerance" in select(certified_with(HEADS["regressor"])).promise
     assert select(CERTIFIED, "exact", dtype="float32").promise == "The exact model in float32."
+
+
+@pytest.mark.parametrize("ending", ["onnx", "h"])
+def test_steps_that_are_not_exported_are_refused_in_a_sentence(tmp_path, ending) -> None:
+    X, y = load_iris(return_X_y=True)
+    projected = make_pipeline(PCA(2), SVC(gamma=0.1)).fit(X, y)
+    for model in (projected, gaussian_kde(X[:, :2].T)):
+        fast = kernelite.compile(model, X[:, : 4 if model is projected else 2])
+        with pytest.raises(UnsupportedModelError, match="prepares its rows by steps"):
+            fast.export(tmp_path / f"model.{ending}")
+    assert not list(tmp_path.iterdir())

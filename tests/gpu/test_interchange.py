@@ -94,6 +94,23 @@ def test_rows_on_a_gpu_take_the_program(monkeypatch: pytest.MonkeyPatch) -> None
         fast.predict(rows, beyond=np.zeros(90))
 
 
+@pytest.mark.parametrize("tolerance", [None, 1e-7])
+def test_decision_values_are_as_near_as_on_the_cpu(
+    tolerance: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    svc = SVC(gamma=0.05).fit(X, X[:, 0] > 0.2)
+    fast = kl.compile(svc, X, tolerance=tolerance, plan="form")
+    limit = fast.score_tolerance if tolerance is None else fast.tolerance
+    rows, exact = there(X), svc.decision_function(X)
+    loose = interchange.program_on(fast, rows.device)(rows, labels_only=False)
+    assert (loose.bounds.cpu().numpy() > limit).any(), "labels need less"
+    monkeypatch.setattr(interchange, "CPU", -1)
+    assert np.abs(fast.decision_function(rows).cpu().numpy() - exact).max() <= limit[0]
+    near = interchange.program_on(fast, rows.device)(rows, labels_only=False, within=limit)
+    assert (near.bounds.cpu().numpy() <= limit).all()
+
+
 def test_samples_are_scored_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(90, 3))
     far = np.vstack([X, np.full((1, 3), 70.0)])

@@ -191,7 +191,7 @@ def test_truncation_without_a_guarantee() -> None:
     spread = expansion.scores(flat).std()
     full = kl.compile(source, flat, guarantee="none", rank="full", on_invalid="ignore")
     assert np.abs(bare.predict(flat) - full.predict(flat)).max() < 0.05 * spread
-    assert truncated_form(full.form, np.empty((0, 60))) is full.form  # type: ignore[arg-type]
+    assert truncated_form(full.form, np.empty((0, 60))) is full.form
 
 
 def test_costs_add_up() -> None:
@@ -244,3 +244,17 @@ def test_rows_that_overflow_do_not_enter_the_default_tolerance() -> None:
     values = np.array([[1.0], [3.0], [np.inf], [np.nan]])
     np.testing.assert_allclose(default_tolerance(RegressorHead(), values), 1e-3)
     np.testing.assert_allclose(default_tolerance(RegressorHead(), values[2:]), 1e-3)
+
+
+def test_an_exact_plan_says_why_and_what_would_pay() -> None:
+    source, rows = model(gamma=5.0)
+    plan = plan_of(source, rows)
+    limit = kl.gamma_max(rows, about="mean").value
+    (why,) = [note for note in plan.notes if note.startswith("Gamma is too large")]
+    assert f"gamma_max about the mean of X, {limit:.3g} " in why
+    assert f"this one is {5.0 / limit:,.0f} times that" in why
+    assert "guarantee='calibrated'" in why
+    assert plan.is_exact
+    assert "fall back" not in str(plan).splitlines()[1], "there is nothing to fall back from"
+    source, rows = model(n=3, d=40)
+    assert any("fastest way" in note for note in plan_of(source, rows).notes)

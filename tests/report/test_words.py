@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.report import words
 from kernelite.report.measure import measure
 from tests.export.cases import CASES, FEATURES
@@ -37,3 +39,14 @@ def test_every_number_says_how_it_was_measured(name: str) -> None:
     names = dict(words.model_facts(model))
     assert names["features"] == str(FEATURES)
     assert ("classes" in names) == (model.head.kind == "classifier")
+
+
+def test_an_exact_plan_is_not_compared_with_itself() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    model = kl.compile(SVC(kernel="sigmoid").fit(rows, rows[:, 0] > 0), rows)
+    text = words.plan_words(model)
+    assert text.startswith("The compiler chose “exact”. It expected ")
+    assert "exact model" not in text
+    tiles = words.headline(model, measure(model, rows))
+    assert not [meaning for _, meaning, _ in tiles if "faster" in meaning]
+    assert ("support vectors", f"{model.origin.n_centers}, kept") in words.model_facts(model)

@@ -107,3 +107,10 @@ def test_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(MissingExtraError, match=r"kernelite\[frames\]"):
         frame_values(frame)
+
+
+def test_a_series_is_refused_in_a_sentence() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    for series in (frame.iloc[0], frame["a"]):
+        with pytest.raises(InputError, match=r"two dimensions, got a Series; .*iloc\[\[0\]\]"):
+            column_names(series)

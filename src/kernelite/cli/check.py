@@ -26,7 +26,8 @@ examples:
   kernelite check svm.kernelite --json
   kernelite check table --as data --label-column 0
 
-One line a defect, `FILE:LINE: problem`, then their count. Exit code 1 when there is any.
+One line per defect, `FILE:LINE: problem`, then their count. Exit code 1 when there is any.
+Cells of text count as defects, since only some pipelines take them.
 """
 _MODEL_NAMES = (".kernelite", ".model")
 _DATA_NAMES = (".svm", ".libsvm", ".svmlight", ".csv", ".tsv", ".npy", ".npz")

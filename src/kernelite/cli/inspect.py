@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(facts)
         return 0
     facts.pop("plan", None)
+    facts = {name: value for name, value in facts.items() if value is not None or name == "digest"}
     if "digest" in facts:
         facts["digest"] = _digest_text(facts["digest"])
     width = max(map(len, facts))
@@ -119,6 +120,8 @@ def _decision_values(model: CompiledModel) -> str:
     """What certified decision values promise."""
     if model.tolerance is not None:
         return "within `tolerance`, with proven labels"
+    if model.expansion is not None and not model.expansion.has_series:
+        return "exact up to rounding, with proven labels"
     if model.score_tolerance is None:
         return "as good as their proven labels (compile again for values within a tolerance)"
     least, most = model.score_tolerance.min(), model.score_tolerance.max()

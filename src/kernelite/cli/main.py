@@ -100,7 +100,7 @@ def _module(verb: str) -> Any:
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     parser = ShortParser(
         prog="kernelite",
-        description="Compiles fitted RBF kernel machines into fast predictors.",
+        description="Compiles fitted kernel machines into fast predictors.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -72,12 +72,13 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
     collapses = packed_degree(task.expansion) is not None
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
     chosen = exact_candidate(task.expansion, verdict, labels=_is_for_labels(task))
+    no_form = "This kernel has no form: every row is summed exactly, under each guarantee."
     # A variance is computed from the training rows; nothing else needs those of a linear kernel.
     posterior = task.source.posterior if guarantee != "none" else None
     fields: Fields = {
         "approximation": None,
         "expansion": collapsed(task.expansion) if posterior is None else task.expansion,
-        "plan": Plan(guarantee, chosen, (), chosen.nanoseconds),
+        "plan": Plan(*(guarantee, chosen, (), chosen.nanoseconds), () if collapses else (no_form,)),
     }
     if guarantee == "certified":
         fields["tolerance"] = _tolerances(task, tolerance, task.sample())

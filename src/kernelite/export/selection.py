@@ -16,7 +16,7 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.preparation.selection import Selection as StepSelection
+from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation
 
@@ -24,10 +24,9 @@ __all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
-LOWERED_STEPS = (AffineMap, StepSelection)
-"""Steps before a machine that the exports know."""
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
+EXPORTED_STEPS = (AffineMap, Features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +175,12 @@ def _check_kernels(model: CompiledModel) -> None:
 def _check_rows(model: CompiledModel) -> None:
     fronts = [model.front, *(part.model.front for part in model.parts)]
     steps = [step for front in fronts if front is not None for step in front.steps]
-    for step in steps:
-        if not isinstance(step, LOWERED_STEPS):
-            name = getattr(step, "name", type(step).__name__)
-            raise UnsupportedModelError(
-                f"this model begins with transformers that are not exported ({name}); compile and "
-                "export the last step alone, and transform the rows before."
-            )
+    if not all(isinstance(step, EXPORTED_STEPS) for step in steps):
+        raise UnsupportedModelError(
+            "this model prepares its rows by steps that are not exported, such as encoders, "
+            "imputers or projections; scalers and selections of features are. Compile and export "
+            "the last step alone, and transform the rows before."
+        )
 
 
 def _check_part(

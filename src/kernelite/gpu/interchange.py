@@ -14,6 +14,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.model.validity import OnInvalid, report_invalid
 from kernelite.program.stats import EXACT, FIRST, SINGLE, Stats
+from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
     from kernelite.gpu.program import Answer, Program
@@ -73,13 +74,24 @@ def answer_there(
         labels = program.predict(rows)
         answers, stage, undecidable = labels.labels, labels.stage, int(labels.undecidable.sum())
     else:
-        found = program(rows, labels_only=False)
+        within = _within(model) if method in ("decision", "score_samples") else None
+        found = program(rows, labels_only=False, within=within)
         answers, stage, undecidable = _finished(program, found, method), found.stage, 0
     stats = _stats(program, rows, stage, undecidable)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return like(X, answers), stats
+
+
+def _within(model: ModelFields) -> FloatArray | None:
+    """How near scores must be, for decision values to keep what certified ones promise."""
+    head = model.head
+    if model.guarantee != "certified" or not head.proves_labels:
+        return None
+    if model.tolerance is not None:
+        return np.asarray(head.bounds_for("decision_function", model.tolerance))
+    return model.score_tolerance if head.decides_by_scores else None
 
 
 def program_on(model: ModelFields, device: Any) -> Program:

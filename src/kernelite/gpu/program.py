@@ -20,6 +20,7 @@ from kernelite.gpu.heads import lower_head
 from kernelite.gpu.kernels.available import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
 from kernelite.gpu.votes import PairVotes
+from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import UNIT
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ class Program(Buffers):
         if model.guarantee == "calibrated" and self.has_forms:
             self.head.margin(torch.zeros(1, self.n_outputs, dtype=torch.float64))
 
-    def forward(self, rows: Tensor, *, labels_only: bool = True) -> Answer:
+    def forward(
+        self, rows: Tensor, *, labels_only: bool = True, within: FloatArray | None = None
+    ) -> Answer:
         """Answers of all rows.
 
         Parameters
@@ -103,9 +106,12 @@ class Program(Buffers):
         labels_only : bool
             Scores need be no better than their labels' proof; if not, those of the fused sums are
             taken only where their bound is not looser than the form's.
+        within : ndarray of shape (k,), optional
+            Rows whose bounds are not within these are summed in doubles, whatever their labels.
         """
         rows = self._checked(rows)
-        found = in_blocks(lambda part, at: self._block(part, at, labels_only), rows, self)
+        limits = None if within is None else torch.as_tensor(within).to(rows.device)
+        found = in_blocks(lambda part, at: self._block(part, at, labels_only, limits), rows, self)
         scores, bounds, labels, stage, _ = found
         return Answer(scores, bounds, stage, labels)
 
@@ -162,7 +168,9 @@ class Program(Buffers):
         rows = rows.detach()
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
-    def _block(self, rows: Tensor, first: int, labels_only: bool) -> Found:
+    def _block(
+        self, rows: Tensor, first: int, labels_only: bool, limits: Tensor | None = None
+    ) -> Found:
         """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
         pays = self._fused_pays(rows, labels_only)
         start = FORM if self.has_forms else FUSED if pays else DOUBLE
@@ -170,6 +178,11 @@ class Program(Buffers):
             found = self._at_once(rows, first)
         else:
             found = self._in_stages(rows, first, start, labels_only, pays)
+        if limits is not None:
+            wide = ~(found.bounds <= limits).all(dim=1) & (found.stage != DOUBLE)
+            still = torch.nonzero(wide)[:, 0]
+            if len(still):
+                self._finish(rows, still, found)
         if self.head.lowest is not None:
             self._take_logarithms(rows, found.labels)
         return found

@@ -48,8 +48,8 @@ class RowSteps(Buffers):
                 self.kinds.append("select")
             else:
                 raise UnsupportedModelError(
-                    f"this model begins with a step that runs on no GPU ({_name(step)}); transform "
-                    "the rows first, or pass them as an array."
+                    f"this model prepares its rows by a step ({_name(step)}) that is not lowered "
+                    "to torch; transform the rows first, or pass them as an array."
                 )
 
     def forward(self, rows: Tensor) -> Tensor:

@@ -52,12 +52,14 @@ def _facts(model: ModelFields) -> list[tuple[str, Any]]:
         ("guarantee", model.guarantee),
         ("answers", ", ".join(sorted(model.offers))),
         ("features", getattr(model, "n_features_in_", "text")),
-        ("falls back", f"{100 * chosen.open_share:.2f}% of rows"),
         ("bytes", f"{model.nbytes:,}"),
     ]
     if not math.isnan(model.plan.speed_up):
-        gain = f"{model.plan.speed_up:,.3g} times faster than exact"
-        facts.insert(3, ("expected", f"{chosen.nanoseconds:,.0f} ns per row, {gain}"))
+        gain = f", {model.plan.speed_up:,.3g} times faster than exact"
+        cost = f"{chosen.nanoseconds:,.0f} ns per row{'' if model.plan.is_exact else gain}"
+        facts.insert(3, ("expected", cost))
+    if not model.plan.is_exact:
+        facts.insert(-1, ("falls back", f"{100 * chosen.open_share:.2f}% of rows"))
     if model.tolerance is not None:
         shown = ", ".join(f"{value:.3g}" for value in model.tolerance[:4])
         facts.append(("tolerance", shown + (", ..." if len(model.tolerance) > 4 else "")))

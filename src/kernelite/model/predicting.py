@@ -87,7 +87,7 @@ class Predicting(ModelFields):
             Of a Gaussian process: also return the standard deviation of each row, exactly and at
             bounded memory, or the covariance of all rows, shape (m, m). One of them at most.
         return_stats : bool
-            Also return a `Stats`: how many rows each tier decided.
+            Also return a `Stats`: how many rows each stage decided.
         on_invalid : {"warn", "raise", "ignore"}, optional
             What happens when rows lie outside the validity bound ("none" only); the model's own
             by default.
@@ -153,7 +153,7 @@ class Predicting(ModelFields):
     def score_samples(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:
-        """A score a row, larger for rows more like those trained on; shape (m,).
+        """A score per row, larger for rows more like those trained on; shape (m,).
 
         Settled as `decision_function`, from which a one-class machine differs by its offset.
         """

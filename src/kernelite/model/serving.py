@@ -115,7 +115,7 @@ def _checked_beyond(beyond: Any, count: int) -> FloatArray:
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.shape != (count,) or not (array >= 0).all():
-        raise InputError(f"`beyond` must hold {count} squared norms, one a row, none negative.")
+        raise InputError(f"`beyond` must hold {count} squared norms, one per row, none negative.")
     return array
 
 

@@ -47,6 +47,8 @@ def plan_html(plan: Plan, /) -> str:
 def cost(plan: Plan) -> str:
     """What the choice is expected to cost, in a sentence."""
     chosen = plan.chosen
+    if plan.is_exact:
+        return f"Expected: {chosen.nanoseconds:,.0f} ns per row, on the exact engine."
     gain = "" if math.isnan(plan.speed_up) else f", {plan.speed_up:,.3g} times faster than exact"
     return (
         f"Expected: {chosen.nanoseconds:,.0f} ns per row{gain}; "

@@ -47,9 +47,9 @@ class Plan:
     >>> form = Candidate("quadratic form", 9.0, 0.01, 800, "cheapest")
     >>> print(Plan("certified", form, (exact,), exact.nanoseconds, ("Sampled 100 rows.",)))
     certified: quadratic form
-      expected cost 9 ns a row, 100x faster than exact; 1.00% of rows fall back; 800 bytes
+      expected cost 9 ns per row, 100x faster than exact; 1.00% of rows fall back; 800 bytes
       Sampled 100 rows.
-      candidate       ns a row  falls back  bytes    verdict
+      candidate       ns per row  falls back  bytes    verdict
       quadratic form  9         1.00%       800      cheapest
       exact           900       100.00%     80,000   reference
     """
@@ -69,6 +69,11 @@ class Plan:
     def speed_up(self) -> float:
         """Expected times faster than the exact engine."""
         return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the exact engine itself was chosen, which no row can fall back from."""
+        return self.chosen.nanoseconds == self.exact_nanoseconds
 
     def choosing(self, candidate: Candidate) -> Plan:
         """The same plan with a cheaper candidate chosen."""
@@ -95,14 +100,14 @@ class Plan:
     def __str__(self) -> str:
         chosen = self.chosen
         gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
+        shares = f"{gain}; {100 * chosen.open_share:.2f}% of rows fall back"
         lines = [
             self.summary,
-            f"  expected cost {chosen.nanoseconds:,.0f} ns a row{gain}; "
-            f"{100 * chosen.open_share:.2f}% of rows fall back; "
-            f"{chosen.nbytes:,} bytes",
+            f"  expected cost {chosen.nanoseconds:,.0f} ns per row"
+            f"{'' if self.is_exact else shares}; {chosen.nbytes:,} bytes",
         ]
         lines += [f"  {note}" for note in self.notes]
-        cells = [("candidate", "ns a row", "falls back", "bytes", "verdict"), *self.rows()]
+        cells = [("candidate", "ns per row", "falls back", "bytes", "verdict"), *self.rows()]
         widths = [max(len(row[i]) for row in cells) for i in range(5)]
         lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in cells]
         return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import Option
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.search import OnProgress, Search, between, ranks
+from kernelite.planner.why import why_exact
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
@@ -103,7 +105,8 @@ def plan_certified(
         exact = exact_candidate(expansion, "", labels=not values)
         plan = Plan("certified", chosen, (exact,), exact.nanoseconds, tuple(search.notes))
         return options[0].approximation, plan
-    return _choose(expansion, options, exact_nanoseconds, search.notes, values)
+    why = partial(why_exact, search, points, values=values)
+    return _choose(expansion, options, exact_nanoseconds, search.notes, why)
 
 
 def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
@@ -155,7 +158,7 @@ def _choose(
     options: list[Option],
     exact_nanoseconds: float,
     notes: list[str],
-    values: bool,
+    why: Callable[[list[Option], float], tuple[str, str]],
 ) -> tuple[Approximation | None, Plan]:
     exact = replace(exact_candidate(expansion, ""), nanoseconds=exact_nanoseconds)
     ranked = sorted(options, key=lambda option: option.nanoseconds)
@@ -168,19 +171,8 @@ def _choose(
         others.append(replace(exact, verdict="evaluates every support vector"))
         plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
         return winner.approximation, plan
-    verdict = "no form is cheaper"
-    if ranked and min(option.open_share for option in ranked) > 0.5:
-        verdict = "the proof does not reach"
-        best = min(option.open_share for option in ranked)
-        cure = (
-            "A larger `tolerance` would let more of them pass."
-            if values
-            else "guarantee='calibrated' gives a measured, statistical guarantee instead."
-        )
-        notes.append(
-            f"Gamma is too large for a proof: the best bound leaves {100 * best:.0f}% of the rows "
-            f"open. {cure}"
-        )
+    verdict, note = why(ranked, exact_nanoseconds)
+    notes += [note] if note else []
     others = [option.candidate(_why_lost(option, None)) for option in ranked[:OTHERS_SHOWN]]
     chosen = replace(exact, verdict=verdict)
     return None, Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))

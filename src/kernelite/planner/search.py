@@ -97,6 +97,7 @@ class Search:
         self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
         self.options: list[Option] = []
         self.notes: list[str] = []
+        self.out_of_reach = self.too_dear = False  # why no form was built, where none was
         self.probe = ProofProbe(expansion, sample, criterion, with_cells=self._cells_affordable)
         self.probe.cheap |= forced
 
@@ -110,9 +111,11 @@ class Search:
         # What a form costs must be saved by the rows that it settles.
         least = least_form_cost(d, k) / self.exact
         if least >= 1.0:
+            self.too_dear = True
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
         if not self.probe.left(point, least):
+            self.out_of_reach = True
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "
                 "nearly all rows open."

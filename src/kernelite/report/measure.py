@@ -25,7 +25,7 @@ from kernelite.rows.inputs import FloatArray, is_sparse, some_rows
 
 __all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]
 
-TIERS = ("form", "second tier", "exact model")
+TIERS = ("form", "second form", "exact model")
 MOST_ROWS = 5000  # compared with the exact model
 TIMED_ROWS = 2000
 TURNS = 3

@@ -143,8 +143,13 @@ def _pictures(model: CompiledModel, measured: Measured, compared: Compared | Non
             Picture(
                 "Margins, by who decided",
                 figures.margin_histogram(model, measured),
-                "Rows far from a boundary are decided by the form; those near it are handed on. "
-                "The last bar holds all rows with larger margins.",
+                (
+                    "Rows far from a boundary are decided by the form; those near it are handed "
+                    "on. "
+                    if formed
+                    else ""
+                )
+                + "The last bar holds all rows with larger margins.",
             )
         )
     if formed and measured.exact is not None and measured.bounds is not None:

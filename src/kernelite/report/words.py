@@ -51,7 +51,8 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
     if model.head.kind == "classifier":
         out.insert(1, ("classes", _listed([str(label) for label in model.classes_.tolist()])))
     if model.origin.n_centers:
-        kept = "kept, for rows that fall back" if model.expansion is not None else "not kept"
+        kept = "kept" if model.plan.is_exact else "kept, for rows that fall back"
+        kept = kept if model.expansion is not None else "not kept"
         out.append(("support vectors", f"{model.origin.n_centers:,}, {kept}"))
     if model.approximation is not None and part.kernel == "rbf":
         forms = [cell.form for cell in model.approximation.cells]
@@ -98,7 +99,13 @@ def plan_words(model: CompiledModel) -> str:
     """The plan as two sentences."""
     plan, chosen = model.plan, model.plan.chosen
     gain = ""
-    rivals = f" out of {1 + len(plan.others)} candidates" if plan.others else ", as asked"
+    asked = ", as asked" if chosen.verdict == "asked for" else ""
+    rivals = f" out of {1 + len(plan.others)} candidates" if plan.others else asked
+    if plan.is_exact:
+        return (
+            f"The compiler chose “{chosen.name}”{rivals}. It expected "
+            f"{chosen.nanoseconds:,.0f} ns per row."
+        )
     if plan.speed_up == plan.speed_up:  # not NaN
         gain = f", {plan.speed_up:,.3g} times less than the exact model"
     return (
@@ -118,7 +125,7 @@ def headline(
     gain, than = measured.timed.speed_up, "the exact engine"
     if compared is not None:
         gain, than = compared.speed_up, f"the original {compared.name}"
-    if gain is not None and (model.guarantee != "exact" or compared is not None):
+    if gain is not None and (not model.plan.is_exact or compared is not None):
         out.append((f"{gain:,.3g}×", f"faster than {than}", "measured here"))
     taken = measured.timed.compiled if compared is None else compared.compiled
     out.append((duration(taken), "per row", "measured here"))

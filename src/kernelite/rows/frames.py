@@ -57,6 +57,11 @@ def column_names(X: Any, name: str = "X") -> list[str] | None:
     >>> column_names(pandas.DataFrame({"a": [1.0]})), column_names(pandas.DataFrame([[1.0]]))
     (['a'], None)
     """
+    if getattr(X, "ndim", 2) != 2:  # a series, which is a column or a row
+        raise InputError(
+            f"`{name}` must have two dimensions, got a {type(X).__name__}; one row of a frame is "
+            "`frame.iloc[[0]]`."
+        )
     names = list(X.columns) if is_pandas(X) else list(narwhals_frame(X, name).columns)
     strings = [isinstance(column, str) for column in names]
     if not any(strings):

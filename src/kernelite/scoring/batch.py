@@ -87,7 +87,7 @@ class BatchScorer:
         return self.score(batch)[0]
 
     def score(self, batch: Any) -> tuple[Any, Stats]:
-        """The same, with how many rows each tier decided (where labels were asked for).
+        """The same, with how many rows each stage decided (where labels were asked for).
 
         Parameters
         ----------

@@ -60,7 +60,7 @@ class FilesPrediction:
     ----------
     files : tuple of FilePrediction
     stats : Stats
-        How many rows each tier decided.
+        How many rows each stage decided.
     """
 
     files: tuple[FilePrediction, ...]

@@ -115,7 +115,7 @@ def discriminant_classifier(
     if priors is not None:
         p = np.asarray(priors, dtype=np.float64)
         if p.shape != labels.shape or not (p > 0).all():
-            raise InputError("`priors` must be positive, one a class.")
+            raise InputError("`priors` must be positive, one per class.")
         logarithms = 2.0 * np.log(p)
         constants = [c + Fraction(log) for c, log in zip(constants, logarithms)]
         lost = 8.0 * UNIT * np.abs(logarithms)

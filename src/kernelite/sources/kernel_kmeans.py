@@ -66,7 +66,7 @@ def kernel_kmeans(
     n, K = rows.shape[0], len(clusters)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if members.shape != (n,) or w.shape != (n,):
-        raise InputError(f"`labels` and `weights` must hold {n} values, one a row of `X`.")
+        raise InputError(f"`labels` and `weights` must hold {n} values, one per row of `X`.")
     if not (np.isfinite(w).all() and (w >= 0).all()):
         raise InputError("`weights` must be finite and not negative.")
     member = np.zeros((n, K))

@@ -136,9 +136,9 @@ class _Values:
             coef0=self.number("coef0") or 0.0,
             nr_class=nr_class,
             total_sv=total_sv,
-            rho=self.numbers("rho", pairs, "one a pair of classes"),
-            prob_a=self.numbers("probA", pairs, "one a pair of classes"),
-            prob_b=self.numbers("probB", pairs, "one a pair of classes"),
+            rho=self.numbers("rho", pairs, "one per pair of classes"),
+            prob_a=self.numbers("probA", pairs, "one per pair of classes"),
+            prob_b=self.numbers("probB", pairs, "one per pair of classes"),
             density_marks=self.numbers("prob_density_marks", MARKS, "the marks of the density"),
             label=self.labels(nr_class if classifier else None),
             nr_sv=self.counts(nr_class if classifier else None, total_sv),
@@ -196,7 +196,7 @@ class _Values:
         def parse(token: str) -> int:
             return parse_int(token, "label", low=LOW_INT, high=C_INT)
 
-        labels = self.values("label", parse, count, "one a class")
+        labels = self.values("label", parse, count, "one per class")
         seen: set[int] = set()
         for label in labels:
             if label in seen:
@@ -209,7 +209,7 @@ class _Values:
         def parse(token: str) -> int:
             return parse_int(token, "nr_sv", high=C_INT)
 
-        counts = self.values("nr_sv", parse, count, "one a class")
+        counts = self.values("nr_sv", parse, count, "one per class")
         if counts and total is not None and count is not None and sum(counts) != total:
             problem = f"`nr_sv` adds up to {sum(counts)}, but `total_sv` is {total}"
             self.defect("nr_sv", problem)
