@@ -104,7 +104,6 @@ def test_every_part_of_a_model_was_thought_of() -> None:
     assert {field.name for field in fields(CompiledModel)} == {
         *("head", "approximation", "expansion", "guarantee", "tolerance", "threshold"),
         *("plan", "origin", "on_invalid"),  # not needed to answer
-        "score_tolerance",  # graphs and headers run the label's own stages
         *("posterior", "local"),  # variances are not exported; all centers are taken
         "score_tolerance",  # scores of exports are as good as their labels, as their docs say
         "input_map",
