@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev lint
-	@echo "The whole test suite: about 9 minutes on 2 cores."
+	@echo "The whole test suite: about 11 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q
 
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
