@@ -29,3 +29,11 @@ def test_sparse_rows_answer_as_dense_rows(guarantee: str, share: float) -> None:
         np.testing.assert_array_equal(fast.predict(sparse), svc.predict(rows))
         errors = np.abs(fast.decision_function(sparse) - exact)
         assert (errors <= fast.error_bound(sparse) + 1e-9).all()
+
+
+def test_no_sparse_rows_have_no_bounds() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    fast = kl.compile(SVC(gamma=0.02).fit(X, np.digitize(X[:, 0] + X[:, 1] ** 2, [0, 1.5])), X)
+    none = csr_array((0, 5))
+    assert fast.error_bound(none).shape == fast.decision_function(none).shape == (0, 3)
+    assert fast.score_bound(none).shape == (0, 3)

@@ -65,3 +65,16 @@ def test_norms_may_be_a_list(fast: kl.CompiledModel) -> None:
 def test_an_unknown_policy_is_refused_by_every_model(fast: kl.CompiledModel) -> None:
     with pytest.raises(InputError, match="`on_invalid` must be"):
         fast.predict(np.zeros((1, 2)), on_invalid="shout")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("guarantee", ["none", "certified"])
+def test_what_is_decided_depends_on_what_lies_beyond(tmp_path: Path, guarantee: str) -> None:
+    (tmp_path / "svm.model").write_text(MODEL.replace("rho 0.25", "rho 0"))
+    sample = np.random.default_rng(0).normal(size=(50, 2))
+    options = {"certificate": True} if guarantee == "none" else {}
+    fast = kl.compile(tmp_path / "svm.model", sample, guarantee=guarantee, **options)
+    rows = np.array([[1.0, 0.5]] * 3)
+    beyond = np.array([0.0, 100.0, 1e6])
+    wide = np.column_stack([rows, np.sqrt(beyond)])
+    assert fast.decided(rows, beyond=beyond).tolist() == fast.decided(wide).tolist()
+    assert fast.decided(rows, beyond=beyond).tolist() == [True, True, False]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -99,3 +101,28 @@ def test_statistics_prove_no_row() -> None:
     fast = kl.compile(svc, X, guarantee="calibrated", max_disagreement=0.01)
     with pytest.raises(InputError, match="statistical"):
         fast.decided(X[:3])
+
+
+def several() -> dict[str, Any]:
+    """Models whose rows go different ways."""
+    X, y = load_iris(return_X_y=True)
+    sums = GaussianProcessRegressor(RBF(1.0) + RBF(4.0), optimizer=None, alpha=0.1)
+    return {
+        "pairs": (SVC(gamma=3.0).fit(X, y), "exact"),
+        "parts": (sums.fit(X, y), "certified"),
+        "form": (SVC(gamma=0.05).fit(X, y), "certified"),
+        "form alone": (SVC(gamma=0.05).fit(X, y), "none"),
+    }
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("method", ["decided", "score_bound", "error_bound"])
+@pytest.mark.parametrize("name", several())
+def test_nothing_is_proven_of_rows_that_are_no_numbers(name: str, method: str, bad: float) -> None:
+    X, (model, guarantee) = load_iris().data, several()[name]
+    options = {"certificate": True} if guarantee == "none" else {}
+    fast = kl.compile(model, X, guarantee=guarantee, **options)
+    rows = X.copy()
+    rows[7, 1] = bad
+    with pytest.raises(InputError, match="NaN or infinity"):
+        getattr(fast, method)(rows)

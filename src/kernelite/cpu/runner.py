@@ -206,6 +206,7 @@ class Runner:
                 settled = self.evaluate(rows, block, criterion).settled
                 out[block] = settled
                 continue
+            check_finite(row_part(rows, block), first_row=block.start)
             part = dense_block(self.seen(rows, block), slice(None))
             out[block] = winners.winners(part)[0] >= 0
             still = np.flatnonzero(~out[block])
@@ -424,8 +425,9 @@ class Runner:
     # Bounds and counts ----------------------------------------------------------------------------
 
     def _block_bounds(self, rows: Any, block: slice, criterion: Criterion | None) -> FloatArray:
-        if self.exact is not None and not isinstance(rows, OutsideRows):
-            check_finite(row_part(rows, block), first_row=block.start)
+        each = rows.rows if self.parts else [rows.rows if isinstance(rows, OutsideRows) else rows]
+        for own in each:
+            check_finite(row_part(own, block), first_row=block.start)
         cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
         bounds = cascade.bounds(self.seen(rows, block), criterion)
         if self.tail is not None:  # it is added to whatever served the row

@@ -15,6 +15,7 @@ from kernelite.model.serving import rows_and_runner, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
     decision_criterion,
+    decision_tolerance,
     label_criterion,
     never,
     predict_criterion,
@@ -55,9 +56,10 @@ class CompiledModel(ScikitLearnContract):
         with np.errstate(invalid="ignore"):
             bound = np.maximum(high - decision, decision - low)
         bound[np.isnan(bound)] = np.inf
-        if self.score_tolerance is not None and found.settled is not None:
+        spread = decision_tolerance(self.head, self.tolerance, self.score_tolerance)
+        if spread is not None and found.settled is not None:
             # Which stage answers may depend on the rows around: each is within the tolerance.
-            spread = self.score_tolerance if bound.ndim > 1 else self.score_tolerance[0]
+            spread = spread if bound.ndim > 1 else np.max(spread)
             settled = found.settled[:, None] if bound.ndim > 1 else found.settled
             bound = np.where(settled, np.maximum(bound, spread), bound)
         return bound
@@ -92,10 +94,12 @@ class CompiledModel(ScikitLearnContract):
         rows, runner = rows_and_runner(self, X, beyond)
         criterion = predict_criterion(self.head, self.tolerance)
         if criterion is never:  # exact values, as good as their rounding
-            return np.asarray(np.isfinite(self.score_bound(X)).all(axis=1))
+            self._require_certificate()
+            return np.asarray(np.isfinite(runner.bounds(rows, rule_of(self, never))).all(axis=1))
         if self.guarantee == "none":
+            self._require_certificate()
             scores = runner.run(rows, lambda scores: scores, None)[0]
-            return criterion(scores, self.score_bound(X))
+            return criterion(scores, runner.bounds(rows, None))
         if self.guarantee == "calibrated":
             raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
         return runner.decided(rows, criterion)

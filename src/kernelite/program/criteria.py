@@ -29,6 +29,7 @@ __all__ = [
     "Within",
     "by_margin",
     "decision_criterion",
+    "decision_tolerance",
     "label_criterion",
     "never",
     "predict_criterion",
@@ -204,6 +205,18 @@ def decision_criterion(
         # Of several machines: votes and means, within 1e-3 unless a tolerance is given.
         return And(proven, Close(head, "decision_function", ENSEMBLE_TOLERANCE))
     return And(proven, _close(head, "decision_function", tolerance))
+
+
+def decision_tolerance(
+    head: Head, tolerance: FloatArray | None, score_tolerance: FloatArray | None
+) -> FloatArray | float | None:
+    """How far decision values may be off that `decision_criterion` accepts, per column or for all.
+
+    None where it accepts whatever has the right label.
+    """
+    if tolerance is not None:
+        return tolerance if head.decides_by_scores else float(tolerance.max())
+    return score_tolerance
 
 
 def transform_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:

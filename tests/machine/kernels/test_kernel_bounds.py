@@ -134,3 +134,14 @@ def test_bounds_are_of_use(kind: str) -> None:
     _, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
     sizes = np.abs(kernel.values(rows, centers)) @ np.abs(A)
     assert (bounds / sizes).max() < (1e-10 if kind not in ("degree 7", "quintic spline") else 1e-5)
+
+
+@pytest.mark.parametrize("alpha", [1e-30, 1e-18, 1e-5])
+def test_far_rows_of_a_tiny_power(alpha: float) -> None:
+    centers = np.array([[0.0, 1.0], [2.0, -1.0]])
+    kernel = kl.RationalQuadratic((1.0,), alpha)
+    model = KernelExpansion(centers, [1.0, 0.5], 0.25, kernel=kernel)
+    rows = np.array([[1.0, 1.0], [1e130, 0.0], [1e140, 1e140], [1e144, 0.0], [1e200, 0.0]])
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
+    assert (error_ratios(true_scores(model, rows), scores, bounds) <= 1.0).all()
+    assert bounds[0] < 1e-12

@@ -147,7 +147,7 @@ def scores_and_reach(
         check_canonical(bad, block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, k))
-    folded = Bounded(values, bounds if len(bounds) else None, sq_norms)
+    folded = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms)
     _replace_cancelled(form, rows, certificate, folded, reach)
     return folded, reach
 

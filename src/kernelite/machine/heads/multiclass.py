@@ -196,6 +196,8 @@ class OneVsOneHead(OfMembers, LabelHead):
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`."""
         low, high = self._value_range(scores, bounds)
+        last = SLACK * len(self.classes)  # of adding votes
+        low, high = low - last, high + last
         return (low[:, 1], high[:, 1]) if len(self.classes) == 2 else (low, high)
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:

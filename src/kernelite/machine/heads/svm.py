@@ -176,7 +176,8 @@ class ClassifierHead(LabelHead):
         sums = summed_scores(towards_first, K)
         # Every class takes part in K - 1 pairs; their bounds add up, and so does rounding.
         slack = pair_sums(bounds + SLACK * ops(scores).abs(scores), K)
-        return votes_low + squash(sums - slack), votes_high + squash(sums + slack)
+        last = SLACK * K  # of adding votes
+        return votes_low + squash(sums - slack) - last, votes_high + squash(sums + slack) + last
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose winner cannot change within the bounds (votes, not every pair)."""
@@ -249,7 +250,9 @@ class ClassifierHead(LabelHead):
         return "exact" if method == "predict_proba" and self.coupled else "bounds"
 
     def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
-        """Platt's sigmoid has slope |a| / 4 at most."""
+        """Platt's sigmoid has slope |a| / 4 at most; "ovr" squashes K - 1 pairs, with slope 1/3."""
+        if method == "decision_function" and not self.decides_by_scores:
+            return tolerance * min(1.0, 3.0 / (self.n_classes - 1)) * (1.0 - SLACK)
         if method != "predict_proba":
             return tolerance
         assert self.platt_a is not None

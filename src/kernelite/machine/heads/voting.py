@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
-from kernelite.machine.heads.intervals import best_decided, lead
+from kernelite.machine.heads.intervals import SLACK, best_decided, lead
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -99,7 +99,10 @@ class VotingHead(OfMembers, LabelHead):
         """Ends of `decision`."""
         ends = [m.head.decision_range(m.of(scores), m.of(bounds)) for m in self.members]
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
-        return low / len(ends), high / len(ends)
+        xp = ops(scores)
+        sizes = [xp.maximum(xp.abs(least), xp.abs(most)) for least, most in ends]
+        slack = SLACK * sum(sizes[1:], start=sizes[0])  # of summing
+        return (low - slack) / len(ends), (high + slack) / len(ends)
 
     def transform(self, scores: FloatArray) -> NDArray[Any]:
         """What each member says, side by side: probabilities (soft), or indices of labels."""

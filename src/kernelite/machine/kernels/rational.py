@@ -7,12 +7,13 @@ exp(-alpha log1p(v)), whose exponent x errs by a few u x, and x exp(-x) < 1.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelite.machine.kernels.base import Reach, check_positive
-from kernelite.machine.kernels.radial import Radial, ScaledRadial
+from kernelite.machine.kernels.radial import FARTHEST, Radial, ScaledRadial
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["InverseMultiquadric", "InverseQuadratic", "Multiquadric", "RationalQuadratic", "Shaped"]
@@ -51,6 +52,11 @@ class RationalQuadratic(ScaledRadial):
 
     def slope(self, r: FloatArray) -> float:
         return 1.0
+
+    def error(self, reach: Reach) -> FloatArray:
+        # Of a small alpha, r^2 / (2 alpha) overflows before r^2 does, while k may still be near 1.
+        farthest = FARTHEST * math.sqrt(min(1.0, 2.0 * self.alpha)) / self.scale
+        return np.where(reach.distances < farthest, super().error(reach), 1.0 + 1e-9)
 
     @property
     def label(self) -> str:
