@@ -89,9 +89,11 @@ def _within(model: ModelFields) -> FloatArray | None:
     head = model.head
     if model.guarantee != "certified" or not head.proves_labels:
         return None
-    if model.tolerance is not None:
-        return np.asarray(head.bounds_for("decision_function", model.tolerance))
-    return model.score_tolerance if head.decides_by_scores else None
+    if model.tolerance is None and model.score_tolerance is None:
+        return None  # of a file written before: as good as labels
+    if not head.decides_by_scores:
+        return np.zeros(head.n_scores)  # votes and sums of several scores: all in doubles
+    return model.score_tolerance if model.tolerance is None else model.tolerance
 
 
 def program_on(model: ModelFields, device: Any) -> Program:
