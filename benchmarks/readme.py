@@ -90,7 +90,7 @@ def all_tables(folder: Path = results.FOLDER) -> str:
     if single is not None:
         parts += [
             "## One row per call",
-            "`decision_function` on an array of one row, median.",
+            "`predict` on an array of one row, median.",
             _single(single),
         ]
     if others := results.load("machines", folder):

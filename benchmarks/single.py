@@ -26,7 +26,7 @@ def single(
     names: Iterable[str] = SINGLE,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """`decision_function` on an ndarray of one row.
+    """`predict` on an ndarray of one row.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def single(
     ready, absent = contestants(workload, names, tell)
     results = []
     for one in ready:
-        if one.decide is None or ", CSR" in one.name:
+        if one.decide is None or ", CSR" in one.name:  # what takes many rows only
             continue
         tell(f"{workload.name}: single rows, {one.name}")
         results.append({"name": one.name, "kind": one.kind, **_median(one, workload, settings)})
@@ -44,13 +44,11 @@ def single(
 
 
 def _median(one: Contestant, workload: Workload, settings: Settings) -> dict[str, Any]:
-    decide = one.decide
-    assert decide is not None
     count = min(DISTINCT, len(workload.rows))
     rows = [np.ascontiguousarray(one.convert(workload.rows[i : i + 1])) for i in range(count)]
 
     def call(i: int) -> Any:
-        return decide(rows[i % count])
+        return one.predict(rows[i % count])
 
     calls = min(settings.calls, 20)
     seconds = median_call(call, calls)

@@ -131,6 +131,8 @@ class SecondForms:
         """Scores and bounds of rows that the first form left open; None where it was skipped."""
         if previous is None and criterion is not None:
             return None
+        if isinstance(criterion, And) and rows.shape[0] < PROBED:
+            return None  # values of few rows: what it settles seldom pays for what it costs
         if is_sparse(rows):
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
             rows, previous = dense_block(rows, slice(None)), None
