@@ -30,9 +30,9 @@ def read_data(
     """Read a data file whole.
 
     - "libsvm": lines `[label] index:value ...`, indices from 1 and rising; `#` starts a comment.
-      Either every row has a label or none has. Plain, gzip or bzip2.
+      Either every row has a label or none has. Plain or compressed (.gz, .bz2, .xz, .zst).
     - "delimited": numbers between commas, semicolons, tabs or blanks, all lines with as many
-      cells; lines that start with `#` are comments. Plain, gzip or bzip2.
+      cells; lines that start with `#` are comments. Plain or compressed.
     - "npy": an array of `numpy.save` with two dimensions; "npz": a CSR matrix of
       `scipy.sparse.save_npz`. Neither holds labels.
 
@@ -45,7 +45,7 @@ def read_data(
         The file; text may also come from a pipe.
     format : {"libsvm", "delimited", "npy", "npz"}, optional
         By default the extension decides (.svm, .libsvm, .svmlight, .csv, .tsv, .npy, .npz, before
-        .gz or .bz2), then the content.
+        .gz, .bz2, .xz or .zst), then the content.
     n_features : int, optional
         Width to read at: narrower sparse rows are padded, an index beyond it is an error, and so
         is any other width of dense rows. By default the file's own; see `DataSet.fit_width`.
