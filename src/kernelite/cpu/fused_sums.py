@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,21 +88,26 @@ class FusedSums:
     @property
     def ready(self) -> bool:
         """Whether its kernels are compiled; if not, that is begun."""
+        return "_calls" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
+
+    @cached_property
+    def _needs(self) -> list[Any]:
+        """The kernels that may be called."""
         from kernelite.cpu.kernels import panel_errors, panel_rows
         from kernelite.cpu.kernels import panels as panels_kernels
 
         if self.panels.precision.size == 8:
-            kernels: list[Any] = [panel_rows.double_rows, panels_kernels.double_sums]
-        else:
-            kernels = [
-                panel_rows.single_rows,
-                panels_kernels.single_sums,
-                panel_errors.bounded_sums,
-            ]
-            if self.panels.layout.sparse:
-                kernels += [panel_rows.entries, panel_rows.sparse_entries]
-                kernels += [panels_kernels.single_entry_sums]
-        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+            return [panel_rows.double_rows, panels_kernels.double_sums]
+        kernels = [panel_rows.single_rows, panels_kernels.single_sums, panel_errors.bounded_sums]
+        if self.panels.layout.sparse:
+            kernels += [panel_rows.entries, panel_rows.sparse_entries]
+            kernels += [panels_kernels.single_entry_sums]
+        return kernels
+
+    @cached_property
+    def _calls(self) -> SimpleNamespace:
+        """The kernels by their names, found once: a single row would feel each import."""
+        return SimpleNamespace(**{kernel.__name__: kernel for kernel in self._needs})
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
@@ -114,12 +120,10 @@ class FusedSums:
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        from kernelite.cpu.kernels.panel_errors import bounded_sums
-
         sums, norms, by_entries = self._sums(rows)
         scores, bounds = np.empty((len(sums), 1)), np.empty((len(sums), 1))
         terms = self._terms[by_entries]
-        bounded_sums(sums, norms, self.signs, terms, self._constants, scores, bounds)
+        self._calls.bounded_sums(sums, norms, self.signs, terms, self._constants, scores, bounds)
         return scores, bounds
 
     @cached_property
@@ -168,37 +172,31 @@ class FusedSums:
         return sums, norms, by_entries
 
     def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
-
-        panels, layout = self.panels, self.panels.layout
+        panels, layout, calls = self.panels, self.panels.layout, self._calls
         single = panels.precision.size == 4
         w = np.empty((len(rows), len(layout.order)), panels.precision.dtype)
         shifts = np.empty(len(rows), panels.precision.dtype)
-        prepare = panel_rows.single_rows if single else panel_rows.double_rows
+        prepare = calls.single_rows if single else calls.double_rows
         prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        run = panels_kernels.single_sums if single else panels_kernels.double_sums
+        run = calls.single_sums if single else calls.double_sums
         many = panels.precision.rows
         run(w, shifts, panels.lines, panels.exponents, panels.starts, many, sums)
 
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        from kernelite.cpu.kernels import panel_rows
-
         layout = self.panels.layout
         found = _room(len(rows), len(rows) * len(layout.order))
-        panel_rows.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
+        self._calls.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
         self._sum_found(*found, sums)
 
     def _sum_sparse(self, rows: Any, block: slice, sums: FloatArray, norms: FloatArray) -> None:
         """As `_sum_entries`, for rows of a csr_array."""
-        from kernelite.cpu.kernels import panel_rows
         from kernelite.cpu.kernels.densify import check_canonical
 
         layout, m = self.panels.layout, block.stop - block.start
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
         found = _room(m, int(starts[-1] - starts[0]) + m * len(layout.always))
         seen = np.full(len(layout.point), -1)
-        bad = panel_rows.sparse_entries(
+        bad = self._calls.sparse_entries(
             *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
             *(layout.point, layout.always, layout.places),
             *(layout.g, layout.least, seen, *found, norms),
@@ -207,10 +205,8 @@ class FusedSums:
         self._sum_found(*found, sums)
 
     def _sum_found(self, indptr: Any, indices: Any, data: Any, shifts: Any, sums: Any) -> None:
-        from kernelite.cpu.kernels import panels as panels_kernels
-
         panels = self.panels
-        panels_kernels.single_entry_sums(
+        self._calls.single_entry_sums(
             *(indptr, indices, data, shifts, panels.lines, panels.exponents, panels.starts, sums)
         )
 
