@@ -23,7 +23,7 @@ from kernelite.program.criteria import Criterion, never
 from kernelite.program.stats import NEAR
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
-from kernelite.series.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, folding
+from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 
 __all__ = ["LocalEngine", "NearCenters", "Visits"]
 
@@ -108,7 +108,7 @@ class LocalEngine:
         n, d = expansion.n_centers, expansion.n_features
         relative = n / LEAF + (d + 8) * 745.0 + 96.0
         rounding = relative * sizes + 4.0 * (np.abs(expansion.intercept) + np.abs(scores))
-        bounds = left_out * (1.0 + 1e-9) + SAFETY * UNIT * rounding + self.absolute
+        bounds = left_out * ABOVE + SAFETY * UNIT * rounding + self.absolute
         return Bounded(scores, bounds)
 
     def visits(self, rows: FloatArray) -> Visits:

@@ -17,7 +17,7 @@ from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.program.stats import EXACT, FIRST
 from kernelite.rows.inputs import FloatArray, Rows
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import sum_error
 
 __all__ = ["PartExactly", "PartRows", "PartStages", "SumOfParts", "sum_stages"]
 
@@ -136,8 +136,8 @@ class SumOfParts:
                 bounds[:, part.outputs] += spelled_out(found.bounds)
         if any(found.bounds is None for found in each):
             return scores, None
-        n = len(self.parts) + 4
-        return scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size
+        unit = sum_error(len(self.parts))
+        return scores, bounds * (1.0 + unit) + unit * size
 
 
 @dataclass(frozen=True, eq=False)

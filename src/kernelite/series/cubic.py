@@ -23,7 +23,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, hidden_square, round_up
+from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, hidden_square, round_up
 from kernelite.series.spectral import frobenius, skewness
 
 __all__ = [
@@ -125,7 +125,7 @@ class CubicForm:
             # |u|^2 - |y|^2 errs by that much.
             hidden = hidden_square(d, r) * norms**2
             rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + hidden)
-            reach = (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
+            reach = (norms**2 + norms * kept + kept**2) * damping * ABOVE
             bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)
         bound[damping == 0.0] = 0.0  # in the underflow term
         return bound
@@ -218,7 +218,7 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
         rest = outside @ gram @ outside
         largest = float(np.linalg.eigvalsh(0.5 * (rest + rest.T))[-1])
         # Rounding of gram, of the projection and of the eigenvalue; the trace of gram is 1.
-        tail[j] = math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
+        tail[j] = math.sqrt(max(largest, 0.0) + eigenvalue_error(d))
     packed = pack([project(tensor, Q) for tensor in tensors])
     skew = skewness(Q)
     # |v|^2 = |u|^2 - |y|^2 + y'(Q'Q - I)y, under a root: |v| grows by sqrt(skew) |u|.

@@ -15,7 +15,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, RoundingTerms, hidden_square, round_up
+from kernelite.series.rounding import UNIT, RoundingTerms, eigenvalue_error, hidden_square, round_up
 from kernelite.series.spectral import skewness
 
 __all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "gram_slack"]
@@ -145,7 +145,7 @@ def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> 
     rank = min(rank, d)
     Q, W = np.ascontiguousarray(vectors[:, d - rank :]), vectors[:, : d - rank]
     skew = skewness(vectors)
-    rounding = 64.0 * (d + 8) ** 2 * UNIT * traces + slack
+    rounding = eigenvalue_error(d) * traces + slack
     cores, tail = np.empty((k, rank, rank)), np.empty(k)
     for j, gram in enumerate(grams):
         core = Q.T @ gram @ Q

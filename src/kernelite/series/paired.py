@@ -22,7 +22,7 @@ import numpy as np
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, unpack
-from kernelite.series.rounding import UNIT, round_up
+from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, round_up
 from kernelite.series.spectral import frobenius
 
 __all__ = ["PairedCubic", "may_pair", "paired_cubic"]
@@ -67,7 +67,7 @@ class PairedCubic:
             |u| and exp(-gamma |u|^2).
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = damping * norms**3 * (1.0 + 1e-9)
+            reach = damping * norms**3 * ABOVE
             bound = np.multiply.outer(reach, self.rest)
         bound[damping == 0.0] = 0.0  # in the underflow term
         return bound
@@ -152,4 +152,4 @@ def _rest(tensor: FloatArray, a: FloatArray, B: FloatArray) -> float:
     unit = left.reshape(d, d * d) / (size or 1.0)
     largest = float(np.linalg.eigvalsh(unit @ unit.T)[-1])
     # Rounding of the product and of the eigenvalue; the trace is 1.
-    return size * math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
+    return size * math.sqrt(max(largest, 0.0) + eigenvalue_error(d))
