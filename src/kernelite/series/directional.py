@@ -16,9 +16,10 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import UNIT, RoundingTerms, eigenvalue_error, hidden_square, round_up
+from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import skewness
 
-__all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "gram_slack"]
+__all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "directional_cost", "gram_slack"]
 
 BLOCK = 512
 
@@ -71,6 +72,11 @@ class DirectionalBound:
         """What plans call it."""
         return "directional bound"
 
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row."""
+        return directional_cost(self.n_features, self.n_outputs, self.basis.shape[1])
+
     def term(
         self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
     ) -> tuple[float, FloatArray]:
@@ -115,6 +121,11 @@ def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> Fl
         G += weighted[left].T @ pulled
     G *= (2.0 * gamma) ** 6 / 36.0
     return 0.5 * (G + G.T)
+
+
+def directional_cost(d: int, k: int, rank: int) -> float:
+    """Nanoseconds of one core per row for a bound on so many directions."""
+    return (d * rank + k * rank * rank) * PRODUCT
 
 
 def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> DirectionalBound:
