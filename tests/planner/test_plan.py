@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.costs import cells_cost, exact_cost, second_cost, tiers_cost
+from kernelite.planner.option import tiers_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
 from kernelite.planner.tolerances import default_tolerance
 from kernelite.program.criteria import label_criterion
-from kernelite.series.cells import Approximation
+from kernelite.series.cells import Approximation, cells_cost
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine
 from kernelite.support.sizes import array_bytes
@@ -84,8 +84,8 @@ def test_a_regressor_is_not_told_to_calibrate() -> None:
 
 
 def test_few_centers_are_evaluated_exactly() -> None:
-    """Three centers cost less than any form of forty features."""
-    source, rows = model(n=3, d=40)
+    """Three centers cost less than any form of forty features, where there is no label to judge."""
+    source, rows = model(n=3, d=40, head=RegressorHead())
     plan = plan_of(source, rows)
     assert plan.chosen.name == "exact"
     assert plan.chosen.verdict == "no form is cheaper"
@@ -201,7 +201,7 @@ def test_costs_add_up() -> None:
     cell = fast.approximation.cells[0]
     open_all = tiers_cost(fast.approximation, source.expansion, 1.0, 1.0)
     open_none = tiers_cost(fast.approximation, source.expansion, 0.0, 0.0)
-    assert open_all > exact_cost(source.expansion, labels=True) + open_none + second_cost(cell)
+    assert open_all > exact_cost(source.expansion, labels=True) + open_none + cell.second_cost()
     assert cells_cost(10, 1, 16) > cells_cost(10, 1, 4) > open_none
 
 
@@ -256,5 +256,5 @@ def test_an_exact_plan_says_why_and_what_would_pay() -> None:
     assert "guarantee='calibrated'" in why
     assert plan.is_exact
     assert "fall back" not in str(plan).splitlines()[1], "there is nothing to fall back from"
-    source, rows = model(n=3, d=40)
+    source, rows = model(n=3, d=40, head=RegressorHead())
     assert any("fastest way" in note for note in plan_of(source, rows).notes)

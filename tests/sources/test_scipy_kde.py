@@ -9,9 +9,9 @@ from scipy.stats import gaussian_kde
 
 import kernelite
 from kernelite.errors import InputError
-from kernelite.machine.whitening import Whitening
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
+from kernelite.store.packing import pack, unpack
 
 RNG = np.random.default_rng(0)
 
@@ -80,9 +80,15 @@ def test_sums_are_within_bounds(spread):
         assert abs(total - arb(float(score))) <= arb(float(bound))
 
 
-def test_unsound_whitenings_are_refused():
-    for matrix, shift in ((np.eye(3), np.zeros(2)), (np.full((1, 1), np.inf), np.zeros(1))):
-        with pytest.raises(InputError):
-            Whitening(matrix, shift)
-    with pytest.raises(InputError, match="compiled for 2"):
-        Whitening(np.eye(2), np.zeros(2))(np.zeros((1, 3)))
+def test_files_with_their_own_kind_of_map_still_load():
+    """Maps of densities were once a class of their own, with `matrix` and `shift` alone."""
+    written = read(gaussian_kde(points(3, 30, 1.0))).front
+    tree, tensors = pack(written)
+    step = tree["steps"][0]
+    for name in ("slack", "marks", "by"):
+        del step[name]
+    step["class"] = "Whitening"
+    front = unpack(tree, {k: v for k, v in tensors.items() if not k.endswith("slack")})
+    rows = np.random.default_rng(0).normal(size=(9, 3))
+    assert pack(front)[0]["steps"][0]["class"] == "Projection"
+    np.testing.assert_array_equal(front(rows), written(rows))

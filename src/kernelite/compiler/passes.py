@@ -14,10 +14,10 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead
 from kernelite.machine.kernels import Kernel
 from kernelite.planner.calibrated import calibrated_plan
-from kernelite.planner.costs import exact_cost, tiers_cost
 from kernelite.planner.local import local_candidate
 from kernelite.planner.measure import Finals
-from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.option import Option, tiers_cost
+from kernelite.planner.plan import Plan
 from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
 from kernelite.planner.tolerances import (
     default_tolerance,
@@ -32,7 +32,6 @@ from kernelite.series.packed import collapsed, packed_degree
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.progress import progress_bar
-from kernelite.support.sizes import array_bytes
 
 __all__ = [
     "calibrated_fields",
@@ -94,14 +93,9 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     cut = _cut(task, form, rank)
     proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None
     approximation = Approximation((Cell(cut, proof),))
-    chosen = Candidate(
-        cut.name,
-        tiers_cost(approximation, task.expansion, 0.0, 0.0),
-        0.0,
-        array_bytes(approximation),
-        "asked for",
-    )
-    exact = exact_cost(task.expansion, labels=_is_for_labels(task))
+    cost = tiers_cost(approximation, task.expansion, 0.0, 0.0)
+    chosen = Option(cut.name, approximation, cost, 0.0).on_all_threads().candidate("asked for")
+    exact = exact_candidate(task.expansion, "", labels=_is_for_labels(task)).nanoseconds
     cheaper = "The exact engine is estimated to be cheaper than this form: try guarantee='exact'."
     notes = (cheaper,) if exact < chosen.nanoseconds else ()
     plan = Plan("none", chosen, (), exact, notes)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.exact_dense import WIDEST, DenseExact
+from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
@@ -21,20 +21,37 @@ from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SingleProducts
+from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import And, Criterion, Proven, Within
 from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.series.cubic import WEIGHED
+from kernelite.series.packed import packed_degree, packed_numbers
+from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
 
-__all__ = ["DoublePrecision", "ExactEngine", "SinglePrecision", "as_dense"]
+__all__ = ["DoublePrecision", "ExactEngine", "SinglePrecision", "as_dense", "exact_cost"]
 
 TRIED = 32  # rows that show whether single precision settles enough of them,
 FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
 ENTRY_RATIO = 16  # entries of a row in panels, in the time of one that meets another
 MOST_DENSE = 1 << 26  # numbers of centers that are made dense for panels
 WORTH = 0.5  # which is more than it costs of double precision's time
+
+# Nanoseconds of one core, measured: what the planner compares the engines by.
+VALUE = EXPONENTIAL * PRODUCT  # a kernel value: exponential and weighted sum
+SINGLE_SUM, DOUBLE_SUM = 1 / 48, 1 / 24  # a multiply-add in panels,
+SINGLE_VALUE, DOUBLE_VALUE = 7, 14  # of which one of their kernel values takes so many
+SCATTERED = 20  # and a row's entries, which are found one by one, as many more
+WINNER = 5  # by which a one-vs-one label is found from values, per center
+PAIRS = 16.0  # what that takes per pair of classes besides
+MEETING, LISTED = 1.7, 2.3  # an entry that meets another, and a center, by lists of features
+JUDGED = 70.0  # a row's bound and label, on one thread,
+READ = 1.0  # and an entry of a row, brought to single precision
+POINTWISE = 30.0  # a row's bound where any kernel is served, on one thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,3 +303,49 @@ def as_dense(rows: Rows) -> FloatArray:
     from kernelite.cpu.kernels.densify import dense_rows
 
     return dense_rows(rows)
+
+
+def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
+    """Nanoseconds of one core per row; `labels`: where single precision mostly suffices.
+
+    What does not run on all threads counts as often as there are threads.
+
+    Examples
+    --------
+    >>> few, many = (KernelExpansion(np.ones((n, 3)), np.ones(n), 0.0, gamma=1.0) for n in (9, 99))
+    >>> exact_cost(few) < exact_cost(many)
+    True
+    """
+    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    if not expansion.has_series:
+        return _pointwise_cost(expansion) + POINTWISE * thread_count()
+    classes = n_classes(k)  # of a one-vs-one machine, most likely
+    lists = expansion.meeting_entries * MEETING + n * (LISTED + k * PRODUCT)
+    if expansion.kernel == "poly2" or d > WIDEST:
+        return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + ROW
+    if labels and k == 1:
+        entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d
+        sums = n * (min(d, entries) + SINGLE_VALUE) * SINGLE_SUM
+        return sums + ROW + d * READ + JUDGED * thread_count()
+    if labels and classes is not None:
+        return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes * classes + ROW
+    weights = 0 if k == 1 else k if classes is None else classes - 1
+    dense = n * ((d + DOUBLE_VALUE) * DOUBLE_SUM + weights * PRODUCT)
+    return min(dense, lists) + ROW
+
+
+def _entries(expansion: KernelExpansion) -> float:
+    """Of a row like the centers, which are sparse."""
+    centers: Any = expansion.centers
+    return float(centers.nnz / max(centers.shape[0], 1))
+
+
+def _pointwise_cost(expansion: KernelExpansion) -> float:
+    """A row of the engine for any kernel: one dot product, a packed polynomial, or all centers."""
+    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
+    degree = packed_degree(expansion)
+    if degree == 1:
+        return ROW + d * (LOAD + k * PRODUCT)
+    if degree is not None:
+        return ROW + d * LOAD + packed_numbers(d, degree) * k * WEIGHED
+    return ROW + n * (d * LOOP + k * PRODUCT + 1.5 * VALUE)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import linear_map, packed_degree, packed_tensor, pair_places
-from kernelite.series.rounding import SAFETY, TINY, UNIT
+from kernelite.series.rounding import TINY, UNIT, intercept_error
 
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
@@ -79,10 +80,10 @@ class LinearExact:
         kernel: Kernel = (
             CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
         )
-        constant = 8.0 * SAFETY * UNIT * np.abs(b) + lost_b + TINY * (1.0 + sizes)
+        constant = intercept_error(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
-            moves=(5.0 if mapped else 0.0) + expansion.known.relative / UNIT,
+            moves=(AFFINE_UNITS if mapped else 0.0) + expansion.known.relative / UNIT,
             moved=expansion.known.rows,
         )
         return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)

@@ -22,17 +22,17 @@ from kernelite.cpu.exact_rounding import CENTERS
 from kernelite.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
 from kernelite.cpu.panels import middle
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.rows.inputs import FloatArray, row_blocks
-from kernelite.series.rounding import SAFETY, TINY, UNIT
+from kernelite.series.rounding import SAFETY, TINY, UNIT, intercept_error
 
 __all__ = ["PointwiseExact", "PointwiseRounding"]
 
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
 LOST = 1e-140  # more than a norm whose square underflows
-MAPPED = 5.0  # units that a map rounds each coordinate by
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class PointwiseRounding:
             centers = expansion.dense_centers() - point
             radius = float(np.sqrt(np.einsum("ij,ij->i", centers, centers).max(initial=0.0)))
             weight = np.abs(expansion.coefficients).sum(axis=0) * (1.0 + 1e-9)
-        constant = 8.0 * SAFETY * UNIT * np.abs(expansion.intercept) + known.intercept
+        constant = intercept_error(expansion.intercept) + known.intercept
         return cls(
             expansion.kernel,
             weight,
@@ -94,7 +94,7 @@ class PointwiseRounding:
             expansion.n_features,
             lengths,
             known.gamma / UNIT,
-            known.centers / UNIT + (MAPPED if mapped else 0.0) + known.relative / UNIT,
+            known.centers / UNIT + (AFFINE_UNITS if mapped else 0.0) + known.relative / UNIT,
             known.rows,
         )
 

@@ -31,6 +31,7 @@ from kernelite.series.rounding import (
     TINY,
     UNIT,
     folding,
+    intercept_error,
     polynomial_error,
     polynomial_units,
 )
@@ -129,8 +130,7 @@ class ExactRounding:
     @cached_property
     def constant(self) -> FloatArray:
         """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
-        intercept = 8.0 * SAFETY * UNIT * np.abs(self.expansion.intercept)
-        fixed = intercept + TINY * (1.0 + self.weight)
+        fixed = intercept_error(self.expansion.intercept) + TINY * (1.0 + self.weight)
         reach = float(self.norms.max(initial=0.0))
         return fixed + folding(self.expansion, self.weight, reach, mapped=self.mapped)
 

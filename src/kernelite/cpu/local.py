@@ -23,12 +23,15 @@ from kernelite.program.criteria import Criterion, never
 from kernelite.program.stats import NEAR
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.local import LocalSums
-from kernelite.series.rounding import GAMMA_RANGE, SAFETY, TINY, UNIT, folding
+from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
+from kernelite.series.series import LOOP, ROW
 
 __all__ = ["LocalEngine", "NearCenters", "Visits"]
 
 CHUNK = 128  # rows handed to a thread at a time
 MOST_FEATURES = 8
+BOXES = 80.0  # nanoseconds of a group of 32 boxes: distances and exponentials
+VALUE = 1.0  # and of a kernel value
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class LocalEngine:
         n, d = expansion.n_centers, expansion.n_features
         relative = n / LEAF + (d + 8) * 745.0 + 96.0
         rounding = relative * sizes + 4.0 * (np.abs(expansion.intercept) + np.abs(scores))
-        bounds = left_out * (1.0 + 1e-9) + SAFETY * UNIT * rounding + self.absolute
+        bounds = left_out * ABOVE + SAFETY * UNIT * rounding + self.absolute
         return Bounded(scores, bounds)
 
     def visits(self, rows: FloatArray) -> Visits:
@@ -116,6 +119,12 @@ class LocalEngine:
         counts = self._sums(rows)[3]
         groups, leaves, threshold = counts.mean(axis=0) if len(rows) else np.zeros(3)
         return Visits(float(groups), float(leaves), float(threshold))
+
+    def cost(self, visits: Visits) -> float:
+        """Nanoseconds of one core per row that looks at so many groups of boxes and leaves."""
+        n, d, k = self.expansion.n_centers, self.expansion.n_features, self.expansion.n_outputs
+        boxes = (visits.groups + n / 1024) * BOXES
+        return ROW + LEAF * visits.leaves * ((d + 2 * k) * LOOP + VALUE) + boxes
 
     def _sums(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         from kernelite.cpu.kernels.local import local_kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +40,7 @@ from kernelite.rows.inputs import (
 from kernelite.series.cells import Approximation
 from kernelite.series.local import LocalSums
 
-__all__ = ["Finish", "PartRunner", "Runner"]
+__all__ = ["Finish", "Runner"]
 
 BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
@@ -121,10 +121,18 @@ class Runner:
         return cls(cascade, k, engine, input_map, front, tail)
 
     @classmethod
-    def of_parts(cls, parts: tuple[PartRunner, ...], n_outputs: int) -> Runner:
-        """Machines whose scores are added up."""
-        stages = sum_stages(tuple(part.stages() for part in parts), n_outputs)
-        return cls(Cascade(stages), n_outputs, parts=tuple(part.runner for part in parts))
+    def of_parts(
+        cls,
+        parts: Sequence[tuple[Runner, NDArray[np.int64], Criterion | None]],
+        n_outputs: int,
+    ) -> Runner:
+        """Machines whose scores are added up: each at its outputs, with what it has to decide."""
+        stages = [
+            PartStages.of(runner.cascade, outputs, criterion, has_exact=runner.exact is not None)
+            for runner, outputs, criterion in parts
+        ]
+        cascade = Cascade(sum_stages(tuple(stages), n_outputs))
+        return cls(cascade, n_outputs, parts=tuple(runner for runner, _, _ in parts))
 
     # Blocks of rows ---------------------------------------------------------------------------
 
@@ -141,32 +149,32 @@ class Runner:
         criterion : callable, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
-        out: NDArray[Any] | None = None
-        stats, stop, as_they_are, values = Stats(), 0, False, isinstance(criterion, Within)
         # Set once, not in each block: the exact engine's own threads call BLAS.
-        winners = self._winners(rows, criterion)
         with one_thread_each(rows.shape[0], FEWEST_ROWS) if self._exact_alone else nullcontext():
-            while out is None or stop < rows.shape[0]:
-                block = self._block(rows, stop, straight=as_they_are, values=values)
-                if winners is not None:
-                    count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
-                    block = slice(stop, min(stop + count, rows.shape[0]))
-                    answers, found = self._labels(winners, rows, block, finish, criterion)
-                    if out is None:
-                        out = np.empty(rows.shape[0], dtype=answers.dtype)
-                    out[block], stats, stop = answers, stats + found, block.stop
-                    continue
-                into = out[block] if out is not None and as_they_are else None
-                seconds = np.zeros(len(self.cascade.stages))
-                bounded = self.evaluate(rows, block, criterion, into, seconds)
-                answers = finish(bounded.scores)
-                if out is None:
-                    out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-                    as_they_are = answers is bounded.scores  # so scores may be put there at once
-                if answers is not into:
-                    out[block] = answers
-                stats += self._count(bounded, seconds)
-                stop = block.stop
+            winners = self._winners(rows, criterion)
+            if winners is not None:
+                return self._labels(winners, rows, finish, criterion)
+            return self._answers(rows, finish, criterion)
+
+    def _answers(
+        self, rows: Any, finish: Finish, criterion: Criterion | None
+    ) -> tuple[NDArray[Any], Stats]:
+        out: NDArray[Any] | None = None
+        stats, stop, as_they_are = Stats(), 0, False
+        while out is None or stop < rows.shape[0]:
+            values = isinstance(criterion, Within)
+            block = self._block(rows, stop, straight=as_they_are, values=values)
+            into = out[block] if out is not None and as_they_are else None
+            seconds = np.zeros(len(self.cascade.stages))
+            bounded = self.evaluate(rows, block, criterion, into, seconds)
+            answers = finish(bounded.scores)
+            if out is None:
+                out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
+                as_they_are = answers is bounded.scores  # so scores may be put there at once
+            if answers is not into:
+                out[block] = answers
+            stats += self._count(bounded, seconds)
+            stop = block.stop
         return out, stats
 
     def evaluate(
@@ -194,42 +202,36 @@ class Runner:
         self, rows: Any, criterion: Criterion | None, function: Callable[[Bounded], NDArray[Any]]
     ) -> NDArray[Any]:
         """What a function makes of all that is known of each block, in one array."""
-        blocks = self._blocks(rows)
-        return np.concatenate([function(self.evaluate(rows, block, criterion)) for block in blocks])
+        return self._joined(rows, lambda block: function(self.evaluate(rows, block, criterion)))
 
     def decided(self, rows: Any, criterion: Criterion) -> NDArray[np.bool_]:
         """Rows whose answer the criterion accepts, whichever stage gave it: shape (m,)."""
-        out = np.empty(rows.shape[0], dtype=np.bool_)
         winners = self._winners(rows, criterion)
-        for block in self._blocks(rows):
+
+        def settled(block: slice) -> NDArray[np.bool_]:
             if winners is None:
-                settled = self.evaluate(rows, block, criterion).settled
-                out[block] = settled
-                continue
-            check_finite(row_part(rows, block), first_row=block.start)
-            part = dense_block(self.seen(rows, block), slice(None))
-            out[block] = winners.winners(part)[0] >= 0
-            still = np.flatnonzero(~out[block])
-            if len(still):
-                exact = self.cascade.stages[-1].run(part[still], criterion, None)
-                assert exact is not None
-                out[block.start + still] = holds(criterion, exact)
-        return out
+                return self.evaluate(rows, block, criterion).settled  # type: ignore[return-value]
+            found, still, exact = self._winners_of(winners, rows, block, criterion)
+            out = np.asarray(found >= 0)
+            if exact is not None:
+                out[still] = holds(criterion, exact)
+            return out
+
+        return self._joined(rows, settled)
 
     def bounds(self, rows: Any, criterion: Criterion | None = None) -> FloatArray:
         """How far the score of each row may be off under the rule that serves it: (m, k)."""
-        return np.concatenate(
-            [self._block_bounds(rows, block, criterion) for block in self._blocks(rows)]
-        )
+        return self._joined(rows, lambda block: self._block_bounds(rows, block, criterion))
 
     def valid(self, rows: Any) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
-        found = []
-        for block in self._blocks(rows):
+
+        def inside(block: slice) -> NDArray[np.bool_]:
             valid = self._valid(self.evaluate(rows, block, None))
             count = block.stop - block.start
-            found.append(np.ones(count, dtype=np.bool_) if valid is None else valid)
-        return np.concatenate(found)
+            return np.ones(count, dtype=np.bool_) if valid is None else valid
+
+        return self._joined(rows, inside)
 
     def _valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the validity bound; None where there is no form."""
@@ -313,24 +315,34 @@ class Runner:
         return pairs if pairs is not None and pairs.ready else None
 
     def _labels(
-        self, winners: FusedPairs, rows: Rows, block: slice, finish: Finish, criterion: Any
+        self, winners: FusedPairs, rows: Rows, finish: Finish, criterion: Any
     ) -> tuple[NDArray[Any], Stats]:
-        """Labels of a block; rows without a sure winner are evaluated in full."""
-        started = perf_counter()
+        """Labels of all rows; those without a sure winner are evaluated in full."""
+        out, stats = np.empty(rows.shape[0], dtype=criterion.classes.dtype), Stats()
+        count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
+        for block in list(row_blocks(rows.shape[0], count)) or [slice(0, 0)]:
+            started, undecidable = perf_counter(), 0
+            found, still, exact = self._winners_of(winners, rows, block, criterion)
+            out[block] = criterion.classes[found]
+            if exact is not None:
+                out[block.start + still] = finish(exact.scores)
+                undecidable = int(np.count_nonzero(~holds(criterion, exact)))
+            stages = {PAIRS: len(found) - len(still), self.cascade.names[-1]: len(still)}
+            seconds = {PAIRS: perf_counter() - started}
+            stats += Stats(len(found), stages, undecidable, seconds=seconds)
+        return out, stats
+
+    def _winners_of(
+        self, winners: FusedPairs, rows: Rows, block: slice, criterion: Criterion
+    ) -> tuple[NDArray[Any], NDArray[np.intp], Bounded | None]:
+        """The winner of each row of a block, below 0 if unsure; unsure rows, and those exactly."""
         part = dense_block(self.seen(rows, block), slice(None))
         check_finite(row_part(rows, block), first_row=block.start)
         found, _leads = winners.winners(part)
-        labels, undecidable = criterion.classes[found], 0
         still = np.flatnonzero(found < 0)
-        if len(still):
-            exact = self.cascade.stages[-1].run(part[still], criterion, None)
-            assert exact is not None
-            labels[still] = finish(exact.scores)
-            undecidable = int(np.count_nonzero(~holds(criterion, exact)))
-        stages = {PAIRS: len(found) - len(still), self.cascade.names[-1]: len(still)}
-        return labels, Stats(
-            len(found), stages, undecidable, seconds={PAIRS: perf_counter() - started}
-        )
+        if not len(still):
+            return found, still, None
+        return found, still, self.cascade.stages[-1].run(part[still], criterion, None)
 
     # Rows as the stages take them ---------------------------------------------------------------
 
@@ -365,20 +377,19 @@ class Runner:
         if self.parts:
             each = zip(self.parts, rows.rows)
             return tuple(seen for part, own in each for seen in part._dense(own, block))
-        if isinstance(rows, OutsideRows):
-            rows = rows.rows
-        return (dense_block(self._mapped(rows, block), slice(None)),)
+        return (dense_block(self._mapped(self._given(rows)[0], block), slice(None)),)
 
     def _check_finite(self, found: Bounded, rows: Any, block: slice) -> None:
         """|u|^2 shows whether rows are numbers, where a form computed it."""
+        for part, own in zip(found.parts if self.parts else (found,), self._given(rows)):
+            if not _all_finite(part):
+                check_finite(row_part(own, block), first_row=block.start)
+
+    def _given(self, rows: Any) -> tuple[Rows, ...]:
+        """The rows of each part, or of the one machine that there is, as they came."""
         if self.parts:
-            for part, own in zip(found.parts, rows.rows):
-                if not _all_finite(part):
-                    check_finite(row_part(own, block), first_row=block.start)
-            return
-        if not _all_finite(found):
-            own = rows.rows if isinstance(rows, OutsideRows) else rows
-            check_finite(row_part(own, block), first_row=block.start)
+            return tuple(rows.rows)
+        return (rows.rows if isinstance(rows, OutsideRows) else rows,)
 
     @cached_property
     def _damped(self) -> Cascade:
@@ -395,12 +406,11 @@ class Runner:
         stages = self.cascade.stages
         return not self.parts and isinstance(stages[0], SinglePrecision | DoublePrecision)
 
-    def _blocks(self, rows: Any) -> Iterator[slice]:
-        block = self._block(rows, 0)
-        yield block
-        while block.stop < rows.shape[0]:
-            block = self._block(rows, block.stop)
-            yield block
+    def _joined(self, rows: Any, function: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
+        """What a function makes of each block, in one array."""
+        size = self._block(rows, 0).stop
+        blocks = list(row_blocks(rows.shape[0], max(size, 1))) or [slice(0, 0)]
+        return np.concatenate([function(block) for block in blocks])
 
     def _block(
         self, rows: Any, start: int, *, straight: bool = False, values: bool = False
@@ -425,8 +435,7 @@ class Runner:
     # Bounds and counts ----------------------------------------------------------------------------
 
     def _block_bounds(self, rows: Any, block: slice, criterion: Criterion | None) -> FloatArray:
-        each = rows.rows if self.parts else [rows.rows if isinstance(rows, OutsideRows) else rows]
-        for own in each:
+        for own in self._given(rows):
             check_finite(row_part(own, block), first_row=block.start)
         cascade = self._damped if isinstance(rows, OutsideRows) else self.cascade
         bounds = cascade.bounds(self.seen(rows, block), criterion)
@@ -448,29 +457,6 @@ class Runner:
         if (valid := self._valid(found)) is not None:
             outside = int(np.count_nonzero(~valid))
         return Stats(len(found.stage), stages, undecidable, outside, spent)
-
-
-@dataclass(frozen=True, eq=False)
-class PartRunner:
-    """A part's runner, where its scores are added, and what it alone would have to decide."""
-
-    runner: Runner
-    outputs: NDArray[np.int64]
-    criterion: Criterion | None
-
-    def stages(self) -> PartStages:
-        """Its early stages and all of them; single precision is for whole models only."""
-        whole = self.runner.cascade
-        first, last = whole.stages[0], whole.stages[-1]
-        if isinstance(first, FirstForms):
-            forms = tuple(s for s in whole.stages if not s.name.startswith("exact"))
-            early = Cascade(forms, answers_all=False)
-            has_more = self.runner.exact is not None
-            return PartStages(early, whole, self.outputs, self.criterion, has_more, first.valid)
-        if isinstance(first, NearCenters):
-            early = Cascade((first, last))
-            return PartStages(early, whole, self.outputs, self.criterion, True)
-        return PartStages(Cascade((last,)), whole, self.outputs, None, False)
 
 
 ONE_BY_PAIRS = Stats(1, {PAIRS: 1})

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.cpu.local import NearCenters
+from kernelite.cpu.tiers import FirstForms
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.program.stats import EXACT, FIRST
 from kernelite.rows.inputs import FloatArray, Rows
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import sum_error
 
 __all__ = ["PartExactly", "PartRows", "PartStages", "SumOfParts", "sum_stages"]
 
@@ -65,6 +67,25 @@ class PartStages:
     criterion: Criterion | None
     has_more: bool
     valid: Callable[[Bounded], NDArray[np.bool_] | None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        whole: Cascade,
+        outputs: NDArray[np.int64],
+        criterion: Criterion | None,
+        *,
+        has_exact: bool,
+    ) -> PartStages:
+        """The early stages of a cascade, and all; single precision is for whole models only."""
+        first, last = whole.stages[0], whole.stages[-1]
+        if isinstance(first, FirstForms):
+            forms = tuple(s for s in whole.stages if not s.name.startswith(EXACT))
+            early = Cascade(forms, answers_all=False)
+            return cls(early, whole, outputs, criterion, has_exact, first.valid)
+        if isinstance(first, NearCenters):
+            return cls(Cascade((first, last)), whole, outputs, criterion, True)
+        return cls(Cascade((last,)), whole, outputs, None, False)
 
 
 def sum_stages(
@@ -136,8 +157,8 @@ class SumOfParts:
                 bounds[:, part.outputs] += spelled_out(found.bounds)
         if any(found.bounds is None for found in each):
             return scores, None
-        n = len(self.parts) + 4
-        return scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size
+        unit = sum_error(len(self.parts))
+        return scores, bounds * (1.0 + unit) + unit * size
 
 
 @dataclass(frozen=True, eq=False)

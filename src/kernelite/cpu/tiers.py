@@ -21,11 +21,12 @@ from kernelite.program.criteria import And, Criterion, Within
 from kernelite.program.stats import FIRST, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
+from kernelite.series.quadratic import QuadraticForm
 
 if TYPE_CHECKING:
     from kernelite.cpu.kernels.third_dense import JitThird
 
-__all__ = ["MOSTLY", "FirstForms", "SecondForms", "form_stages", "forms_alone"]
+__all__ = ["FirstForms", "SecondForms", "form_stages", "forms_alone", "runs_at_once"]
 
 PROBED = 128  # rows that show whether the first form leaves nearly all rows open
 SETTLED = 0.2  # the share of settled rows from which a form is run for values at all
@@ -46,6 +47,11 @@ def form_stages(
 def forms_alone(approximation: Approximation, *, fused: bool = True) -> Cascade:
     """Forms without an exact stage: rows that they do not settle stay open."""
     return Cascade(form_stages(approximation, fused=fused), answers_all=False)
+
+
+def runs_at_once(full: QuadraticForm | None, share: float) -> bool:
+    """Whether values get the third order in one pass with a form that leaves this share open."""
+    return full is None and share > MOSTLY
 
 
 @dataclass(frozen=True, eq=False)

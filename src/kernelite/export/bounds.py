@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import ABOVE, SAFETY, UNIT, square_error
 
 __all__ = ["FOREIGN", "RoundingConstants", "largest_power", "rounding_constants", "twice_gamma"]
 
@@ -55,7 +55,7 @@ def largest_power(power: int, gamma: float) -> float:
     """
     if power == 0:
         return 1.0
-    return (power / (2.0 * gamma * math.e)) ** (0.5 * power) * (1.0 + 1e-9)
+    return (power / (2.0 * gamma * math.e)) ** (0.5 * power) * ABOVE
 
 
 def twice_gamma(certificate: Certificate) -> float:
@@ -69,7 +69,7 @@ def twice_gamma(certificate: Certificate) -> float:
     1.000000000001
     """
     terms = certificate.rounding
-    return 2.0 * terms.gamma * (1.0 + max(1e-12, FOREIGN * 4.0 * terms.per_square * UNIT))
+    return 2.0 * terms.gamma * (1.0 + max(1e-12, FOREIGN * square_error(terms.per_square)))
 
 
 def rounding_constants(certificate: Certificate, degree: int = 2) -> RoundingConstants:
@@ -91,16 +91,15 @@ def rounding_constants(certificate: Certificate, degree: int = 2) -> RoundingCon
     terms = certificate.rounding
     unit = FOREIGN * SAFETY * UNIT
     gamma, moments = terms.gamma, terms.moments[: degree + 1]
-    at_zero = terms.sums + terms.per_square * (8.0 + 2.0 * gamma * terms.radius_sq)
     growth = 2.0 * terms.per_square * gamma
     absolute = 4.0 * unit * terms.magnitude + FOREIGN * terms.underflow
     none = np.zeros_like(absolute)
     with np.errstate(over="ignore"):
         if gamma == 0.0:  # a polynomial kernel: nothing decays
-            powers = unit * at_zero * moments
+            powers = unit * terms.at_center * moments
             return RoundingConstants(absolute + powers[0], powers[1], powers[2], 4.0 * unit)
         for power, moment in enumerate(moments):
-            size = at_zero * largest_power(power, gamma)
+            size = terms.at_center * largest_power(power, gamma)
             size += growth * largest_power(power + 2, gamma)
             absolute = absolute + unit * size * moment
     return RoundingConstants(absolute, none, none, 4.0 * unit)

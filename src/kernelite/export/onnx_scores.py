@@ -21,7 +21,7 @@ from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import SAFETY, UNIT, sum_error
 
 __all__ = ["evaluate", "prepared"]
 
@@ -102,7 +102,7 @@ def _total(
         return scores, None
     wide = [_spread(p, own, n_scores) for p, (_, own) in zip(pieces, each) if own is not None]
     sizes = [xp.abs(own) for own in spread]
-    unit = FOREIGN * 2.0 * (len(pieces) + 4) * UNIT
+    unit = FOREIGN * sum_error(len(pieces))
     bounds = sum(wide[1:], start=wide[0]) * (1.0 + unit)
     return scores, bounds + sum(sizes[1:], start=sizes[0]) * unit
 
@@ -163,6 +163,5 @@ def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
                 term = term * z[:, int(feature)]
         monomials.append(term)
     terms = xp.stack(monomials, axis=1)
-    degree = int(tail.powers.sum(axis=1).max(initial=0))
-    unit = FOREIGN * SAFETY * UNIT * (4 * degree + len(tail.powers) + 8)
+    unit = FOREIGN * SAFETY * tail.units * UNIT
     return terms @ tail.coefficients, (xp.abs(terms) @ np.abs(tail.coefficients)) * unit

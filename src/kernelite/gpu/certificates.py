@@ -15,7 +15,7 @@ import torch
 
 from kernelite.gpu.buffers import Buffers, Tensor
 from kernelite.series.certificate import Certificate
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import SAFETY, UNIT, square_error
 
 __all__ = ["FormBound", "lower_gamma"]
 
@@ -56,7 +56,7 @@ class FormBound(Buffers):
         total = grown + 4.0 * (self.magnitude + scores.abs())
         bound = SAFETY * UNIT * total + self.underflow
         if self.has_remainder:
-            x = 2.0 * self.gamma * sq_norms * (1.0 + 4.0 * self.per_square * UNIT)
+            x = 2.0 * self.gamma * sq_norms * (1.0 + square_error(self.per_square))
             bound = bound + lower_gamma(3, x).sqrt()[:, None] * self.rho
         return torch.where(bound.isnan(), math.inf, bound)
 

@@ -26,7 +26,7 @@ from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
 from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.rounding import SAFETY, UNIT
+from kernelite.series.rounding import SAFETY, UNIT, square_error
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
 __all__ = ["KernelLayout", "padded"]
@@ -78,7 +78,7 @@ class KernelLayout(Buffers):
         doubles = [
             form.intercept[0],
             form.gamma,
-            2.0 * form.gamma * (1.0 + 4.0 * rounding.per_square * UNIT),
+            2.0 * form.gamma * (1.0 + square_error(rounding.per_square)),
             scale,
             outside,
             outside * rounding.magnitude[0] + rounding.underflow[0] + FLOOR * scale,
@@ -149,10 +149,9 @@ def _singles(cell: Cell) -> tuple[float, np.ndarray]:
     form, certificate = cell.form, cell.certificate
     assert certificate is not None
     rounding, gamma, per_square = certificate.rounding, form.gamma, certificate.rounding.per_square
-    left_out = np.zeros(2)
+    K, left_out = rounding.at_center, np.zeros(2)
     if isinstance(form, SpectralForm):
         left_out = np.array([form.spread[0], form.leftover[0]])
-    K = rounding.sums + per_square * (8.0 + 2.0 * gamma * rounding.radius_sq)
     with np.errstate(over="ignore", invalid="ignore"):
         roots = (1.0 / (2.0 * gamma)) ** (0.5 * np.arange(3))
         amplitudes = SAFETY * UNIT * rounding.moments[:3, 0] * roots

@@ -21,7 +21,7 @@ from kernelite.gpu.kernels.available import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
 from kernelite.gpu.votes import PairVotes
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import sum_error
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -287,8 +287,8 @@ class Program(Buffers):
             scores[:, part.outputs] += found.scores
             bounds[:, part.outputs] += found.bounds
             size[:, part.outputs] += found.scores.abs()
-        n = len(each) + 4
-        return Bounded(scores, bounds * (1.0 + 2.0 * n * UNIT) + 2.0 * n * UNIT * size)
+        unit = sum_error(len(each))
+        return Bounded(scores, bounds * (1.0 + unit) + unit * size)
 
 
 def _front_of(model: ModelFields) -> torch.nn.Module | None:

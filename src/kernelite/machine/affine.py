@@ -30,10 +30,11 @@ from kernelite.errors import InputError
 from kernelite.machine.exactly import quotient, quotient_in_words
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
-__all__ = ["AffineMap", "Operation", "check_scales"]
+__all__ = ["AFFINE_UNITS", "AffineMap", "Operation", "check_scales"]
 
 Operation: TypeAlias = "tuple[Literal['+', '-', '*', '/'], FloatArray]"
 """What happens to each feature: added, subtracted, multiplied with or divided by, a number each."""
+AFFINE_UNITS = 5.0  # relative roundings of each entry, as above
 SCALES = (1e-100, 1e100)  # of a map with rounded numbers: what underflows is far below u
 
 

@@ -24,7 +24,6 @@ from kernelite.machine.preparation.numeric import (
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
 from kernelite.machine.preparation.selection import Selection
-from kernelite.machine.whitening import Whitening
 from kernelite.rows.frames import check_names
 from kernelite.rows.inputs import Rows, check_rows
 
@@ -64,7 +63,7 @@ class Kept:
 
 Step: TypeAlias = (
     "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | "
-    "PowerMap | QuantileMap | Projection | Whitening | Kept"
+    "PowerMap | QuantileMap | Projection | Kept"
 )
 
 
@@ -97,7 +96,6 @@ class Front:
         | PowerMap
         | QuantileMap
         | Projection
-        | Whitening
         | Kept,
         ...,
     ]

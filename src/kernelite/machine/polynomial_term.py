@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.machine.exactly import UNIT
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["PolynomialTail"]
@@ -67,6 +68,11 @@ class PolynomialTail:
         """k."""
         return int(self.coefficients.shape[1])
 
+    @property
+    def units(self) -> int:
+        """What P may be off by, in units of u times the sum of its terms' sizes."""
+        return 4 * int(self.powers.sum(axis=1).max(initial=0)) + len(self.powers) + 8
+
     def values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """P of rows of shape (m, d), and bounds on its rounding: each of shape (m, k)."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -77,5 +83,4 @@ class PolynomialTail:
                     line *= z[factor]
             values = monomials.T @ self.coefficients
             sizes = np.abs(monomials, out=monomials).T @ np.abs(self.coefficients)
-        degree = int(self.powers.sum(axis=1).max(initial=0))
-        return values, 2.0**-53 * (4 * degree + len(self.powers) + 8) * sizes * 1.05
+        return values, UNIT * self.units * sizes * 1.05

@@ -13,12 +13,13 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import ExactEngine, exact_cost
+from kernelite.cpu.threads import thread_count
 from kernelite.cpu.tiers import forms_alone
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.costs import exact_cost, tiers_cost
+from kernelite.planner.option import tiers_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import truncated_form
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
@@ -144,7 +145,7 @@ def _judge(
     wrong = np.sort(margins[labels != truth])[::-1]
     threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
     fallback = float(np.mean(margins <= threshold))
-    cost = tiers_cost(approximation, expansion, fallback, fallback)
+    cost = tiers_cost(approximation, expansion, fallback, fallback) / thread_count()
     return _Tried(approximation, fallback, cost)
 
 
@@ -192,7 +193,8 @@ def _finish(
     confidence: float,
 ) -> tuple[Approximation | None, float | None, Plan]:
     cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
-    exact = exact_cost(expansion, labels=True)
+    exact = exact_cost(expansion, labels=True) / thread_count()
+    cost /= thread_count()
     chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
     # Costs of the others are those at the threshold that the choosing rows suggest.
     others = [

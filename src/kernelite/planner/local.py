@@ -10,11 +10,11 @@ from time import perf_counter
 
 import numpy as np
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.cpu.local import LocalEngine
+from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.costs import exact_cost, local_cost
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
@@ -69,8 +69,8 @@ def local_candidate(
         answered = engine.run(rows)
         taken = 1e9 * (perf_counter() - started) / len(rows)
         share = 1.0 - float(holds(criterion, answered).mean())
-        cost = taken if measure else local_cost(visits.groups, visits.leaves, expansion)
-        tried.append((cost + share * exact_cost(expansion), share, settings))
+        cost = taken if measure else engine.cost(visits) / thread_count()
+        tried.append((cost + share * exact_cost(expansion) / thread_count(), share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
     name = "sums over near centers"
     return settings, Candidate(name, nanoseconds, share, expansion.nbytes, "")

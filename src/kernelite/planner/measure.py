@@ -18,6 +18,7 @@ from kernelite.cpu.tiers import form_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.base import Head
 from kernelite.planner.option import Option
+from kernelite.planner.plan import MEASURED
 from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
@@ -84,7 +85,7 @@ class Finals:
             for option in ranked
             if option not in finalists
         ]
-        note = f"Costs were measured here, on {len(rows):,} rows ({platform.machine()})."
+        note = f"{MEASURED}, on {len(rows):,} rows ({platform.machine()})."
         return timed + rest, self._nanoseconds(None, engine, rows), note
 
     def _nanoseconds(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from kernelite.support.printable import printable
 
-__all__ = ["Candidate", "Plan"]
+__all__ = ["MEASURED", "Candidate", "Plan"]
+
+MEASURED = "Costs were measured here"  # how a note about them begins
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Candidate:
     name : str
         In plain words, e.g. "quadratic form about the mean".
     nanoseconds : float
-        Expected cost of a row.
+        Cost per row in a large batch, on all threads: expected, or measured where the plan says so.
     open_share : float
         Expected share of rows that the exact model has to finish.
     nbytes : int
@@ -71,6 +73,11 @@ class Plan:
         return self.exact_nanoseconds / max(self.chosen.nanoseconds, 1e-9)
 
     @property
+    def measured(self) -> bool:
+        """Whether the cheapest candidates were timed, so that the costs are measured ones."""
+        return any(note.startswith(MEASURED) for note in self.notes)
+
+    @property
     def is_exact(self) -> bool:
         """Whether the exact engine itself was chosen, which no row can fall back from."""
         return self.chosen.nanoseconds == self.exact_nanoseconds
@@ -101,9 +108,10 @@ class Plan:
         chosen = self.chosen
         gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
         shares = f"{gain}; {100 * chosen.open_share:.2f}% of rows fall back"
+        kind = "measured" if self.measured else "expected"
         lines = [
             self.summary,
-            f"  expected cost {chosen.nanoseconds:,.0f} ns per row"
+            f"  {kind} cost {chosen.nanoseconds:,.0f} ns per row"
             f"{'' if self.is_exact else shares}; {chosen.nbytes:,} bytes",
         ]
         lines += [f"  {note}" for note in self.notes]

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import Option
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.search import OnProgress, Search, between, ranks
@@ -91,7 +92,8 @@ def plan_certified(
         search.cells(count, random_state, lambda share: None)
     if cells is not None and cells > 1:
         search.cells(cells, random_state, on_progress)
-    options, exact_nanoseconds = search.options, exact_cost(expansion, labels=not values)
+    options = [option.on_all_threads() for option in search.options]
+    exact_nanoseconds = exact_candidate(expansion, "", labels=not values).nanoseconds
     if wanted is not None:
         options = _wanted(options, wanted, search.notes)
     if choose is not None and options:
@@ -143,7 +145,7 @@ def truncated_form(form: QuadraticForm, sample: FloatArray) -> QuadraticForm | S
 
 def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = False) -> Candidate:
     """The exact engine's line in the plan."""
-    cost = exact_cost(expansion, labels=labels)
+    cost = exact_cost(expansion, labels=labels) / thread_count()
     degree = packed_degree(expansion)
     if degree is None:
         return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)

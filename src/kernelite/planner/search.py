@@ -15,20 +15,11 @@ import numpy as np
 
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.certifying import certify
-from kernelite.cpu.tiers import FirstForms, forms_alone
+from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.tiers import FirstForms, forms_alone, runs_at_once
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.costs import (
-    cells_cost,
-    exact_cost,
-    least_form_cost,
-    open_row_cost,
-    product_cost,
-    runs_at_once,
-    second_cost,
-    tiers_cost,
-)
-from kernelite.planner.option import Option
+from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.planner.third_order import (
     cell_cubic,
@@ -41,12 +32,12 @@ from kernelite.program.bounded import OPEN
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion, Within
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.cells import Approximation, Cell, cell_points
+from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
-from kernelite.series.paired import may_pair
+from kernelite.series.paired import may_pair, product_cost
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
-from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 
 __all__ = ["OnProgress", "Search", "between", "ranks"]
 
@@ -55,7 +46,7 @@ CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
 CELLS_BUDGET = 8e9  # multiply-adds that certifying all cells may cost: about a second
-WORTHWHILE = 1000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
+WORTHWHILE = 2000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
 
@@ -259,7 +250,7 @@ class Search:
         if cubic is not None:
             cell = replace(cell, cubic=cubic)
             left = self._after_product((CellEngine.prepare(cell, fused=False),))
-            if alone + left * second_cost(cell) < self._least:
+            if alone + left * cell.second_cost() < self._least:
                 self._try(f"{whole.name}, {cubic.name}", [cell])
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:

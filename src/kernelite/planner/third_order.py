@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.costs import cubic_cost, directional_cost
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, packed_size
+from kernelite.series.cubic import CubicForm, cubic_cost, cubic_form, cubic_tensor, packed_size
 from kernelite.series.directional import (
     DirectionalBound,
     cubic_gram,
     directional_bound,
+    directional_cost,
     gram_slack,
 )
 from kernelite.series.quadratic import QuadraticForm

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.costs import tiers_cost
-from kernelite.planner.option import Option
+from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.search import Search
 from kernelite.rows.inputs import FloatArray
 
@@ -46,7 +46,7 @@ def why_exact(
     best = min((option.open_share for option in options), default=float(search.out_of_reach))
     # Even if it proved all rows, a form would have to be cheaper than the exact engine.
     alone = [tiers_cost(form.approximation, search.expansion, 0.0, 0.0) for form in options]
-    if min(alone, default=0.0) >= exact or (search.too_dear and not options):
+    if min(alone, default=0.0) >= exact * thread_count() or (search.too_dear and not options):
         return "no form is cheaper", (
             f"Nothing need be done: summing {count} support vectors is the fastest way."
         )

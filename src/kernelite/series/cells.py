@@ -15,10 +15,11 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.quadratic import QuadraticForm, quadratic_cost
+from kernelite.series.series import CERTIFY, GATHER, PRODUCT
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["Approximation", "Cell", "cell_points"]
+__all__ = ["Approximation", "Cell", "cell_points", "cells_cost", "open_row_cost"]
 
 FEWEST_ROWS = 10  # a center that averages fewer rows gives them away
 
@@ -59,6 +60,13 @@ class Cell:
         """Whether open rows have somewhere to go before the exact model."""
         return self.certificate is not None and not (self.full is None and self.cubic is None)
 
+    def second_cost(self, *, at_once: bool = False) -> float:
+        """Nanoseconds of one core per row of the second tier; `at_once`: with the first."""
+        if not self.has_second_tier:
+            return 0.0
+        third = 0.0 if self.cubic is None else self.cubic.cost
+        return open_row_cost(self.full, self.form.n_outputs, at_once=at_once) + third
+
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
@@ -84,6 +92,13 @@ class Approximation:
         return self.cells[0].form
 
     @property
+    def first_cost(self) -> float:
+        """Nanoseconds of one core per row of the first tier, with its bound."""
+        d, k, count = self.form.n_features, self.form.n_outputs, len(self.cells)
+        nearest = count * d * PRODUCT + GATHER if count > 1 else 0.0
+        return self.form.cost + nearest + (CERTIFY * k if self.certified else 0.0)
+
+    @property
     def certified(self) -> bool:
         """Whether every cell has a certificate."""
         return all(cell.certificate is not None for cell in self.cells)
@@ -98,6 +113,16 @@ class Approximation:
             nearness = rows @ points.T
             nearness -= 0.5 * np.einsum("ij,ij->i", points, points)
         return np.argmax(np.nan_to_num(nearness), axis=1)
+
+
+def open_row_cost(full: QuadraticForm | None, k: int, *, at_once: bool = False) -> float:
+    """What an open row costs in a second tier besides the third order."""
+    return (0.0 if at_once else GATHER) + CERTIFY * k + (0.0 if full is None else full.cost)
+
+
+def cells_cost(d: int, k: int, count: int) -> float:
+    """What a row of `count` cells with full forms costs before any second tier."""
+    return quadratic_cost(d, k) + count * d * PRODUCT + GATHER + CERTIFY * k
 
 
 def cell_points(rows: FloatArray, count: int, random_state: int) -> FloatArray:

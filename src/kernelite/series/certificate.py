@@ -18,6 +18,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.remainder import DoubleSums, lower_gamma, remainder_norms
 from kernelite.series.rounding import (
+    ABOVE,
     TINY,
     UNIT,
     RoundingTerms,
@@ -25,6 +26,7 @@ from kernelite.series.rounding import (
     polynomial_error,
     polynomial_units,
     round_up,
+    square_error,
 )
 
 __all__ = ["Certificate", "certify", "rounding_terms"]
@@ -61,7 +63,7 @@ class Certificate:
         if self.rho.any():
             # |u|^2 errs by (d + 2) u relatively, 2 gamma |u|^2 by one more, and P grows with it.
             with np.errstate(over="ignore"):
-                x = 2.0 * rounding.gamma * sq_norms * (1.0 + 4.0 * rounding.per_square * UNIT)
+                x = 2.0 * rounding.gamma * sq_norms * (1.0 + square_error(rounding.per_square))
             total += np.sqrt(lower_gamma(degree + 1, x))[:, None] * self.rho[degree - 2]
         return total
 
@@ -117,7 +119,7 @@ def rounding_terms(
         # An overflow to infinity is sound. The floor is for products that underflow in a
         # polynomial, where no exponential keeps |u| small: u times it is TINY (1 + |u| + |u|^2).
         total = np.abs(expansion.coefficients).sum(axis=0)
-        moments = round_up(sums * np.array(_factors(expansion))[:, None]) * (1.0 + 1e-9)
+        moments = round_up(sums * np.array(_factors(expansion))[:, None]) * ABOVE
         reach = math.sqrt(radius_sq) + math.hypot(*point)
         # 72: exponentials. 4 sqrt(d) (d + 5): products with a basis V, whose rounding grows like
         # sqrt(r) |u|.

@@ -23,11 +23,13 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, hidden_square, round_up
+from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, hidden_square, round_up
+from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 
 __all__ = [
     "CubicForm",
+    "cubic_cost",
     "cubic_form",
     "cubic_tensor",
     "cubic_values",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 BLOCK_ELEMENTS = 1 << 20
+WEIGHED = 1 / 25  # nanoseconds of a multiply-add whose sum stays in a register,
+MADE = 2 / 17  # and of a product of two features that all outputs share
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,11 @@ class CubicForm:
         """What plans call it."""
         return "cubic" if self.basis is None else f"cubic on {self.rank} directions"
 
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row."""
+        return cubic_cost(self.n_features, self.n_outputs, self.rank)
+
     def term(
         self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -125,7 +134,7 @@ class CubicForm:
             # |u|^2 - |y|^2 errs by that much.
             hidden = hidden_square(d, r) * norms**2
             rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + hidden)
-            reach = (norms**2 + norms * kept + kept**2) * damping * (1.0 + 1e-9)
+            reach = (norms**2 + norms * kept + kept**2) * damping * ABOVE
             bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)
         bound[damping == 0.0] = 0.0  # in the underflow term
         return bound
@@ -195,6 +204,12 @@ def project(tensor: FloatArray, basis: FloatArray) -> FloatArray:
     return (basis.T @ out.reshape(d, r * r)).reshape(r, r, r)
 
 
+def cubic_cost(d: int, k: int, rank: int) -> float:
+    """Nanoseconds of one core per row for a third order on so many directions, in full on d."""
+    projected = d * rank * PRODUCT if rank < d else 0.0
+    return projected + rank * (rank + 1) / 2 * MADE + k * packed_size(rank) * WEIGHED
+
+
 def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
     """Pack the tensors of all outputs, on `rank` leading directions (all of them if rank >= d).
 
@@ -218,7 +233,7 @@ def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:
         rest = outside @ gram @ outside
         largest = float(np.linalg.eigvalsh(0.5 * (rest + rest.T))[-1])
         # Rounding of gram, of the projection and of the eigenvalue; the trace of gram is 1.
-        tail[j] = math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
+        tail[j] = math.sqrt(max(largest, 0.0) + eigenvalue_error(d))
     packed = pack([project(tensor, Q) for tensor in tensors])
     skew = skewness(Q)
     # |v|^2 = |u|^2 - |y|^2 + y'(Q'Q - I)y, under a root: |v| grows by sqrt(skew) |u|.

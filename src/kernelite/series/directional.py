@@ -15,10 +15,11 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import UNIT, RoundingTerms, hidden_square, round_up
+from kernelite.series.rounding import UNIT, RoundingTerms, eigenvalue_error, hidden_square, round_up
+from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import skewness
 
-__all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "gram_slack"]
+__all__ = ["DirectionalBound", "cubic_gram", "directional_bound", "directional_cost", "gram_slack"]
 
 BLOCK = 512
 
@@ -71,6 +72,11 @@ class DirectionalBound:
         """What plans call it."""
         return "directional bound"
 
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row."""
+        return directional_cost(self.n_features, self.n_outputs, self.basis.shape[1])
+
     def term(
         self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
     ) -> tuple[float, FloatArray]:
@@ -117,6 +123,11 @@ def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> Fl
     return 0.5 * (G + G.T)
 
 
+def directional_cost(d: int, k: int, rank: int) -> float:
+    """Nanoseconds of one core per row for a bound on so many directions."""
+    return (d * rank + k * rank * rank) * PRODUCT
+
+
 def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> DirectionalBound:
     """Cut the grams of all outputs to `rank` common directions.
 
@@ -145,7 +156,7 @@ def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> 
     rank = min(rank, d)
     Q, W = np.ascontiguousarray(vectors[:, d - rank :]), vectors[:, : d - rank]
     skew = skewness(vectors)
-    rounding = 64.0 * (d + 8) ** 2 * UNIT * traces + slack
+    rounding = eigenvalue_error(d) * traces + slack
     cores, tail = np.empty((k, rank, rank)), np.empty(k)
     for j, gram in enumerate(grams):
         core = Q.T @ gram @ Q

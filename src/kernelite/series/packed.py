@@ -23,6 +23,7 @@ from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cubic import packed_size
+from kernelite.series.rounding import ABOVE
 
 __all__ = [
     "LinearMap",
@@ -127,7 +128,7 @@ def linear_map(expansion: KernelExpansion) -> LinearMap:
         else:
             product, error = accurate_product(np.ascontiguousarray(centers.T), A)
         W = np.ascontiguousarray(gamma * product.T)
-        sizes = np.sqrt(squared_norms(centers)) * (1.0 + 1e-9) + LOST
+        sizes = np.sqrt(squared_norms(centers)) * ABOVE + LOST
         weight = gamma * (np.abs(A) * sizes[:, None]).sum(axis=0)
         lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + LOST
         lost += (units * UNIT + known.gamma + known.centers) * weight
@@ -163,7 +164,7 @@ def collapsed(expansion: KernelExpansion) -> KernelExpansion:
         W = np.zeros((k, d))
         W[:, found.columns] = found.weights
     # An error of the coefficient meets no more than |W| |z|.
-    lost = Uncertainty(found.lost / size * (1.0 + 1e-9), found.lost_intercept)
+    lost = Uncertainty(found.lost / size * ABOVE, found.lost_intercept)
     return KernelExpansion(
         W, np.eye(k), found.intercept, kernel=PolynomialKernel(1), uncertainty=lost
     )

@@ -22,10 +22,11 @@ import numpy as np
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, unpack
-from kernelite.series.rounding import UNIT, round_up
+from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, round_up
+from kernelite.series.series import CERTIFY, LOOP
 from kernelite.series.spectral import frobenius
 
-__all__ = ["PairedCubic", "may_pair", "paired_cubic"]
+__all__ = ["PairedCubic", "may_pair", "paired_cubic", "product_cost"]
 
 TURNS = 8  # of least squares; the first few do nearly all
 MOST_FEATURES = 48  # beyond, the tensors take longer to fit than they save
@@ -67,7 +68,7 @@ class PairedCubic:
             |u| and exp(-gamma |u|^2).
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = damping * norms**3 * (1.0 + 1e-9)
+            reach = damping * norms**3 * ABOVE
             bound = np.multiply.outer(reach, self.rest)
         bound[damping == 0.0] = 0.0  # in the underflow term
         return bound
@@ -88,6 +89,11 @@ def may_pair(d: int, k: int) -> bool:
     (True, False)
     """
     return d <= MOST_FEATURES and k * d**3 <= MOST_ENTRIES
+
+
+def product_cost(d: int, k: int) -> float:
+    """Nanoseconds of one core per row for a product in the third order's place, and its bound."""
+    return CERTIFY * k + (d * (d + 1) / 2 + k * d) * LOOP
 
 
 def paired_cubic(cubic: CubicForm) -> PairedCubic:
@@ -152,4 +158,4 @@ def _rest(tensor: FloatArray, a: FloatArray, B: FloatArray) -> float:
     unit = left.reshape(d, d * d) / (size or 1.0)
     largest = float(np.linalg.eigvalsh(unit @ unit.T)[-1])
     # Rounding of the product and of the eigenvalue; the trace is 1.
-    return size * math.sqrt(max(largest, 0.0) + 64.0 * (d + 8) ** 2 * UNIT)
+    return size * math.sqrt(max(largest, 0.0) + eigenvalue_error(d))

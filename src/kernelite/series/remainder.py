@@ -26,7 +26,7 @@ import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up
+from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
 
 __all__ = [
     "BLOCK",
@@ -149,7 +149,7 @@ def _scaled_centers(
 def _majorants(A: FloatArray, exponents: FloatArray, n_features: int) -> FloatArray:
     """sum_i |A_i| sqrt(P_i) for m = 3, 4, rounded up: shape (2, k)."""
     with np.errstate(over="ignore"):
-        arguments = 2.0 * exponents * (1.0 + 4.0 * (n_features + 5) * UNIT)
+        arguments = 2.0 * exponents * (1.0 + square_error(n_features + 5))
     roots = [np.sqrt(lower_gamma(m, arguments)) for m in (3, 4)]
     sums = np.stack([np.abs(A).T @ root for root in roots])
     return round_up(sums) * (1.0 + (len(A) + 8) * UNIT) + TINY

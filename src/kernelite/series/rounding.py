@@ -40,24 +40,33 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "ABOVE",
     "GAMMA_RANGE",
     "SAFETY",
     "TINY",
     "UNIT",
     "RoundingTerms",
+    "eigenvalue_error",
+    "folded_hidden_square",
+    "folded_square",
     "folding",
     "hidden_square",
+    "intercept_error",
     "polynomial_error",
     "polynomial_units",
     "round_up",
+    "square_error",
+    "sum_error",
 ]
 
 SAFETY = 1.05
+ABOVE = 1.0 + 1e-9  # what norms are multiplied with, so that they are not below the real ones
 TINY = 1e-250
 GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
 
@@ -87,6 +96,66 @@ def hidden_square(n_features: int, rank: int) -> float:
     True
     """
     return 4.0 * (n_features + 8) * (math.sqrt(rank) + 4.0) * UNIT
+
+
+def folded_square(n_features: int) -> float:
+    """L u: |u|^2 of a sparse row errs by at most this times its reach (|z| + |p|)^2.
+
+    `cpu.kernels.quadratic_sparse` has the proof.
+
+    Examples
+    --------
+    >>> folded_square(123) < 1e-13
+    True
+    """
+    return 2.0 * (n_features + 5) * UNIT
+
+
+def folded_hidden_square(n_features: int, rank: int) -> float:
+    """What |u|^2 - |y|^2 of a sparse row may be off by, in units of its reach.
+
+    `cpu.kernels.spectral_sparse` has the proof.
+    """
+    return 6.0 * (n_features + 8) * (math.sqrt(rank) + 2.0) * UNIT
+
+
+def square_error(per_square: float) -> float:
+    """What 2 gamma |u|^2 may be off by, relatively: |u|^2 errs by (d + 2) u, its product by one.
+
+    Parameters
+    ----------
+    per_square : float
+        (d + 5), as `RoundingTerms` has it.
+    """
+    return 4.0 * per_square * UNIT
+
+
+def eigenvalue_error(n_features: int) -> float:
+    """What the largest eigenvalue of a Gram matrix of trace 1 may be off by.
+
+    The rounding of the matrix, of its projection and of the eigenvalue, and at run time of y = Q'u
+    and of y'(Q'GQ)y.
+    """
+    return 64.0 * (n_features + 8) ** 2 * UNIT
+
+
+def sum_error(n_parts: int) -> float:
+    """What a sum over parts may be off by, as a share of the sum of their sizes.
+
+    Scores of n parts are added in n - 1 roundings, and so are their sizes and their bounds, which
+    are then multiplied: 2 (n + 4) u covers all of them.
+
+    Examples
+    --------
+    >>> sum_error(2) == 12 * 2.0**-53
+    True
+    """
+    return 2.0 * (n_parts + 4) * UNIT
+
+
+def intercept_error(intercept: FloatArray) -> FloatArray:
+    """What adding the intercept to a sum of kernel values rounds, besides the sum's own share."""
+    return 8.0 * SAFETY * UNIT * np.abs(intercept)
 
 
 def folding(
@@ -150,7 +219,7 @@ def polynomial_units(expansion: KernelExpansion, *, mapped: bool) -> float:
     """Relative roundings, in units of u, of (|coef0| + gamma |x_i| |z|)^2 by folding."""
     known = expansion.uncertainty
     relative = 0.0 if known is None else (known.gamma + known.centers) / UNIT
-    return 2.0 * SAFETY * (relative + (5.0 if mapped else 0.0))
+    return 2.0 * SAFETY * (relative + (AFFINE_UNITS if mapped else 0.0))
 
 
 def polynomial_error(expansion: KernelExpansion) -> FloatArray:
@@ -197,6 +266,11 @@ class RoundingTerms:
             # An infinite term is sound: it only sends rows to the next tier.
             if not np.all(getattr(self, name) >= 0):
                 raise InputError(f"`{name}` of rounding terms must not be negative or NaN.")
+
+    @property
+    def at_center(self) -> float:
+        """K(0)."""
+        return self.sums + self.per_square * (8.0 + 2.0 * self.gamma * self.radius_sq)
 
     def bound(self, sq_norms: FloatArray, scores: FloatArray, order: int = 2) -> FloatArray:
         """The rounding error of computed scores, shape (m, k).

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["SeriesForm", "damp"]
+__all__ = ["CERTIFY", "GATHER", "LOAD", "LOOP", "PRODUCT", "ROW", "SeriesForm", "damp"]
+
+# What forms cost per row, in nanoseconds of one core: measured on one with AVX-512. The planner
+# compares candidates by these, so that their ratios matter most.
+PRODUCT = 2 / 45  # a multiply-add inside a matrix product
+LOOP = 1 / 15  # a multiply-add inside a fused kernel
+LOAD = 1 / 5  # an entry of a row: read, shifted, transposed, squared
+ROW = 12.0  # a row's exponential, its scores written and turned into an answer
+CERTIFY = 8.0  # the bound of an output
+GATHER = 120.0  # picking an open row out and putting its result back
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,6 +82,11 @@ class SeriesForm:
     def n_outputs(self) -> int:
         """k."""
         return len(self.constant)
+
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row, bounds aside."""
+        raise NotImplementedError
 
     def evaluate(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
         """The definition: f^ of each row, |u|^2, and |y|^2 of a truncated form.

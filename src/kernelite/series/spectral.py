@@ -22,11 +22,19 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.quadratic import QuadraticForm, quadratic_cost
 from kernelite.series.rounding import SAFETY, UNIT, round_up
-from kernelite.series.series import SeriesForm
+from kernelite.series.series import CERTIFY, LOAD, LOOP, PRODUCT, ROW, SeriesForm
 
-__all__ = ["SpectralForm", "Spectrum", "frobenius", "skewness", "spectrum", "truncate"]
+__all__ = [
+    "SpectralForm",
+    "Spectrum",
+    "frobenius",
+    "least_form_cost",
+    "skewness",
+    "spectrum",
+    "truncate",
+]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,6 +83,13 @@ class SpectralForm(SeriesForm):
     def name(self) -> str:
         """What plans call it."""
         return f"rank {self.rank} form"
+
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row, bounds aside."""
+        d, k, r = self.n_features, self.n_outputs, self.rank
+        columns = (r + k + 7) // 8 * 8  # taken by vectors
+        return ROW + d * LOAD + d * columns * PRODUCT + k * r * (r + 1) / 2 * LOOP
 
     def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> FloatArray:
         Y = U @ self.basis
@@ -163,6 +178,12 @@ def frobenius(array: FloatArray) -> float:
     """
     largest = float(np.abs(array).max(initial=0.0))
     return largest * float(np.linalg.norm(array / largest)) if largest else 0.0
+
+
+def least_form_cost(d: int, k: int) -> float:
+    """Per row, of the cheapest form there could be, with its bound: truncated, or in full."""
+    truncated = ROW + d * LOAD + d * 8 * PRODUCT + 36 * k * LOOP
+    return min(quadratic_cost(d, k), truncated) + CERTIFY * k
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:

@@ -23,7 +23,8 @@ from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_trees import kernel_tree
 from kernelite.sources.sklearn_gaussian_process import posterior_of
 
 __all__ = ["read_exact_gp"]
@@ -64,7 +65,7 @@ def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Machine:
 
     alphas = cho_solve((factor, True), y - mean)[:, None]
     weights = DualWeights(alphas, [exact_sum(alphas[:, 0])], [Fraction(1)], [Fraction(mean)])
-    found = reduced(kernel, d, type_name)
+    found = kernel_tree(kernel, d, type_name)
     posterior = posterior_of(factor, found, np.ones(len(y)), np.ones(1))
     source = kernel_source(
         model, type_name, found, RegressorHead(), rows=rows, weights=weights, posterior=posterior

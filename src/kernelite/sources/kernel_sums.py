@@ -5,9 +5,9 @@ A sum of RBF kernels is an expansion for each, with the same coefficients.
     k = sum_p amplitude_p k_p + constant
     sum_i alpha_i k(x_i, z) = sum_p [sum_i amplitude_p alpha_i k_p(x_i, z)] + constant sum_i alpha_i
 
-In: alpha of a fitted estimator, and its kernel reduced to a `Covariance`. Out: a source of one
-expansion, or of a part for each kernel, with its own gamma and its own map of the inputs. Where
-there are other kernels (a `KernelTree`), it is one expansion with a sum of products as its kernel.
+In: alpha of a fitted estimator, and its kernel as a `KernelTree`. Out: a source of one expansion,
+or of a part for each RBF kernel, with its own gamma and its own map of the inputs. Where there are
+other kernels, it is one expansion with a sum of products as its kernel.
 """
 
 from __future__ import annotations
@@ -26,22 +26,10 @@ from kernelite.machine.machine import Machine
 from kernelite.machine.parts import Part, SumOfMachines
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.folding import scaled_outputs
-from kernelite.sources.gaussian_process_kernels import Covariance, covariance
-from kernelite.sources.kernel_trees import KernelTree, kernel_tree, of_rbf_alone
+from kernelite.sources.kernel_trees import KernelTree
 from kernelite.sources.sklearn_common import NamedKernel, sklearn_source
 
-__all__ = ["DualWeights", "kernel_source", "reduced"]
-
-
-def reduced(
-    kernel: Any, n_features: int, type_name: str, *, whole: bool = False
-) -> Covariance | KernelTree:
-    """A kernel of scikit-learn's algebra in our terms; `whole`: as one kernel, not as parts."""
-    if not of_rbf_alone(kernel):
-        return kernel_tree(kernel, n_features, type_name)
-    found = covariance(kernel, n_features, type_name)
-    several = whole and len(found.amplitudes) > 1
-    return kernel_tree(kernel, n_features, type_name) if several else found
+__all__ = ["DualWeights", "kernel_source"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +62,7 @@ class DualWeights:
         """scale sum_i alpha_i."""
         return [scale * total for scale, total in zip(self.scales, self.sums)]
 
-    def constants(self, kernel: Covariance | KernelTree) -> list[Fraction]:
+    def constants(self, kernel: KernelTree) -> list[Fraction]:
         """shift + constant scale sum_i alpha_i: where alphas cancel, a large constant tells."""
         pairs = zip(self.scaled_sums, self.shifts)
         return [kernel.exact_constant * total + shift for total, shift in pairs]
@@ -83,7 +71,7 @@ class DualWeights:
 def kernel_source(
     model: Any,
     type_name: str,
-    kernel: Covariance | KernelTree,
+    kernel: KernelTree,
     head: Head,
     *,
     rows: Any,
@@ -96,7 +84,7 @@ def kernel_source(
     ----------
     model : estimator
     type_name : str
-    kernel : Covariance or KernelTree
+    kernel : KernelTree
     head : Head
     rows : array-like of shape (n, d)
         x_i.
@@ -117,7 +105,7 @@ def kernel_source(
     True
     """
     rows = np.asarray(rows, dtype=np.float64)
-    if isinstance(kernel, KernelTree):
+    if kernel.kernels:
         expansion = _tree_expansion(kernel, rows, weights)
         return sklearn_source(model, type_name, expansion, head, **more)
     k = weights.alphas.shape[1]

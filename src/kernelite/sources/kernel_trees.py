@@ -1,26 +1,30 @@
-"""scikit-learn's kernel algebra with any of its kernels: a tree becomes a sum of products.
+"""scikit-learn's kernel algebra: a tree of sums, products and powers becomes a sum of products.
 
     k(x, z) = sum_p a_p prod_q k_pq(x, z) + constant + noise [x is z]
 
-In: a fitted kernel. Out: a `KernelTree`, or a refusal that names what does not fit. Trees of RBF
-kernels alone have a form, and are read by `gaussian_process_kernels` instead.
+In: a fitted kernel. Out: a `KernelTree`, or a refusal that names what does not fit. Products and
+powers of RBF kernels are RBF kernels, whose precisions 1 / l^2 add; where there are no others, the
+sum is one of RBF kernels, each with a form of its own. A ConstantKernel beside them becomes part of
+the intercept; a WhiteKernel only counts in the variance, since it is zero between two different
+sets of rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
 from operator import mul
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.exactly import UNIT, nearest
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.exactly import UNIT, nearest, nearest_all, relative_gap
 from kernelite.machine.kernels import (
     CosineKernel,
     ExpSineSquared,
@@ -34,12 +38,15 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
     SumKernel,
 )
+from kernelite.rows.inputs import FloatArray
 
-__all__ = ["KernelTree", "kernel_tree", "of_rbf_alone"]
+__all__ = ["KernelTree", "is_kernel", "kernel_tree"]
 
 MOST_FACTORS = 8  # of a kernel or sum that is raised to a power
 MOST_TERMS = 64
-_INNER = ("Sum", "Product", "Exponentiation", "ConstantKernel", "WhiteKernel", "RBF")
+LEAF_UNITS = 2.0  # roundings of a kernel's own parameters
+Scales: TypeAlias = "tuple[float, ...]"
+Precision: TypeAlias = "tuple[Fraction, ...]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,9 @@ class KernelTree:
     ----------
     amplitudes : tuple of float
     kernels : tuple of Kernel
+        Empty where all of them are RBF kernels that are summed one by one:
+    precisions : tuple of tuples of fractions
+        then 1 / length_scale^2 of each, one per feature; no two are equal.
     exact_constant : Fraction
     constant_error : float
         Of `exact_constant`, where powers were rounded.
@@ -60,6 +70,7 @@ class KernelTree:
 
     amplitudes: tuple[float, ...]
     kernels: tuple[Kernel, ...]
+    precisions: tuple[Precision, ...]
     exact_constant: Fraction
     constant_error: float
     noise: float
@@ -67,15 +78,17 @@ class KernelTree:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The kernel without constant and noise; one alone without its amplitude."""
+        """All of `kernels` as one, without constant and noise; one alone without its amplitude."""
         if len(self.kernels) == 1:
             return self.kernels[0]
         return SumKernel(self.amplitudes, self.kernels, self.units)
 
     @property
-    def amplitude(self) -> float:
-        """What stands before `kernel`."""
-        return self.amplitudes[0] if len(self.kernels) == 1 else 1.0
+    def amplitude(self) -> float | FloatArray:
+        """What stands before `kernel`, or before each RBF kernel where there are several."""
+        if len(self.amplitudes) == 1:
+            return self.amplitudes[0]
+        return 1.0 if self.kernels else np.array(self.amplitudes)
 
     @property
     def constant(self) -> float:
@@ -85,48 +98,109 @@ class KernelTree:
     @property
     def diagonal(self) -> float:
         """k(z, z), as far as it is the same for all rows."""
+        if not self.kernels:
+            return float(np.sum(self.amplitudes)) + self.constant + self.noise
         fixed = self.constant + self.noise
         if not self.kernel.shifts:
             return fixed
-        return fixed + self.amplitude * float(self.kernel.diagonal(np.zeros((1, 1)))[0])
+        return fixed + float(self.amplitude * self.kernel.diagonal(np.zeros((1, 1)))[0])
+
+    def scalings(self) -> Iterator[Scaling]:
+        """For each RBF kernel a map of the inputs and gamma; no map if its length scales agree."""
+        for precision in self.precisions:
+            if all(p == precision[0] for p in precision):
+                meant = precision[0] / 2
+                yield Scaling(None, nearest(meant), relative_gap(nearest(meant), meant))
+                continue
+            scale = np.sqrt(nearest_all(precision))
+            # Rows and centers are multiplied alike, so that an error of the scale is one of their
+            # squared distance.
+            gaps = (_squared_gap(s, p) for s, p in zip(scale, precision))
+            yield Scaling(AffineMap(scale, np.zeros(len(scale))), 0.5, max(gaps))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """exp(-gamma |x - z|^2) in the coordinates that `input_map` takes rows to.
+
+    Parameters
+    ----------
+    input_map : AffineMap, optional
+    gamma : float
+    error : float
+        Relative, of gamma |x - z|^2 by what was rounded in the two.
+    """
+
+    input_map: AffineMap | None
+    gamma: float
+    error: float
+
+
+def _squared_gap(scale: float, precision: Fraction) -> float:
+    if not math.isfinite(scale):
+        return math.inf
+    gap = abs(Fraction(scale) ** 2 - precision)
+    return nearest(gap / precision) * (1.0 + 1e-9) if gap else 0.0
 
 
 @dataclass(frozen=True)
 class _Term:
-    """amplitude times kernels; if white, of a row with itself only."""
+    """amplitude times kernels; if white, of a row with itself only.
+
+    Parameters
+    ----------
+    amplitude : Fraction
+    factors : tuple of Kernel or length scales
+        Length scales stand for an RBF kernel.
+    precision : tuple of fractions, optional
+        Of the product, where all factors are RBF kernels.
+    white : bool
+    units : float
+        Relative roundings of the amplitude.
+    """
 
     amplitude: Fraction
-    kernels: tuple[Kernel, ...] = ()
+    factors: tuple[Kernel | Scales, ...] = ()
+    precision: Precision | None = None
     white: bool = False
     units: float = 0.0
 
     def __mul__(self, other: _Term) -> _Term:
+        precision = None
+        if self.precision is not None and other.precision is not None:
+            precision = tuple(a + b for a, b in zip(self.precision, other.precision))
         return _Term(
             self.amplitude * other.amplitude,
-            self.kernels + other.kernels,
+            self.factors + other.factors,
+            precision,
             self.white or other.white,
             self.units + other.units,
         )
 
+    @property
+    def constant(self) -> bool:
+        """Whether there is no kernel in it, but for those of infinite length scales."""
+        return self.precision is not None and not any(self.precision)
 
-def of_rbf_alone(kernel: Any) -> bool:
-    """Whether a tree holds RBF kernels, constants and noise only.
+    @property
+    def scales(self) -> list[Scales]:
+        """Length scales of its RBF kernels."""
+        return [factor for factor in self.factors if isinstance(factor, tuple)]
+
+
+def is_kernel(candidate: Any) -> bool:
+    """Whether this is a kernel of scikit-learn's Gaussian processes, which other models take too.
 
     Examples
     --------
-    >>> from sklearn.gaussian_process.kernels import RBF, Matern
-    >>> of_rbf_alone(2.0 * RBF(1.0)), of_rbf_alone(RBF(1.0) + Matern(1.0))
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> is_kernel(RBF(2.0)), is_kernel("rbf")
     (True, False)
     """
-    name = type(kernel).__name__
-    if name in ("Sum", "Product"):
-        return of_rbf_alone(kernel.k1) and of_rbf_alone(kernel.k2)
-    if name == "Exponentiation":
-        return of_rbf_alone(kernel.kernel)
-    return name in _INNER or (name == "Matern" and kernel.nu == np.inf)
+    return type(candidate).__module__.startswith("sklearn.gaussian_process")
 
 
-def kernel_tree(kernel: Any, n_features: int, type_name: str) -> KernelTree:
+def kernel_tree(kernel: Any, n_features: int, type_name: str, *, whole: bool = False) -> KernelTree:
     """Write a kernel of scikit-learn's Gaussian processes as a sum of products.
 
     Parameters
@@ -135,45 +209,61 @@ def kernel_tree(kernel: Any, n_features: int, type_name: str) -> KernelTree:
     n_features : int
     type_name : str
         What messages call the model.
+    whole : bool
+        A sum of several RBF kernels as one kernel, not one by one.
 
     Examples
     --------
-    >>> from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
     >>> tree = kernel_tree(ConstantKernel(4.0) * Matern(0.5) + WhiteKernel(0.1), 1, "model")
     >>> tree.amplitude, tree.kernel.label, tree.diagonal
     (4.0, 'Matern 3/2, length scale 0.5', 4.1)
+    >>> kernel_tree(RBF(1.0) + 3.0 * RBF(0.5) + RBF(1.0), 1, "model").amplitude
+    array([2., 3.])
     """
     reader = _Reader(kernel, n_features, type_name)
     terms = reader.terms(kernel)
-    if len(terms) > MOST_TERMS:
-        raise reader.refusal(f"there are {len(terms)} products of kernels, more than {MOST_TERMS}")
-    noise, constant, rounded = Fraction(0), Fraction(0), Fraction(0)
-    found: dict[tuple[Kernel, ...], _Term] = {}
-    for term in terms:
-        if term.white:
-            if not all(one.shifts for one in term.kernels):
-                raise reader.refusal("white noise is multiplied with a kernel that varies")
-            noise += term.amplitude  # the kernels beside it are 1 of a row with itself
-        elif not term.kernels:
-            constant += term.amplitude
-            rounded += abs(term.amplitude) * Fraction(term.units)
-        else:
-            seen = found.get(term.kernels, _Term(Fraction(0)))
-            units = max(seen.units, term.units)
-            found[term.kernels] = _Term(seen.amplitude + term.amplitude, term.kernels, units=units)
-    if not found:
+    plain = [term for term in terms if not (term.white or term.constant)]
+    if not plain:
         raise UnsupportedModelError(
             f"this {type_name} has the kernel {kernel}, which has no RBF in it to expand in."
         )
-    kept = [term for term in found.values() if term.amplitude] or list(found.values())[:1]
-    return KernelTree(
-        tuple(nearest(term.amplitude) for term in kept),
-        tuple(t.kernels[0] if len(t.kernels) == 1 else ProductKernel(t.kernels) for t in kept),
-        constant,
-        nearest(rounded) * UNIT,
-        nearest(noise),
-        1.0 + max(term.units for term in kept),
+    constants = [term for term in terms if term.constant and not term.white]
+    fixed = (
+        sum((term.amplitude for term in constants), Fraction(0)),
+        nearest(sum((_error(term) for term in constants), Fraction(0))) * UNIT,
+        nearest(reader.noise(terms)),
     )
+    if all(term.precision is not None for term in terms):
+        amplitudes, units, precisions = _merged(plain, lambda term: term.precision)
+        if len(precisions) == 1 or not whole:
+            return KernelTree(amplitudes, (), precisions, *fixed, units)
+    # Length scales of an RBF kernel may be rounded, as other kernels' parameters may.
+    plain = [replace(t, units=t.units + LEAF_UNITS * len(t.scales)) for t in plain]
+    amplitudes, units, products = _merged(plain, lambda term: term.factors)
+    if len(products) > MOST_TERMS:
+        raise reader.refusal(f"{len(products)} products of kernels are more than {MOST_TERMS}")
+    return KernelTree(amplitudes, tuple(map(reader.product, products)), (), *fixed, units)
+
+
+def _merged(
+    terms: list[_Term], key: Callable[[_Term], Any]
+) -> tuple[tuple[float, ...], float, tuple[Any, ...]]:
+    """Amplitudes of terms that differ in their key, relative roundings of each, and the keys."""
+    amplitudes: dict[Any, Fraction] = {}
+    errors: dict[Any, Fraction] = {}
+    for term in terms:
+        amplitudes[key(term)] = amplitudes.get(key(term), Fraction(0)) + term.amplitude
+        errors[key(term)] = errors.get(key(term), Fraction(0)) + _error(term)
+    # One that is multiplied by zero need not be evaluated, but one has to stay.
+    kept = [one for one in amplitudes if amplitudes[one]] or list(amplitudes)[:1]
+    shares = [nearest(errors[k] / abs(amplitudes[k])) if amplitudes[k] else 0.0 for k in kept]
+    return tuple(nearest(amplitudes[one]) for one in kept), 1.0 + max(shares), tuple(kept)
+
+
+def _error(term: _Term) -> Fraction:
+    """Of the amplitude, in units of 2^-53."""
+    return abs(term.amplitude) * Fraction(term.units)
 
 
 class _Reader:
@@ -181,10 +271,11 @@ class _Reader:
 
     def __init__(self, whole: Any, n_features: int, type_name: str) -> None:
         self.whole, self.n_features, self.type_name = whole, n_features, type_name
+        self.flat = (Fraction(0),) * n_features
 
     def terms(self, kernel: Any) -> list[_Term]:
         name = type(kernel).__name__
-        if not type(kernel).__module__.startswith("sklearn.gaussian_process"):
+        if not is_kernel(kernel):
             raise self.refusal(f"{name} is not one of scikit-learn's own kernels")
         if name == "Sum":
             return self.terms(kernel.k1) + self.terms(kernel.k2)
@@ -193,19 +284,29 @@ class _Reader:
         if name == "Exponentiation":
             return self.power(kernel)
         if name == "ConstantKernel":
-            return [_Term(Fraction(float(kernel.constant_value)))]
+            return [_Term(Fraction(float(kernel.constant_value)), (), self.flat)]
         if name == "WhiteKernel":
-            return [_Term(Fraction(float(kernel.noise_level)), white=True)]
+            return [_Term(Fraction(float(kernel.noise_level)), (), self.flat, white=True)]
+        if name == "RBF" or (name == "Matern" and kernel.nu == np.inf):
+            return [self.rbf(kernel)]
         try:
-            return [_Term(Fraction(1), (self.leaf(kernel, name),), units=2.0)]
+            return [_Term(Fraction(1), (self.leaf(kernel, name),), units=LEAF_UNITS)]
         except InputError as error:
             raise self.refusal(f"{name} has parameters that are not served ({error})") from None
 
+    def rbf(self, kernel: Any) -> _Term:
+        scales = np.ravel(np.asarray(kernel.length_scale, dtype=np.float64))
+        if not (scales > 0).all():
+            raise self.refusal("a length scale is not positive")
+        each = np.broadcast_to(scales, (self.n_features,)).tolist()
+        precision = tuple(
+            1 / Fraction(scale) ** 2 if math.isfinite(scale) else Fraction(0) for scale in each
+        )
+        return _Term(Fraction(1), (tuple(scales.tolist()),), precision)
+
     def leaf(self, kernel: Any, name: str) -> Kernel:
-        if name == "RBF" or (name == "Matern" and kernel.nu == np.inf):
-            return Rbf(self.scales(kernel))
         if name == "Matern":
-            return Matern(self.scales(kernel), float(kernel.nu))
+            return Matern(tuple(np.ravel(kernel.length_scale).astype(float)), float(kernel.nu))
         if name == "RationalQuadratic":
             return RationalQuadratic((float(kernel.length_scale),), float(kernel.alpha))
         if name == "ExpSineSquared":
@@ -234,10 +335,6 @@ class _Reader:
             raise self.refusal(f"PairwiseKernel with metric {metric!r} is not served")
         return found[metric]()
 
-    def scales(self, kernel: Any) -> tuple[float, ...]:
-        scales = np.asarray(kernel.length_scale, dtype=np.float64).reshape(-1)
-        return tuple(float(scale) for scale in scales)
-
     def power(self, kernel: Any) -> list[_Term]:
         inner, p = self.terms(kernel.kernel), float(kernel.exponent)
         if len(inner) == 1 and (found := self.single_power(inner[0], p)) is not None:
@@ -248,28 +345,46 @@ class _Reader:
 
     def single_power(self, term: _Term, p: float) -> _Term | None:
         """A power that stays one kernel; None where there is none."""
-        if len(term.kernels) > 1 or not 0 < p < math.inf:
+        if not 0 < p < math.inf:
             return None
-        kernel = term.kernels[0] if term.kernels else None
-        if (
-            isinstance(kernel, PolynomialKernel)
-            and kernel.degree == 1
-            and p.is_integer()
-            and p <= 100
-        ):
-            kernel = PolynomialKernel(int(p), kernel.gamma, kernel.coef0)
-        elif isinstance(kernel, Rbf | RationalQuadratic | Matern | ExpSineSquared):
-            return None
-        amplitude, units = term.amplitude, p * (term.units + 2.0)
-        if amplitude not in (0, 1) and not (p.is_integer() and p <= MOST_FACTORS):
+        factors, precision = term.factors, term.precision
+        if precision is not None:
+            precision = tuple(Fraction(p) * q for q in precision)
+            scales = tuple(1.0 / math.sqrt(q) if q else math.inf for q in nearest_all(precision))
+            factors = (scales,) if factors else ()
+        else:
+            base = factors[0]
+            linear = isinstance(base, PolynomialKernel) and base.degree == 1
+            if len(factors) > 1 or not linear or not (p.is_integer() and p <= 100):
+                return None
+            assert isinstance(base, PolynomialKernel)
+            factors = (PolynomialKernel(int(p), base.gamma, base.coef0),)
+        amplitude, units = term.amplitude, p * term.units
+        if amplitude not in (0, 1) and p in range(1, MOST_FACTORS + 1):
+            amplitude = amplitude ** int(p)
+        elif amplitude not in (0, 1):
+            # The base is rounded, which counts p times, and the power.
             with np.errstate(over="ignore", invalid="ignore"):
                 power = float(np.power(nearest(amplitude), p))
             if not math.isfinite(power):
                 raise self.refusal(f"the power {p:g} of a constant is no number")
             amplitude, units = Fraction(power), units + p + 4.0
-        elif amplitude not in (0, 1):
-            amplitude = amplitude ** int(p)
-        return _Term(amplitude, () if kernel is None else (kernel,), term.white, units)
+        return _Term(amplitude, factors, precision, term.white, units)
+
+    def noise(self, terms: list[_Term]) -> Fraction:
+        """All white noise together; the kernels beside it are 1 of a row with itself."""
+        white = [term for term in terms if term.white]
+        for factor in (factor for term in white for factor in term.factors):
+            if not (isinstance(factor, tuple) or factor.shifts):
+                raise self.refusal("white noise is multiplied with a kernel that varies")
+        return sum((term.amplitude for term in white), Fraction(0))
+
+    def product(self, factors: tuple[Kernel | Scales, ...]) -> Kernel:
+        try:
+            kernels = tuple(Rbf(one) if isinstance(one, tuple) else one for one in factors)
+        except InputError as error:
+            raise self.refusal(f"RBF has parameters that are not served ({error})") from None
+        return kernels[0] if len(kernels) == 1 else ProductKernel(kernels)
 
     def refusal(self, reason: str) -> UnsupportedModelError:
         return UnsupportedModelError(

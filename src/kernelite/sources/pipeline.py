@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.affine import AffineMap
+from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.front import Front, Kept, Selection, Step
 from kernelite.machine.machine import Machine
@@ -39,7 +39,6 @@ from kernelite.sources.steps import (
 __all__ = ["read_pipeline", "scaler_map", "with_step"]
 
 UNFELT = 1e-11  # of a kernel value: what rows may move it by for the sake of speed
-AFFINE_UNITS = 5.0  # relative roundings of an affine map, as `machine.affine` counts them
 
 
 def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Machine:

@@ -2,7 +2,9 @@
 
     density(z) = sum_i w_i exp(-|M (x_i - z)|^2 / 2) / ((2 pi)^(d/2) det L),    M L = 1
 
-Rows are whitened by M, so that it is an RBF expansion; its logarithm is what the head answers.
+Rows are whitened, z' = M (z - t), so that it is an RBF expansion; its logarithm is what the head
+answers. Computed z' is off by at most u (d + 3) |M| |z - t| in each entry, and M, found by solving
+with the triangle L, by u d |M| |L| |M|. Since z - t = L z', both are a share of |z'|.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front
 from kernelite.machine.heads import DensityHead
 from kernelite.machine.machine import Machine
-from kernelite.machine.whitening import Whitening
+from kernelite.machine.preparation.projection import Projection
+from kernelite.rows.inputs import FloatArray
 
 __all__ = ["read_gaussian_kde"]
 
@@ -49,13 +53,13 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine
         raise UnsupportedModelError(f"this {type_name} has complex values; split them in two.")
     rows = np.ascontiguousarray(np.asarray(model.dataset, dtype=np.float64).T)
     n, d = rows.shape
-    step = Whitening.undoing(lower, rows.mean(axis=0))
+    step = Projection(_inverse(lower), rows.mean(axis=0))
     centers = step(rows)
     weights = np.asarray(model.weights, dtype=np.float64)
     # Rows and centers are off by a share of their length. As `rounding.folding` has it for rows
     # that are mapped, a kernel value moves by sqrt(2 gamma / e) of that, and |z| counts up to where
     # all kernel values vanish.
-    share = step.error(lower)
+    share = _error(step.matrix, lower)
     reach = float(np.sqrt(np.square(centers).sum(axis=1).max()))
     steepness = math.sqrt(1.0 / math.e)
     moved = 1.1 * share * (2.0 * steepness * reach + math.sqrt(1600.0 / math.e))
@@ -70,3 +74,18 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine
         type_name,
         front=Front((step,), d),
     )
+
+
+def _inverse(lower: FloatArray) -> FloatArray:
+    """M that undoes a lower triangle L: shape (d, d)."""
+    from scipy.linalg import solve_triangular
+
+    return np.ascontiguousarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
+
+
+def _error(matrix: FloatArray, lower: FloatArray) -> float:
+    """How far z' may be off, as a share of |z'|, where M should undo L."""
+    d = len(lower)
+    # |M| |z - t| <= |M| |L| |z'|, which no scale of a feature changes.
+    meets = float(np.linalg.norm(np.abs(matrix) @ np.abs(lower)))
+    return 1.1 * UNIT * (d + 3.0 + d * meets) * meets

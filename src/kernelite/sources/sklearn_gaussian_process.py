@@ -26,9 +26,8 @@ from kernelite.machine.machine import Machine
 from kernelite.machine.parts import Part, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.gaussian_process_kernels import Covariance
-from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
-from kernelite.sources.kernel_trees import KernelTree
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_trees import KernelTree, kernel_tree
 from kernelite.sources.multiclass import first_wins
 from kernelite.sources.sklearn_common import feature_names, require_fitted
 
@@ -41,7 +40,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     Parameters
     ----------
     model : estimator
-        Its kernel: see `kernelite.sources.gaussian_process_kernels`.
+        Its kernel: see `kernelite.sources.kernel_trees`.
     type_name : str
         What messages call it.
 
@@ -58,7 +57,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     True
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = reduced(model.kernel_, _width(model), type_name)
+    kernel = kernel_tree(model.kernel_, _width(model), type_name)
     alphas = np.asarray(model.alpha_, dtype=np.float64)
     alphas = alphas.reshape(len(alphas), -1)
     k = alphas.shape[1]
@@ -151,7 +150,7 @@ def read_binary_classifier(
         One expansion, even where the kernel is a sum of RBF kernels.
     """
     require_fitted(model, "X_train_", type_name)
-    kernel = reduced(model.kernel_, _width(model), type_name, whole=whole)
+    kernel = kernel_tree(model.kernel_, _width(model), type_name, whole=whole)
     labels = np.asarray(model.y_train_, dtype=np.float64)
     shares = np.asarray(model.pi_, dtype=np.float64)
     gradient = DualWeights(
@@ -176,18 +175,13 @@ def _width(model: Any) -> int:
 
 
 def posterior_of(
-    factor: Any, kernel: Covariance | KernelTree, weights: FloatArray, scales: FloatArray
+    factor: Any, kernel: KernelTree, weights: FloatArray, scales: FloatArray
 ) -> Posterior:
     """What a variance is computed from: L, the kernel, and what stands beside them."""
-    if isinstance(kernel, KernelTree):
-        amplitude: float | FloatArray = kernel.amplitude
-    else:
-        several = len(kernel.amplitudes) > 1
-        amplitude = kernel.amplitudes if several else float(kernel.amplitudes[0])
     return Posterior(
         np.array(factor, dtype=np.float64),
         weights,
-        amplitude,
+        kernel.amplitude,
         kernel.constant,
         kernel.diagonal,
         scales,

@@ -9,8 +9,8 @@ import numpy as np
 from kernelite.machine.exactly import exact_sum
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import Machine
-from kernelite.sources.gaussian_process_kernels import is_kernel
-from kernelite.sources.kernel_sums import DualWeights, kernel_source, reduced
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_trees import is_kernel, kernel_tree
 from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
 
 __all__ = ["read_kernel_ridge"]
@@ -44,7 +44,7 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
     k, d = coefficients.shape[1], int(model.n_features_in_)
     head = RegressorHead(k, value_shape=targets)
     if is_kernel(model.kernel):
-        summed = reduced(model.kernel, d, type_name)
+        summed = kernel_tree(model.kernel, d, type_name)
         weights = DualWeights(coefficients, [exact_sum(column) for column in coefficients.T])
         return kernel_source(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
     kernel = named_kernel(model, type_name, d)

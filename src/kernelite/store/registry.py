@@ -96,12 +96,13 @@ CLASSES = {
     "TransformHead": "kernelite.machine.heads",
     "Uncertainty": "kernelite.machine.uncertainty",
     "VotingHead": "kernelite.machine.heads",
-    "Whitening": "kernelite.machine.whitening",
+    "Whitening": "kernelite.machine.preparation.projection:Projection",  # read, not written
 }
 """Tag in files, and the module of the class of that name, or `module:class` where that is called
 otherwise by now. Imported when a file or a model first needs it."""
 
-_TAGS = {where.partition(":")[2] or tag: tag for tag, where in CLASSES.items()}
+# A class's own name comes first in the list, and so wins where a file may call it otherwise.
+_TAGS = {where.partition(":")[2] or tag: tag for tag, where in reversed(CLASSES.items())}
 
 
 def named_class(name: object, where: str = "model") -> type[Any]:

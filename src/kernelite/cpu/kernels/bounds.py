@@ -79,13 +79,12 @@ def prepare_shared_certificate(certificate: Certificate, degree: int) -> JitCert
 def _numbers(certificate: Certificate, degree: int) -> FloatArray:
     rho, rounding = certificate.rho[degree - 2], certificate.rounding
     unit = SAFETY * UNIT
-    squares = 8.0 + 2.0 * rounding.gamma * rounding.radius_sq
     ones = np.ones(len(rho))
     columns = np.column_stack(
         [
             rho,
             unit * rounding.moments[: degree + 1].T,
-            (rounding.sums + rounding.per_square * squares) * ones,
+            rounding.at_center * ones,
             2.0 * rounding.per_square * ones,
             4.0 * unit * ones,
             4.0 * unit * rounding.magnitude + rounding.underflow,

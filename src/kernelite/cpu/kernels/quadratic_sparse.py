@@ -34,7 +34,7 @@ from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import folded_square
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,7 +46,6 @@ __all__ = [
     "prepare",
     "scores",
     "scores_and_reach",
-    "slack",
 ]
 
 FOLD_LIMIT = 1e4  # of gamma N^2: at most four digits are lost to the folded shift
@@ -137,7 +136,7 @@ def scores_and_reach(
     bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
     entries = rows.indices.astype(np.int32, copy=False), rows.data
     dense = form.dense
-    fixed = dense.point, form.point_sq, dense.blocks, form.outputs, dense.gamma, slack(d)
+    fixed = dense.point, form.point_sq, dense.blocks, form.outputs, dense.gamma, folded_square(d)
 
     def part(block: slice) -> None:
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
@@ -188,18 +187,7 @@ def cancelled(
     with np.errstate(over="ignore", invalid="ignore"):
         fine = gamma * reach <= FOLD_LIMIT
         # However wrong |u|^2 is, the exponential of these is zero.
-        fine |= gamma * (sq_norms - slack(n_features) * reach) > 750.0
+        fine |= gamma * (sq_norms - folded_square(n_features) * reach) > 750.0
     found = np.flatnonzero(~fine)
     for part in row_blocks(len(found), 1024):
         yield found[part]
-
-
-def slack(n_features: int) -> float:
-    """L u: |u|^2 errs by at most this times the reach.
-
-    Examples
-    --------
-    >>> slack(123) < 1e-13
-    True
-    """
-    return 2.0 * (n_features + 5) * UNIT

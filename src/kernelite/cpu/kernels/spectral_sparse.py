@@ -3,12 +3,14 @@
     y = V'z - V'p,   v.u = v.z - v.p,   |u|^2 = |z|^2 - 2 z.p + |p|^2
 
 In: a prepared form and CSR rows with sorted indices. Out: as in spectral_dense.py. With
-L u = `slack` and the reach N^2 = (|z| + |p|)^2 of quadratic_sparse.py, which see for c, v, |u|^2
-and the exponential: each of the r entries of y errs by L u N, a dense row's by (d + 1) u |u|. So
+L u = `folded_square` and the reach N^2 = (|z| + |p|)^2 of quadratic_sparse.py, which see for c, v,
+|u|^2 and the exponential: each of the r entries of y errs by L u N, a dense row's by (d + 1) u |u|.
+So
 
 - the score errs by at most 2 K instead of K, with N for |u|: K allows 4 sqrt(d) (d + 5) for V,
   of which y'Cy takes 4 sqrt(r) (d + 1), and here 4 sqrt(r) L <= 8 sqrt(d) (d + 5);
-- |y|^2 errs by 2 sqrt(r) L u N^2 to first order: `hidden` has more than that and |u|^2's own.
+- |y|^2 errs by 2 sqrt(r) L u N^2 to first order: `folded_hidden_square` has more than that and
+  |u|^2's own.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate
 from kernelite.cpu.kernels.compiling import array_type, helper, kernel
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.project import project_entries
-from kernelite.cpu.kernels.quadratic_sparse import cancelled, slack
+from kernelite.cpu.kernels.quadratic_sparse import cancelled
 from kernelite.cpu.kernels.spectral_tile import finish_tile, tile_of
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.rounding import UNIT
+from kernelite.series.rounding import folded_hidden_square, folded_square
 from kernelite.series.spectral import SpectralForm
 
 if TYPE_CHECKING:
@@ -58,11 +60,6 @@ class JitSparseSpectralForm:
     dense: spectral_dense.JitSpectralForm
     at_zero: FloatArray
     point_sq: float
-
-    @property
-    def hidden(self) -> float:
-        """What |u|^2 - |y|^2 may be off by, in units of the reach."""
-        return 6.0 * (len(self.dense.point) + 8) * (math.sqrt(self.dense.rank) + 2.0) * UNIT
 
 
 def prepare(
@@ -97,7 +94,8 @@ def scores(
     numbers[:, 4:6] *= 2.0  # K: see above
     entries = rows.indices.astype(np.int32, copy=False), rows.data
     basis = dense.point, form.point_sq, form.at_zero, dense.columns, dense.sizes, dense.rank
-    fixed = *basis, dense.cores, dense.outputs, dense.gamma, slack(d), form.hidden, numbers
+    slack, hidden = folded_square(d), folded_hidden_square(d, dense.rank)
+    fixed = *basis, dense.cores, dense.outputs, dense.gamma, slack, hidden, numbers
 
     def part(block: slice) -> None:
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)

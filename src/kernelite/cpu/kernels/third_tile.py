@@ -14,6 +14,7 @@ from kernelite.cpu.kernels.bounds import bound_output_tile, second_roots_tile, t
 from kernelite.cpu.kernels.compiling import helper
 from kernelite.cpu.kernels.tiles import damp_tile
 from kernelite.rows.inputs import FloatArray
+from kernelite.series.rounding import ABOVE
 
 __all__ = ["SHARED", "add_paired", "keep_better", "second_order", "third_order"]
 
@@ -36,7 +37,7 @@ def _add_tail(
         square, norm, E = squares[r], norms[r], exponentials[r]
         inside = np.sqrt(kept[r])
         rest = np.sqrt(max(square - kept[r], 0.0) + hidden * square)
-        reach = (square + norm * inside + kept[r]) * (E * (1.0 + 1e-9))
+        reach = (square + norm * inside + kept[r]) * (E * ABOVE)
         bound[r] += 0.0 if E == 0.0 else reach * (rest * tail + norm * slack)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.machine.exactly import UNIT
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
 from kernelite.machine.heads.calibrators import SigmoidCalibrator, softmax, softmax_range
 from kernelite.machine.heads.intervals import best_decided, lead, score_range, take_winner
@@ -22,7 +23,7 @@ from kernelite.rows.inputs import FloatArray
 
 __all__ = ["ArgmaxHead", "LinearHead"]
 
-ROUNDING = 4 * 2.0**-53  # two shares that differ by less may round to the same number
+ROUNDING = 4 * UNIT  # two shares that differ by less may round to the same number
 SIGMOID = SigmoidCalibrator(-1.0, 0.0)
 
 

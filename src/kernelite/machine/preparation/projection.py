@@ -1,4 +1,4 @@
-"""A linear map of rows, z = M (x - t), as exact as it has to be: PCA and TruncatedSVD.
+"""A linear map of rows, z = M (x - t), as exact as it has to be: PCA, TruncatedSVD, whitening.
 
 With y = x behind scalers, g = y - t and everything computed plainly,
 
@@ -20,7 +20,7 @@ of 2^-103 and less are within the terms above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import add, mul, sub, truediv
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 
 __all__ = ["Projection"]
 
@@ -52,8 +52,9 @@ class Projection:
         M.
     shift : float array of shape (d,)
         t.
-    slack : float array of shape (r,)
-        What each output may be off by, beyond 2 u of itself.
+    slack : float array of shape (r,), optional
+        What each output may be off by, beyond 2 u of itself. Without it all rows are computed
+        plainly, and who made the map counts what that rounds.
     marks, by
         What happens to rows before, as `OwnScaling` has it, in real arithmetic.
 
@@ -66,7 +67,7 @@ class Projection:
 
     matrix: NDArray[np.float64]
     shift: NDArray[np.float64]
-    slack: NDArray[np.float64]
+    slack: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     marks: str = ""
     by: tuple[NDArray[np.float64], ...] = ()
     rowwise: ClassVar[bool] = True
@@ -75,17 +76,23 @@ class Projection:
 
     def __post_init__(self) -> None:
         r, d = self.matrix.shape if self.matrix.ndim == 2 else (0, -1)
-        for name, shape in {"matrix": (r, d), "shift": (d,), "slack": (r,)}.items():
+        most, slacks = (LARGEST, (r,)) if self.slack.size else (np.finfo(np.float64).max, (0,))
+        for name, shape in {"matrix": (r, d), "shift": (d,), "slack": slacks}.items():
             array = np.array(getattr(self, name), dtype=np.float64)
-            if array.shape != shape or not (np.abs(array) <= LARGEST).all():
+            if array.shape != shape or not (np.abs(array) <= most).all():
                 raise InputError(f"`{name}` of a projection must hold finite numbers, none huge.")
             object.__setattr__(self, name, array)
         if len(self.marks) != len(self.by) or any(array.shape != (d,) for array in self.by):
             raise InputError("a projection needs an array per operation before it.")
         if not (self.slack >= SMALLEST).all():
             raise InputError("`slack` of a projection must be positive.")
-        if not all((np.abs(words) <= LARGEST).all() for words in self._words):
+        if self.slack.size and not all((np.abs(words) <= LARGEST).all() for words in self._words):
             raise InputError("a projection stands behind scales that are too large.")
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> Projection:
+        """From a file; those of whitened densities once held `matrix` and `shift` alone."""
+        return cls(**stored)
 
     @property
     def n_features(self) -> int:
@@ -140,6 +147,8 @@ class Projection:
                 f"`X` has {rows.shape[1]} features, but this model was compiled for "
                 f"{self.n_features}."
             )
+        if not self.slack.size:
+            return self._plainly(dense_block(rows, slice(None)))[1]
         out = np.empty((rows.shape[0], self.n_out))
         for block in row_blocks(rows.shape[0], max(64, BLOCK // max(self.n_features, 1))):
             out[block] = self._block(rows[block])
@@ -165,10 +174,7 @@ class Projection:
         if is_sparse(rows) and (self.marks or self.shift.any()):
             rows = rows.toarray()
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            gaps: Any = rows if self._first is None else self._first(rows)
-            if self.shift.any():
-                gaps = gaps - self.shift
-            found = np.asarray(gaps @ self.matrix.T)
+            gaps, found = self._plainly(rows)
             if is_sparse(gaps):
                 squares = gaps.multiply(gaps).sum(axis=1)
             else:
@@ -177,6 +183,14 @@ class Projection:
         if len(far):
             found[far] = self._carefully(rows[far])
         return found
+
+    def _plainly(self, rows: Rows) -> tuple[Any, FloatArray]:
+        """g of rows behind scalers, and M g."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            gaps: Any = rows if self._first is None else self._first(rows)
+            if self.shift.any():
+                gaps = gaps - self.shift
+            return gaps, np.asarray(gaps @ self.matrix.T)
 
     def _carefully(self, rows: Rows) -> FloatArray:
         _, _, shift, low_shift = self._words
