@@ -16,6 +16,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.program.cascade import Cascade
+from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
@@ -26,8 +27,14 @@ from tests.helpers import random_expansion, scores_and_bounds, widened
 from tests.oracle import error_ratios, true_scores
 
 
-def settled(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    return (np.abs(scores) > bounds).all(axis=1)
+class AllSigns(Criterion):
+    """The sign of every score is known."""
+
+    def __call__(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        return (np.abs(scores) > bounds).all(axis=1)
+
+
+settled = AllSigns()
 
 
 def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Cell]:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import Machine
 from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, ModelPart
@@ -70,7 +69,7 @@ def compile_composite(
         ModelPart(compile_part(part.source, X, tolerance=limit), part.outputs)
         for part, limit in zip(expansion.parts, _shared(source, expansion, limits))
     )
-    if limits is None and isinstance(source.head, RegressorHead):
+    if limits is None and source.head.scores_are_values:
         limits = _added_up(parts, source.head.n_scores)
     spread = None
     if limits is None and fields["guarantee"] == "certified" and X is not None:
@@ -94,7 +93,7 @@ def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:
         return given_tolerance(source.head, tolerance)
     if source.head.kind in ("classifier", "outlier"):
         return None
-    if X is None and isinstance(source.head, RegressorHead):
+    if X is None and source.head.scores_are_values:
         return None  # what the parts choose, added up
     if X is None:
         raise InputError(
@@ -117,7 +116,7 @@ def _shared(
     source: Machine, expansion: SumOfMachines, tolerance: FloatArray | None
 ) -> list[FloatArray | None]:
     """What each part may err: an equal share, where parts are added up and taken as they are."""
-    if tolerance is None or not isinstance(source.head, RegressorHead):
+    if tolerance is None or not source.head.scores_are_values:
         return [None] * len(expansion.parts)
     count = np.zeros(expansion.n_outputs)
     for part in expansion.parts:

@@ -201,7 +201,7 @@ def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int)
 
 
 def _check_served(source: Machine, guarantee: str) -> None:
-    if guarantee == "none" and "predict" in getattr(source.head, "needs_posterior", ()):
+    if guarantee == "none" and "predict" in source.head.needs_posterior:
         raise UnsupportedModelError(
             f"the labels of this {source.type_name} depend on its variance, which is computed from "
             "the training rows, and guarantee='none' keeps none; use 'certified' or 'exact'."

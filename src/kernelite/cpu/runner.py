@@ -19,14 +19,14 @@ from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
-from kernelite.cpu.tiers import FirstForms, form_stages
+from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
-from kernelite.program.criteria import Criterion, Proven, Within, never
+from kernelite.program.criteria import Criterion, never
 from kernelite.program.stats import PAIRS, Stats
 from kernelite.rows.inputs import (
     FloatArray,
@@ -69,6 +69,10 @@ class Runner:
         A polynomial of the rows that is added to the scores.
     parts : tuple of Runner
         Of a sum: what maps the rows of each part.
+    forms : FirstForms, optional
+        The first stage, where it is one of forms.
+    near : NearCenters, optional
+        The first stage, where it is this one.
     """
 
     cascade: Cascade
@@ -78,6 +82,8 @@ class Runner:
     front: Front | None = None
     tail: PolynomialTail | None = None
     parts: tuple[Runner, ...] = ()
+    forms: FirstForms | None = None
+    near: NearCenters | None = None
 
     @classmethod
     def prepare(
@@ -90,35 +96,37 @@ class Runner:
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Lay out the stages: forms, near centers, single precision, double precision."""
-        stages: list[Stage] = []
         mapped = input_map is not None
-        if approximation is not None:
-            stages += form_stages(approximation)
-        if local is not None and expansion is not None and LocalEngine.serves(expansion):
-            stages.append(NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped)))
+        forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
-            assert approximation is not None
-            cascade = Cascade(tuple(stages), answers_all=False)
-            return cls(cascade, approximation.form.n_outputs, None, input_map, front, tail)
+            assert forms
+            cascade, k = Cascade(forms, answers_all=False), forms[0].approximation.form.n_outputs
+            return cls(cascade, k, None, input_map, front, tail, forms=forms[0])
+        near = None
+        if local is not None and LocalEngine.serves(expansion):
+            near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
         engine = ExactEngine.prepare(expansion, mapped=mapped)
-        return cls.with_engine(engine, tuple(stages), input_map, front, tail)
+        return cls.with_engine(engine, forms, near, input_map, front, tail)
 
     @classmethod
     def with_engine(
         cls,
         engine: ExactEngine,
-        before: tuple[Stage, ...] = (),
+        forms: FormStages | tuple[()] = (),
+        near: NearCenters | None = None,
         input_map: AffineMap | None = None,
         front: Front | None = None,
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Stages that the exact engine follows."""
-        stages = list(before)
+        stages: list[Stage] = [*forms] if near is None else [*forms, near]
         k = engine.expansion.n_outputs
         if k == 1:
-            stages.append(SinglePrecision(engine, values=not before and tail is None))
+            stages.append(SinglePrecision(engine, values=not stages and tail is None))
         cascade = Cascade((*stages, DoublePrecision(engine)))
-        return cls(cascade, k, engine, input_map, front, tail)
+        first = forms[0] if forms else None
+        near = None if forms else near
+        return cls(cascade, k, engine, input_map, front, tail, forms=first, near=near)
 
     @classmethod
     def of_parts(cls, parts: tuple[PartRunner, ...], n_outputs: int) -> Runner:
@@ -142,7 +150,8 @@ class Runner:
             Which rows need no further stage; None accepts the first one's scores.
         """
         out: NDArray[Any] | None = None
-        stats, stop, as_they_are, values = Stats(), 0, False, isinstance(criterion, Within)
+        stats, stop, as_they_are = Stats(), 0, False
+        values = criterion is not None and criterion.sufficient_bounds is not None
         # Set once, not in each block: the exact engine's own threads call BLAS.
         winners = self._winners(rows, criterion)
         with one_thread_each(rows.shape[0], FEWEST_ROWS) if self._exact_alone else nullcontext():
@@ -233,8 +242,7 @@ class Runner:
 
     def _valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the validity bound; None where there is no form."""
-        first = self.cascade.stages[0]
-        return first.valid(found) if isinstance(first, FirstForms) else found.valid
+        return found.valid if self.forms is None else self.forms.valid(found)
 
     def each(self, rows: Any, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
         """Answers of a function of mapped rows, taken so many at a time.
@@ -267,7 +275,7 @@ class Runner:
             if (winners := self._winners(row, criterion)) is not None:
                 found = winners.winners(row)[0]
                 if found[0] >= 0:
-                    return criterion.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
+                    return criterion.voting_classes[found], ONE_BY_PAIRS  # type: ignore[index]
         answered = self.cascade.one(row, criterion)
         if answered is None:
             return None
@@ -275,12 +283,11 @@ class Runner:
 
     def _one_formed(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any], Stats] | None:
         """By the first form alone, if the row is inside its validity bound."""
-        first = self.cascade.stages[0]
-        if not isinstance(first, FirstForms):
+        if self.forms is None:
             return None
-        found = first.run(row, None)
+        found = self.forms.run(row, None)
         assert found is not None
-        inside = first.valid(found)
+        inside = self.forms.valid(found)
         assert inside is not None
         return (finish(found.scores), self._one_stats[0]) if inside[0] else None
 
@@ -288,8 +295,7 @@ class Runner:
     def _takes_one(self) -> bool:
         """Whether single rows have a path of their own."""
         steps = self.front is not None or self.tail is not None or bool(self.parts)
-        near = isinstance(self.cascade.stages[0], NearCenters)
-        return not steps and not near and self._first_cells in (None, 1)
+        return not steps and self.near is None and self._first_cells in (None, 1)
 
     @cached_property
     def _one_stats(self) -> list[Stats]:
@@ -298,8 +304,7 @@ class Runner:
     @cached_property
     def _first_cells(self) -> int | None:
         """Cells of the forms that come first; None where no form does."""
-        first = self.cascade.stages[0]
-        return len(first.cells) if isinstance(first, FirstForms) else None
+        return None if self.forms is None else len(self.forms.cells)
 
     # Labels from the winner's pairs -------------------------------------------------------------
 
@@ -307,7 +312,7 @@ class Runner:
         """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
         if not self._exact_alone or self.tail is not None or isinstance(rows, OutsideRows):
             return None
-        if not isinstance(criterion, Proven) or criterion.classes is None or self.exact is None:
+        if criterion is None or criterion.voting_classes is None or self.exact is None:
             return None
         pairs = self.exact.pairs
         return pairs if pairs is not None and pairs.ready else None
@@ -320,7 +325,7 @@ class Runner:
         part = dense_block(self.seen(rows, block), slice(None))
         check_finite(row_part(rows, block), first_row=block.start)
         found, _leads = winners.winners(part)
-        labels, undecidable = criterion.classes[found], 0
+        labels, undecidable = criterion.voting_classes[found], 0
         still = np.flatnonzero(found < 0)
         if len(still):
             exact = self.cascade.stages[-1].run(part[still], criterion, None)
@@ -355,8 +360,7 @@ class Runner:
             part = self.front.apply(part)
         if self.input_map is not None:
             part = self.input_map(part)
-        exact_first = isinstance(self.cascade.stages[0], SinglePrecision | DoublePrecision)
-        takes_sparse = exact_first and self.exact is not None and self.exact.takes_sparse
+        takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
         if self._first_cells is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
@@ -383,8 +387,7 @@ class Runner:
     @cached_property
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
-        first = self.cascade.stages[0]
-        form = first.approximation.form if isinstance(first, FirstForms) else None
+        form = None if self.forms is None else self.forms.approximation.form
         served: Any = form if self.exact is None else self.exact.expansion
         return damped(self.cascade, served.gamma, served.intercept, form)
 
@@ -392,8 +395,7 @@ class Runner:
 
     @cached_property
     def _exact_alone(self) -> bool:
-        stages = self.cascade.stages
-        return not self.parts and isinstance(stages[0], SinglePrecision | DoublePrecision)
+        return not self.parts and self.forms is None and self.near is None
 
     def _blocks(self, rows: Any) -> Iterator[slice]:
         block = self._block(rows, 0)
@@ -461,14 +463,15 @@ class PartRunner:
     def stages(self) -> PartStages:
         """Its early stages and all of them; single precision is for whole models only."""
         whole = self.runner.cascade
-        first, last = whole.stages[0], whole.stages[-1]
-        if isinstance(first, FirstForms):
-            forms = tuple(s for s in whole.stages if not s.name.startswith("exact"))
-            early = Cascade(forms, answers_all=False)
+        forms, near, last = self.runner.forms, self.runner.near, whole.stages[-1]
+        if forms is not None:
+            early = Cascade(
+                tuple(s for s in whole.stages if not s.name.startswith("exact")), answers_all=False
+            )
             has_more = self.runner.exact is not None
-            return PartStages(early, whole, self.outputs, self.criterion, has_more, first.valid)
-        if isinstance(first, NearCenters):
-            early = Cascade((first, last))
+            return PartStages(early, whole, self.outputs, self.criterion, has_more, forms.valid)
+        if near is not None:
+            early = Cascade((near, last))
             return PartStages(early, whole, self.outputs, self.criterion, True)
         return PartStages(Cascade((last,)), whole, self.outputs, None, False)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.model.overflow import check_overflow
-from kernelite.planner.tolerances import n_values
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -64,7 +63,7 @@ def _check_shapes(model: ModelFields) -> None:
 
 def _check_tolerance(model: ModelFields) -> None:
     _check_score_tolerance(model)
-    count, tolerance = n_values(model.head), model.tolerance
+    count, tolerance = model.head.n_values, model.tolerance
     if tolerance is not None and not (tolerance.shape == (count,) and (tolerance > 0).all()):
         raise InputError(f"`tolerance` must hold {count} positive numbers, one an output.")
 

@@ -12,7 +12,7 @@ from kernelite.cpu.tiers import MOSTLY
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import n_classes
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.cubic import CubicForm, packed_size
+from kernelite.series.cubic import packed_size
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
@@ -93,8 +93,7 @@ def least_form_cost(d: int, k: int) -> float:
 def form_cost(form: QuadraticForm | SpectralForm) -> float:
     """A row of a form, bounds aside."""
     d, k = form.n_features, form.n_outputs
-    if isinstance(form, SpectralForm):
-        r = form.rank
+    if (r := form.rank) is not None:
         columns = (r + k + 7) // 8 * 8  # taken by vectors
         return ROW + d * LOAD + d * columns * PRODUCT + k * r * (r + 1) / 2 * LOOP
     return ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
@@ -106,10 +105,8 @@ def second_cost(cell: Cell, *, at_once: bool = False) -> float:
         return 0.0
     d, k, cubic = cell.form.n_features, cell.form.n_outputs, cell.cubic
     cost = open_row_cost(cell.full, k, at_once=at_once)
-    if isinstance(cubic, CubicForm):
-        cost += cubic_cost(d, k, cubic.rank)
-    elif cubic is not None:
-        cost += directional_cost(d, k, cubic.basis.shape[1])
+    if cubic is not None:
+        cost += (cubic_cost if cubic.evaluated else directional_cost)(d, k, cubic.rank)
     return cost
 
 
@@ -170,7 +167,7 @@ def tiers_cost(
         cost += count * d * PRODUCT + GATHER
     if cell.certificate is not None:
         cost += CERTIFY * k
-    third = isinstance(cell.cubic, CubicForm)
+    third = cell.cubic is not None and cell.cubic.evaluated
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
     if at_once and after_product < 1.0:
         cost += product_cost(d, k) + after_product * second_cost(cell)

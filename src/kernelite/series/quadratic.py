@@ -47,6 +47,11 @@ class QuadraticForm(SeriesForm):
         """What plans call it."""
         return "quadratic form"
 
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """With M."""
+        return super().terms | {"quadratic": self.quadratic}
+
     def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> None:
         for output in range(self.n_outputs):
             g[:, output] += np.einsum("ij,ij->i", U @ self.quadratic[output], U)

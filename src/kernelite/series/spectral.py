@@ -76,6 +76,11 @@ class SpectralForm(SeriesForm):
         """What plans call it."""
         return f"rank {self.rank} form"
 
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """With what stands for M."""
+        return super().terms | {"cores": self.cores, "mid": self.mid}
+
     def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> FloatArray:
         Y = U @ self.basis
         g += sq_norms[:, None] * self.mid

@@ -155,7 +155,7 @@ def _merged(group: list[Part]) -> Part:
     local = [np.searchsorted(reached, part.outputs) for part in group]
     expansion = merge_expansions([part.source.single for part in group], local, len(reached))
     heads = [part.source.head for part in group]
-    if all(type(head) is RegressorHead for head in heads):
+    if all(head.scores_are_values for head in heads):
         head: Head = RegressorHead(len(reached))
     else:
         members = tuple(Member(head, columns) for head, columns in zip(heads, local))

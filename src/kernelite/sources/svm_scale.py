@@ -26,7 +26,6 @@ from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap, check_scales
 from kernelite.machine.exactly import nearest, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.folding import scaled_outputs
@@ -166,7 +165,7 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
         )
     expansion = _padded(expansion, width)
     head: Any = source.head
-    if found.target is not None and isinstance(head, RegressorHead):
+    if found.target is not None and head.scores_are_values:
         lower, upper, least, most = found.target
         factor = (Fraction(most) - Fraction(least)) / (Fraction(upper) - Fraction(lower))
         shift = Fraction(least) - factor * Fraction(lower)
