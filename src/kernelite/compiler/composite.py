@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.errors import InputError
+from kernelite.machine.front import NO_STEPS
 from kernelite.machine.machine import Machine
 from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, ModelPart
@@ -62,8 +63,8 @@ def compile_composite(
             f"this {source.type_name} is made of {len(expansion.parts)} machines whose kernels or "
             "inputs differ; guarantee='calibrated' serves one machine, use 'certified'."
         )
-    if X is not None and source.front is not None:
-        X = source.front(X, source.feature_names)
+    if X is not None and source.preparation.steps:
+        X = source.preparation(X, source.feature_names)
     limits = _tolerance(source, X, tolerance) if fields["guarantee"] == "certified" else None
     parts = tuple(
         ModelPart(compile_part(part.source, X, tolerance=limit), part.outputs)
@@ -81,7 +82,7 @@ def compile_composite(
         plan=parts[0].model.plan,
         tolerance=limits,
         score_tolerance=spread,
-        front=source.front,
+        preparation=source.preparation,
         parts=parts,
         **fields,
     )
@@ -155,7 +156,7 @@ def _open_share(model: CompiledModel, X: Any) -> float:
         return 0.0
     if X is None:
         return float(max(part.model.plan.chosen.open_share for part in model.parts))
-    probe = replace(model, front=None)  # `X` went through it already
+    probe = replace(model, preparation=NO_STEPS)  # `X` went through it already
     rows, runner = rows_and_runner(probe, some_rows(X, SAMPLE_ROWS))
     criterion = label_criterion(model.head, model.tolerance)
     return runner.run(rows, lambda scores: scores, criterion)[1].open_share

@@ -20,9 +20,8 @@ from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
 from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
@@ -62,9 +61,8 @@ class Runner:
         k.
     exact : ExactEngine, optional
         Where the exact model is at hand.
-    input_map : AffineMap, optional
-    front : Front, optional
-        What stands before the map and works on blocks of rows.
+    preparation : Preparation
+        What blocks of rows go through before.
     tail : PolynomialTail, optional
         A polynomial of the rows that is added to the scores.
     parts : tuple of Runner
@@ -78,8 +76,7 @@ class Runner:
     cascade: Cascade
     n_outputs: int
     exact: ExactEngine | None = None
-    input_map: AffineMap | None = None
-    front: Front | None = None
+    preparation: Preparation = NO_STEPS
     tail: PolynomialTail | None = None
     parts: tuple[Runner, ...] = ()
     forms: FirstForms | None = None
@@ -90,23 +87,22 @@ class Runner:
         cls,
         approximation: Approximation | None,
         expansion: KernelExpansion | None,
-        input_map: AffineMap | None = None,
-        front: Front | None = None,
+        preparation: Preparation = NO_STEPS,
         local: LocalSums | None = None,
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Lay out the stages: forms, near centers, single precision, double precision."""
-        mapped = input_map is not None
+        mapped = preparation.input_map is not None
         forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
             assert forms
             cascade, k = Cascade(forms, answers_all=False), forms[0].approximation.form.n_outputs
-            return cls(cascade, k, None, input_map, front, tail, forms=forms[0])
+            return cls(cascade, k, None, preparation, tail, forms=forms[0])
         near = None
         if local is not None and LocalEngine.serves(expansion):
             near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
         engine = ExactEngine.prepare(expansion, mapped=mapped)
-        return cls.with_engine(engine, forms, near, input_map, front, tail)
+        return cls.with_engine(engine, forms, near, preparation, tail)
 
     @classmethod
     def with_engine(
@@ -114,8 +110,7 @@ class Runner:
         engine: ExactEngine,
         forms: FormStages | tuple[()] = (),
         near: NearCenters | None = None,
-        input_map: AffineMap | None = None,
-        front: Front | None = None,
+        preparation: Preparation = NO_STEPS,
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Stages that the exact engine follows."""
@@ -126,7 +121,7 @@ class Runner:
         cascade = Cascade((*stages, DoublePrecision(engine)))
         first = forms[0] if forms else None
         near = None if forms else near
-        return cls(cascade, k, engine, input_map, front, tail, forms=first, near=near)
+        return cls(cascade, k, engine, preparation, tail, forms=first, near=near)
 
     @classmethod
     def of_parts(cls, parts: tuple[PartRunner, ...], n_outputs: int) -> Runner:
@@ -264,8 +259,8 @@ class Runner:
         """
         if not self._takes_one or criterion is never:
             return None
-        if self.input_map is not None:
-            row = self.input_map(row)
+        if (input_map := self.preparation.input_map) is not None:
+            row = input_map(row)
         if criterion is None:
             return self._one_formed(row, finish)
         if self._exact_alone:
@@ -294,7 +289,7 @@ class Runner:
     @cached_property
     def _takes_one(self) -> bool:
         """Whether single rows have a path of their own."""
-        steps = self.front is not None or self.tail is not None or bool(self.parts)
+        steps = bool(self.preparation.before_map.steps) or self.tail is not None or bool(self.parts)
         return not steps and self.near is None and self._first_cells in (None, 1)
 
     @cached_property
@@ -340,26 +335,22 @@ class Runner:
     # Rows as the stages take them ---------------------------------------------------------------
 
     def seen(self, rows: Any, block: slice) -> Any:
-        """A block behind front and map; mapped just before a single form reads it, if dense."""
+        """A block behind its preparation; mapped just before a single form reads it, if dense."""
         if self.parts:
             own = zip(self.parts, rows.rows)
             return PartRows(tuple(part._mapped(each, block) for part, each in own))
         if isinstance(rows, OutsideRows):
             inner = self._mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
-        late = self.input_map is not None and self.front is None and not is_sparse(rows)
-        if late and self._first_cells == 1:
-            assert self.input_map is not None
-            return MappedRows(dense_block(rows, block), self.input_map)
+        input_map, before = self.preparation.input_map, self.preparation.before_map
+        late = self._first_cells == 1 and not before.steps and not is_sparse(rows)
+        if late and input_map is not None:
+            return MappedRows(dense_block(rows, block), input_map)
         return self._mapped(rows, block)
 
     def _mapped(self, rows: Rows, block: slice) -> Rows:
         """Sparse if the first stage may take it so."""
-        part = row_part(rows, block)
-        if self.front is not None:
-            part = self.front.apply(part)
-        if self.input_map is not None:
-            part = self.input_map(part)
+        part = self.preparation.apply(row_part(rows, block))
         takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
         if self._first_cells is not None or takes_sparse:
             return part

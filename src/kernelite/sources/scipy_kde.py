@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.machine.heads import DensityHead
 from kernelite.machine.machine import Machine
 from kernelite.machine.whitening import Whitening
@@ -68,5 +68,5 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine
         f"SciPy {type_name}, {n} points in {d} dimensions",
         "scipy",
         type_name,
-        front=Front((step,), d),
+        preparation=Preparation.of(step),
     )
