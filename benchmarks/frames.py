@@ -88,7 +88,9 @@ def compared(model: Any, fast: Any, few: pd.DataFrame, test: pd.DataFrame, pairs
     for _ in range(pairs):
         theirs.append(seconds(lambda: model.predict(few)) / len(few))
         ours.append(seconds(lambda: fast.predict(test)) / len(test))
-        before.append(seconds(lambda: fast.front(test, list(test.columns))) / len(test))
+        before.append(
+            seconds(lambda: fast.preparation.before_map(test, list(test.columns))) / len(test)
+        )
     ratio = median(a / b for a, b in zip(theirs, ours, strict=True))
     return (
         f"{fast.plan.summary}: scikit-learn {1e6 * median(theirs):.1f} us per row, kernelite "

@@ -449,17 +449,16 @@ def test_nothing_is_kept_apart_that_can_be_joined():
     X = rows_at(rng, 1e6)
     model = OTHERS["selection"].fit(X, values_of(X))
     source = read(model)
-    assert source.front is not None
-    assert [type(step).__name__ for step in source.front.steps] == ["Selection"]
-    assert source.input_map is not None
-    assert source.input_map.n_features == 2
+    assert [type(step).__name__ for step in source.preparation.steps] == ["Selection", "AffineMap"]
+    assert source.preparation.input_map is not None
+    assert source.preparation.input_map.n_features == 2
 
 
 def test_a_scaler_that_no_map_can_hold_runs_by_itself():
     X = np.array([[0.0, 1.0], [1e-150, 2.0], [2e-150, 4.0]])
     model = make_pipeline(StandardScaler(), SVR(gamma=0.3)).fit(X, [0.0, 1.0, 3.0])
     fast = kernelite.compile(model, guarantee="exact")
-    assert not fast.front.rowwise
+    assert not fast.preparation.rowwise
     np.testing.assert_allclose(fast.predict(X), model.predict(X), rtol=1e-12)
 
 

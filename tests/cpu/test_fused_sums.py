@@ -22,7 +22,7 @@ from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program import stats
-from kernelite.program.criteria import Proven, Within, never
+from kernelite.program.criteria import Proven, SameAnswer, Within, never
 from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
@@ -207,7 +207,7 @@ def test_only_labels_are_taken_from_single_precision() -> None:
     labels = cascade.run(rows, Proven(fast.head.decided))
     single = cascade.names.index(stats.SINGLE)
     assert (labels.stage == single).mean() > 0.5
-    for criterion in (None, never, fast.head.decided):
+    for criterion in (None, never, SameAnswer(fast.head)):
         found = cascade.run(rows, criterion)
         assert not (found.stage == single).any()
         np.testing.assert_array_equal(scores_and_bounds(found)[1], bounds)

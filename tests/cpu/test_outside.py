@@ -14,8 +14,10 @@ from kernelite.cpu.runner import Runner
 from kernelite.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Preparation
 from kernelite.program.bounded import Bounded
 from kernelite.program.cascade import Cascade
+from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
@@ -26,8 +28,14 @@ from tests.helpers import random_expansion, scores_and_bounds, widened
 from tests.oracle import error_ratios, true_scores
 
 
-def settled(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    return (np.abs(scores) > bounds).all(axis=1)
+class AllSigns(Criterion):
+    """The sign of every score is known."""
+
+    def __call__(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        return (np.abs(scores) > bounds).all(axis=1)
+
+
+settled = AllSigns()
 
 
 def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Cell]:
@@ -146,7 +154,7 @@ def test_a_runner_serves_dense_and_sparse_rows(mapped: bool) -> None:
     point = model.dense_centers().mean(axis=0)
     cell = Cell(quadratic_form(model, point), certify(model, point, mapped=mapped))
     input_map = AffineMap(np.full(6, 0.5), np.zeros(6)) if mapped else None
-    runner = Runner.prepare(Approximation((cell,)), model, input_map)
+    runner = Runner.prepare(Approximation((cell,)), model, Preparation.of(input_map))
     rows = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.3)
     seen = rows if input_map is None else input_map(rows)
     wider, wide_rows, sq_norms = widened(model, seen, rng.uniform(0.0, 4.0, size=40))

@@ -9,6 +9,7 @@ from kernelite.cpu import runner as module
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.front import Preparation
 from kernelite.program.criteria import Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
@@ -30,7 +31,7 @@ def test_scores_that_are_the_answers_go_straight_there(
     rng = np.random.default_rng(0)
     model = random_expansion(rng, n=60, d=3, k=100)
     input_map = AffineMap([2.0, 1.0, 0.5], [1.0, 0.0, 3.0]) if mapped else None
-    runner = Runner.prepare(None, model, input_map)
+    runner = Runner.prepare(None, model, Preparation.of(input_map))
     rows, criterion = rng.normal(size=(m, 3)), Within(np.full(100, 1e-3))
     straight, stats = runner.run(rows, lambda scores: scores, criterion)
     copied, same_stats = runner.run(rows, lambda scores: scores.copy(), criterion)

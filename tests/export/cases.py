@@ -9,6 +9,7 @@ import numpy as np
 
 import kernelite
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.front import Preparation
 from kernelite.machine.heads import (
     ArgmaxHead,
     ClassifierHead,
@@ -111,14 +112,16 @@ def _calibrated(head: Head) -> CompiledModel:
 
 def _mapped(model: CompiledModel) -> CompiledModel:
     moved = AffineMap(np.array([2.0, 0.5, 1.0, 0.0]), np.array([0.1, -0.2, 0.0, 3.0]))
-    return replace(model, input_map=moved)
+    return replace(model, preparation=Preparation.of(moved))
 
 
 def far_away(model: CompiledModel) -> tuple[CompiledModel, np.ndarray]:
     """A model of rows where doubles are 4 apart, and such rows: its map's shift has two words."""
     far, low = np.full(FEATURES, 2.0**54), np.array([0.5, -1.2, 1.9, 0.3])
     rows = far + 4.0 * np.random.default_rng(0).integers(-2, 3, size=(40, FEATURES))
-    return replace(model, input_map=AffineMap(np.full(FEATURES, 0.1), far, low)), rows
+    return replace(
+        model, preparation=Preparation.of(AffineMap(np.full(FEATURES, 0.1), far, low))
+    ), rows
 
 
 THREE = ClassifierHead(np.array([3, 1, 2]))

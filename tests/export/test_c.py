@@ -134,7 +134,7 @@ def test_decided_rows_have_the_exact_models_answer(name: str, tmp_path: Path) ->
     got = answers(build(model, tmp_path, part="approximation", decided=True), rows)
     decided = np.array([row[-1] == "1" for row in got])
     assert decided.any()
-    mapped = rows if model.input_map is None else model.input_map(rows)
+    mapped = model.preparation.apply(rows)
     exact = model.expansion.scores(mapped)
     if model.head.kind in ("classifier", "outlier"):
         want = [told(label) for label in model.head.predict(exact).tolist()]

@@ -73,7 +73,7 @@ def test_the_exact_part_is_the_exact_model(name: str) -> None:
     model = CASES[name]
     rows = usable_rows(model)
     got = run(to_onnx(model, part="exact"), rows)
-    mapped = rows if model.input_map is None else model.input_map(rows)
+    mapped = model.preparation.apply(rows)
     want = model.head.decision(model.expansion.scores(mapped))
     value = got["scores" if "label" in got else "variable"]
     same_scores(value, np.asarray(want).reshape(value.shape))
@@ -82,7 +82,7 @@ def test_the_exact_part_is_the_exact_model(name: str) -> None:
 def test_the_graph_knows_the_second_word_of_a_shift() -> None:
     model, rows = far_away(CASES["certified, mapped"])
     got = run(to_onnx(model, part="exact"), rows)
-    want = model.expansion.scores(model.input_map(rows))
+    want = model.expansion.scores(model.preparation.apply(rows))
     same_scores(got["scores"], np.asarray(model.head.decision(want)).reshape(got["scores"].shape))
 
 
@@ -100,7 +100,7 @@ def test_decided_rows_have_the_exact_models_answer(name: str) -> None:
     decided = got["decided"]
     assert decided.dtype == bool
     assert decided.any()
-    mapped = rows if model.input_map is None else model.input_map(rows)
+    mapped = model.preparation.apply(rows)
     exact = model.expansion.scores(mapped)
     bounds = got["error_bound"]
     if "label" in got:

@@ -12,7 +12,7 @@ import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_onnx
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Front, Selection
+from kernelite.machine.front import Preparation, Selection
 from kernelite.machine.heads import (
     ClassifierHead,
     DensityHead,
@@ -190,7 +190,7 @@ def in_parts(kind: str) -> CompiledModel:
         certified_with(value),
         replace(
             certified_with(value, third=FEATURES),
-            input_map=AffineMap(np.full(FEATURES, 0.5), np.ones(FEATURES)),
+            preparation=Preparation.of(AffineMap(np.full(FEATURES, 0.5), np.ones(FEATURES))),
         ),
     )
     if kind == "sum of kernels":
@@ -199,9 +199,7 @@ def in_parts(kind: str) -> CompiledModel:
         alone = replace(one, approximation=None)
         return sum_of(alone, other, value, [0], [0])
     if kind == "selected features":
-        chosen = replace(
-            other, input_map=None, front=Front((Selection([1, 0, 3, 2], FEATURES),), FEATURES)
-        )
+        chosen = replace(other, preparation=Preparation.of(Selection([1, 0, 3, 2], FEATURES)))
         return sum_of(one, chosen, RegressorHead(2), [1], [0])
     return sum_of(one, other, HEADS["codes"], [0], [1])
 
@@ -278,8 +276,8 @@ def test_densities_far_from_all_centers_are_summed_in_logarithms() -> None:
 
 
 def test_features_can_be_selected_before() -> None:
-    chosen = Front((Selection([2, 0, 1, 3], FEATURES + 1),), FEATURES + 1)
-    model = replace(compiled(HEADS["two classes"], exact=True), front=chosen)
+    chosen = Preparation.of(Selection([2, 0, 1, 3], FEATURES + 1))
+    model = replace(compiled(HEADS["two classes"], exact=True), preparation=chosen)
     rows = random_rows(d=FEATURES + 1)
     np.testing.assert_array_equal(run(to_onnx(model), {"X": rows})["label"], model.predict(rows))
 

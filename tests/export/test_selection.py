@@ -81,7 +81,10 @@ def test_models_with_transformers_are_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="steps that are not exported"):
         select(kernelite.compile(pipeline, X, guarantee="exact"))
     scaled = make_pipeline(StandardScaler(), SVC(gamma=0.01)).fit(X, y)
-    assert select(kernelite.compile(scaled, X, guarantee="exact")).model.input_map is not None
+    assert (
+        select(kernelite.compile(scaled, X, guarantee="exact")).model.preparation.input_map
+        is not None
+    )
 
 
 def test_several_machines_are_taken_together() -> None:
@@ -106,8 +109,8 @@ def test_every_part_of_a_model_was_thought_of() -> None:
         *("plan", "origin", "on_invalid"),  # not needed to answer
         *("posterior", "local"),  # variances are not exported; all centers are taken
         "score_tolerance",  # scores of exports are as good as their labels, as their docs say
-        "input_map",
-        *("front", "parts", "tail"),  # in ONNX; C refuses them
+        "preparation",  # in ONNX; C refuses all but maps
+        *("parts", "tail"),  # in ONNX; C refuses them
     }
 
 

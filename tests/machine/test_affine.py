@@ -19,6 +19,7 @@ from kernelite.cpu.kernels.affine import map_rows
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Preparation
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.series.rounding import folding
 from kernelite.sources import Machine
@@ -32,7 +33,9 @@ FIVE_UNITS = 5 * Fraction(2) ** -53 * (1 + Fraction(1, 10**9))
 
 def mapped_source(expansion, head=None, input_map=MAP):
     head = RegressorHead(expansion.n_outputs) if head is None else head
-    return Machine(expansion, head, "mapped", "arrays", "test", input_map=input_map)
+    return Machine(
+        expansion, head, "mapped", "arrays", "test", preparation=Preparation.of(input_map)
+    )
 
 
 def unmapped(rows):
@@ -120,7 +123,7 @@ def test_maps_are_joined_however_many_there_are():
     y = np.sin((X[:, 0] - 1e3) * 3e8) + X[:, 1]
     machine = make_pipeline(StandardScaler(), MinMaxScaler((0.3, 0.7)), SVR(gamma=30.0)).fit(X, y)
     fast = kernelite.compile(machine, guarantee="exact")
-    assert fast.front is None
+    assert not fast.preparation.before_map.steps
     np.testing.assert_allclose(fast.predict(X), machine.predict(X), rtol=0, atol=1e-9)
 
 
@@ -129,7 +132,7 @@ def test_maps_keep_their_low_words_in_files():
     assert through.low is not None
     expansion = random_expansion(np.random.default_rng(5), d=5)
     model = kernelite.compile(mapped_source(expansion, input_map=through), guarantee="exact")
-    again = loads(dumps(model)).input_map
+    again = loads(dumps(model)).preparation.input_map
     for name in ("scale", "shift", "low"):
         np.testing.assert_array_equal(getattr(again, name), getattr(through, name))
 
@@ -178,7 +181,7 @@ def test_bad_maps_are_refused(scale, shift, found):
 
 
 def test_a_map_of_another_width_is_refused():
-    with pytest.raises(InputError, match="`input_map` has 5 features"):
+    with pytest.raises(InputError, match="`preparation` makes 5 features"):
         mapped_source(random_expansion(np.random.default_rng(0), d=3))
 
 

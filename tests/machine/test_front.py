@@ -9,7 +9,7 @@ from sklearn.preprocessing import Normalizer
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Front, Kept, Selection
+from kernelite.machine.front import Kept, Preparation, Selection
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -36,7 +36,7 @@ def test_a_selection_refuses_rows_of_another_width() -> None:
 
 
 def test_steps_run_in_their_order() -> None:
-    front = Front((Selection([2, 1], 3), AffineMap([2.0, 1.0], [1.0, 0.0])), 3)
+    front = Preparation((Selection([2, 1], 3), AffineMap([2.0, 1.0], [1.0, 0.0])), 3)
     np.testing.assert_array_equal(front(X), (X[:, [2, 1]] - [1, 0]) * [2, 1])
     assert front.rowwise
     assert front.width == 3
@@ -49,7 +49,7 @@ def test_a_kept_transformer_sees_rows_as_they_came() -> None:
             return np.asarray(rows, dtype=float)
 
     spy, rows = Spy(), [["1", "2"]]
-    front = Front((Kept(spy, "Spy"),), None)
+    front = Preparation((Kept(spy, "Spy"),), None)
     front(rows)
     assert spy.rows is rows
     assert not front.rowwise
@@ -57,11 +57,39 @@ def test_a_kept_transformer_sees_rows_as_they_came() -> None:
         _ = front.width
 
 
-def test_a_front_needs_steps_and_a_width() -> None:
-    with pytest.raises(InputError, match="at least one step"):
-        Front((), 3)
+def test_the_last_map_is_told_from_what_stands_before_it() -> None:
+    chosen, scaled = Selection([2, 1], 3), AffineMap([2.0, 1.0], [1.0, 0.0])
+    both = Preparation.of(chosen, None, scaled)
+    assert both.input_map is scaled
+    assert both.before_map.steps == (chosen,)
+    alone = Preparation.of(chosen)
+    assert alone.input_map is None
+    assert alone.before_map is alone
+    assert both.n_out == alone.n_out == 2
+
+
+def test_no_steps_leave_rows_as_they_are() -> None:
+    nothing = Preparation.of(None)
+    assert nothing.apply(X) is X
+    assert (nothing.steps, nothing.n_features, nothing.n_out, nothing.rowwise) == (
+        (),
+        None,
+        None,
+        True,
+    )
+
+
+def test_widths_are_checked_behind_a_kept_transformer() -> None:
+    kept = Kept(Normalizer(), "Normalizer", 3)
+    assert Preparation.of(kept).n_out is None
+    assert Preparation.of(kept, Selection([0], 2)).n_out == 1
+    with pytest.raises(InputError, match="3 features stands behind 1"):
+        Preparation.of(kept, Selection([0], 2), AffineMap(np.ones(3), np.zeros(3)))
+
+
+def test_a_preparation_of_numbers_needs_a_width() -> None:
     with pytest.raises(InputError, match="cannot be None"):
-        Front((Selection([0], 2),), None)
+        Preparation((Selection([0], 2),), None)
 
 
 def test_a_kept_transformer_says_why_it_cannot_be_stored() -> None:

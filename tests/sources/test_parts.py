@@ -16,7 +16,7 @@ import kernelite as kl
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front, Selection
+from kernelite.machine.front import Preparation, Selection
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.parts import Part, SumOfMachines, merge_expansions
 from kernelite.sources import Machine, read
@@ -85,7 +85,9 @@ def test_machines_with_the_same_kernel_become_one_expansion() -> None:
 def test_machines_that_differ_stay_parts(guarantee: str, added: bool) -> None:
     rng = np.random.default_rng(1)
     sources = machines(rng, [0.01, 0.02, 0.01, 0.03], k=2)
-    sources[3] = replace(sources[3], input_map=AffineMap(np.full(5, 0.5), np.ones(5)))
+    sources[3] = replace(
+        sources[3], preparation=Preparation.of(AffineMap(np.full(5, 0.5), np.ones(5)))
+    )
     outputs = [np.arange(2)] * 4 if added else None
     source = together(sources, outputs, 2 if added else None)
     assert isinstance(source.expansion, SumOfMachines)
@@ -127,8 +129,8 @@ def test_rows_that_stay_open_are_exact_part_by_part() -> None:
 def test_parts_reached_by_an_outer_way_keep_it() -> None:
     rng = np.random.default_rng(3)
     inner = together(machines(rng, [0.1, 0.2]))
-    way = Front((Selection([4, 3, 2, 1, 0], 5),), 5)
-    outer = replace(inner, front=way, input_map=AffineMap(np.full(5, 2.0), np.zeros(5)))
+    scaled = AffineMap(np.full(5, 2.0), np.zeros(5))
+    outer = replace(inner, preparation=Preparation.of(Selection([4, 3, 2, 1, 0], 5), scaled))
     source = together([outer, *machines(rng, [0.3])])
     assert isinstance(source.expansion, SumOfMachines)
     assert len(source.expansion.parts) == 3

@@ -73,35 +73,35 @@ def test_scalers_in_a_row_become_one_map() -> None:
     X, y = raw_cancer()
     model = make_pipeline(StandardScaler(), MinMaxScaler(), RobustScaler(), SVC()).fit(X, y)
     source = read(model)
-    assert source.front is None
-    assert source.input_map is not None
-    np.testing.assert_allclose(source.input_map(X), model[:-1].transform(X), rtol=1e-9, atol=1e-9)
+    assert not source.preparation.before_map.steps
+    assert source.preparation.input_map is not None
+    np.testing.assert_allclose(
+        source.preparation.input_map(X), model[:-1].transform(X), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_sparse_rows_stay_sparse_without_a_shift() -> None:
     X, y = cancer()
     model = make_pipeline(MaxAbsScaler(), SVC(gamma=0.5)).fit(csr_array(X), y)
     source = read(model)
-    assert source.input_map is not None
-    assert not source.input_map.shift.any()
-    assert not isinstance(source.input_map(csr_array(X)), np.ndarray)
+    assert source.preparation.input_map is not None
+    assert not source.preparation.input_map.shift.any()
+    assert not isinstance(source.preparation.input_map(csr_array(X)), np.ndarray)
 
 
 def test_what_is_not_affine_is_kept_with_all_that_stands_before_it() -> None:
     X, y = iris()
     log = FunctionTransformer(np.log1p)
     source = read(make_pipeline(MaxAbsScaler(), log, StandardScaler(), SVC()).fit(X, y))
-    assert source.front is not None
-    assert [type(step) for step in source.front.steps] == [Kept, Kept]
-    assert isinstance(source.input_map, AffineMap)
+    assert [type(step) for step in source.preparation.before_map.steps] == [Kept, Kept]
+    assert isinstance(source.preparation.input_map, AffineMap)
 
 
 @pytest.mark.parametrize("selector", [SelectKBest(k=2), VarianceThreshold(0.2)])
 def test_selectors_become_selections(selector: Any) -> None:
     X, y = iris()
     source = read(make_pipeline(selector, SVC()).fit(X, y))
-    assert source.front is not None
-    (step,) = source.front.steps
+    (step,) = source.preparation.before_map.steps
     assert isinstance(step, Selection)
     np.testing.assert_array_equal(step(X), selector.fit(X, y).transform(X))
 
@@ -110,8 +110,8 @@ def test_steps_that_do_nothing_leave_no_trace() -> None:
     X, y = iris()
     steps = [("a", "passthrough"), ("b", FunctionTransformer()), ("c", None), ("d", SVC())]
     source = read(Pipeline(steps).fit(X, y))
-    assert source.front is None
-    assert source.input_map is None
+    assert not source.preparation.before_map.steps
+    assert source.preparation.input_map is None
 
 
 def test_nested_pipelines_are_flattened() -> None:
@@ -119,7 +119,7 @@ def test_nested_pipelines_are_flattened() -> None:
     inner = make_pipeline(StandardScaler(), make_pipeline(MinMaxScaler(), "passthrough"))
     model = make_pipeline(inner, make_pipeline(RobustScaler(), SVC())).fit(X, y)
     source = read(model)
-    assert source.front is None
+    assert not source.preparation.before_map.steps
     fast = kl.compile(model, X)
     np.testing.assert_array_equal(fast.predict(X), model.predict(X))
 

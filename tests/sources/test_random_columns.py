@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 
 from kernelite.errors import InputError
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.rows.inputs import check_rows
 from kernelite.sources.steps import NotFolded, steps_of
 from kernelite.store.packing import pack, unpack
@@ -144,7 +144,7 @@ def test_random_column_transformers(seed: int) -> None:
         steps = steps_of(transformer)
     except (ValueError, TypeError, NotFolded):
         return  # what cannot be fitted, or is kept as it is, has nothing to compare
-    front: Front = unpack(*pack(Front(tuple(steps), steps[0].n_features)))
+    front: Preparation = unpack(*pack(Preparation(tuple(steps), steps[0].n_features)))
     names = list(transformer.feature_names_in_)
     for hostile in (False, True):
         test = table(rng, seed, hostile=hostile)

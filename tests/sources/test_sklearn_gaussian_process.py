@@ -211,8 +211,8 @@ def test_unfitted_processes_are_refused():
 def test_length_scales_per_feature_become_a_map():
     source = read(process(RBF([1.0, 2.0, 4.0])))
     assert source.expansion.gamma == 0.5
-    np.testing.assert_allclose(source.input_map.scale, [1.0, 0.5, 0.25])
-    assert read(process(RBF([2.0, 2.0, 2.0]))).input_map is None
+    np.testing.assert_allclose(source.preparation.input_map.scale, [1.0, 0.5, 0.25])
+    assert read(process(RBF([2.0, 2.0, 2.0]))).preparation.input_map is None
 
 
 def test_a_latent_mean_of_zero_is_the_first_class():

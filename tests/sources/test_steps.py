@@ -32,7 +32,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import InputError
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.sources import read
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
@@ -77,11 +77,11 @@ def dense(rows: Any) -> np.ndarray:
     return rows.toarray() if issparse(rows) else np.asarray(rows, dtype=float)
 
 
-def folded(transformer: Any) -> Front:
+def folded(transformer: Any) -> Preparation:
     """The steps of a fitted transformer, after a stay in a file."""
     steps = tuple(steps_of(transformer))
-    front = Front(steps, steps[0].n_features)
-    again: Front = unpack(*pack(front))
+    front = Preparation(steps, steps[0].n_features)
+    again: Preparation = unpack(*pack(front))
     return again
 
 
@@ -372,7 +372,7 @@ def test_scalers_before_steps_that_jump_keep_their_own_arithmetic() -> None:
     bins = KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf")
     chain = make_pipeline(StandardScaler(), bins)
     model = make_pipeline(chain, SVC(gamma=0.3)).fit(X, X[:, 0] > 1e6)
-    front = read(model).front
+    front = read(model).preparation
     assert front is not None
     np.testing.assert_array_equal(dense(front(X)), dense(chain.transform(X)))
 
@@ -401,6 +401,6 @@ def test_quantiles_of_one_hot_features_are_left_to_scikit_learn() -> None:
     encoder = make_column_transformer((OneHotEncoder(), TEXTS), ("passthrough", ["y"]))
     model = make_pipeline(encoder, QuantileTransformer(n_quantiles=20), SVC())
     model.fit(train, train["x"] > 3)
-    front = read(model).front
+    front = read(model).preparation
     assert front is not None
     assert front.keeps == ("ColumnTransformer", "QuantileTransformer")

@@ -139,7 +139,7 @@ def test_a_model_takes_rows_as_they_were_measured(scaled: Any) -> None:
     model, found, X = scaled
     fast = kl.compile(model, X, input_range=found)
     np.testing.assert_array_equal(fast.predict(X), model.predict(by_svm_scale(found, X)))
-    assert fast.input_map is not None
+    assert fast.preparation.input_map is not None
     np.testing.assert_array_equal(loads(dumps(fast)).predict(X), fast.predict(X))
     assert fast.origin.description.endswith("behind svm-scale")
 

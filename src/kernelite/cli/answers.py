@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
 from kernelite.scoring.sinks import label_text
@@ -41,20 +40,23 @@ class Answers:
         self.probability = probability
         chances = False
         if probability:
-            libsvms = isinstance(model.head, ClassifierHead | OutlierHead)
-            chances = not libsvms and "predict_proba" in model.offers
-            if not chances:
-                chances = self._prepare_probabilities()
+            chances = "predict_proba" in model.offers
+            if not chances and model.head.noise_scale is None:
+                raise InputError(
+                    "`-b 1` asks for probabilities, but this model was trained without them; train "
+                    "it with `-b 1` too."
+                )
+            self.model = replace(model, head=model.head.labelled_by_probability())
         self.outputs = ("label", *(["probability"] if chances else []), *more)
 
     def remarks(self) -> list[str]:
         """What svm-predict says about a regressor's probability model."""
-        head = self.model.head
-        if not (self.probability and isinstance(head, RegressorHead)):
+        sigma = self.model.head.noise_scale
+        if not self.probability or sigma is None:
             return []
         return [
             "Prob. model for test data: target value = predicted value + z,",
-            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={head.noise_scale:g}",
+            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={sigma:g}",
         ]
 
     def notes(self, stats: Stats) -> list[str]:
@@ -85,23 +87,6 @@ class Answers:
             "undecidable": stats.undecidable,
             "outside_validity": stats.outside_validity,
         }
-
-    def _prepare_probabilities(self) -> bool:
-        """Whether there are probabilities to write; LIBSVM's regressors have a remark alone."""
-        head = self.model.head
-        known = {
-            "classifier": getattr(head, "platt_a", None),
-            "outlier": getattr(head, "density_marks", None),
-            "regressor": getattr(head, "noise_scale", None),
-        }
-        if known.get(head.kind) is None:
-            raise InputError(
-                "`-b 1` asks for probabilities, but this model was trained without them; train it "
-                "with `-b 1` too."
-            )
-        if isinstance(head, ClassifierHead):
-            self.model = replace(self.model, head=replace(head, labels_by_probability=True))
-        return not isinstance(head, RegressorHead)
 
 
 class Metric(Protocol):

@@ -125,7 +125,7 @@ def _sample(args: argparse.Namespace, source: Machine) -> Any:
     from kernelite.cli.models import read_sample
 
     return read_sample(
-        args, args.sample, _Features(source.n_features, source, source.head, source.front)
+        args, args.sample, _Features(source.n_features, source, source.head, source.preparation)
     )
 
 
@@ -135,7 +135,7 @@ class _Features(NamedTuple):
     n_features_in_: int
     origin: Any
     head: Any
-    front: Any
+    preparation: Any
 
 
 def _report(args: argparse.Namespace, compiled: CompiledModel) -> None:

@@ -116,7 +116,7 @@ def _predict(args: argparse.Namespace) -> int:
 
     check_output(args.output, args.data, args.model)
     rows = ApproxRows(load(args.model))
-    metric = metric_for(rows.model.head.kind, getattr(rows.model.head, "classes", None))
+    metric = metric_for(rows.model.head.kind, rows.model.head.classes)
     labelled = False
 
     def watch(block: Any, answers: Any) -> None:

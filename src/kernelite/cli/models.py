@@ -117,7 +117,7 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
         With the options of `add_data_options`, and `columns` if the verb has them.
     path : str
         A file, "-" for standard input, or a folder of columnar files.
-    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `head` and `front`
+    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `head` and `preparation`
     """
     columns = getattr(args, "columns", None)
     if not _has_columns(args, path, columns):

@@ -210,7 +210,7 @@ def _predict(args: argparse.Namespace) -> int:
         _report(args, answers, None, done)
         return 0
     jobs = list_jobs(args.data, args.output, format=args.data_format, output=_output_format(args))
-    metric = metric_for(model.head.kind, getattr(model.head, "classes", None))
+    metric = metric_for(model.head.kind, model.head.classes)
     done = run_jobs(answers.model, jobs, request, metric.add)
     _report(args, answers, metric if metric.total else None, done)
     return 0

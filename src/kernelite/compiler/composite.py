@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import RegressorHead
+from kernelite.machine.front import NO_STEPS
 from kernelite.machine.machine import Machine
 from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, ModelPart
@@ -63,14 +63,14 @@ def compile_composite(
             f"this {source.type_name} is made of {len(expansion.parts)} machines whose kernels or "
             "inputs differ; guarantee='calibrated' serves one machine, use 'certified'."
         )
-    if X is not None and source.front is not None:
-        X = source.front(X, source.feature_names)
+    if X is not None and source.preparation.steps:
+        X = source.preparation(X, source.feature_names)
     limits = _tolerance(source, X, tolerance) if fields["guarantee"] == "certified" else None
     parts = tuple(
         ModelPart(compile_part(part.source, X, tolerance=limit), part.outputs)
         for part, limit in zip(expansion.parts, _shared(source, expansion, limits))
     )
-    if limits is None and isinstance(source.head, RegressorHead):
+    if limits is None and source.head.scores_are_values:
         limits = _added_up(parts, source.head.n_scores)
     spread = None
     if limits is None and fields["guarantee"] == "certified" and X is not None:
@@ -82,7 +82,7 @@ def compile_composite(
         plan=parts[0].model.plan,
         tolerance=limits,
         score_tolerance=spread,
-        front=source.front,
+        preparation=source.preparation,
         parts=parts,
         **fields,
     )
@@ -94,7 +94,7 @@ def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:
         return given_tolerance(source.head, tolerance)
     if source.head.kind in ("classifier", "outlier"):
         return None
-    if X is None and isinstance(source.head, RegressorHead):
+    if X is None and source.head.scores_are_values:
         return None  # what the parts choose, added up
     if X is None:
         raise InputError(
@@ -117,7 +117,7 @@ def _shared(
     source: Machine, expansion: SumOfMachines, tolerance: FloatArray | None
 ) -> list[FloatArray | None]:
     """What each part may err: an equal share, where parts are added up and taken as they are."""
-    if tolerance is None or not isinstance(source.head, RegressorHead):
+    if tolerance is None or not source.head.scores_are_values:
         return [None] * len(expansion.parts)
     count = np.zeros(expansion.n_outputs)
     for part in expansion.parts:
@@ -156,7 +156,7 @@ def _open_share(model: CompiledModel, X: Any) -> float:
         return 0.0
     if X is None:
         return float(max(part.model.plan.chosen.open_share for part in model.parts))
-    probe = replace(model, front=None)  # `X` went through it already
+    probe = replace(model, preparation=NO_STEPS)  # `X` went through it already
     rows, runner = rows_and_runner(probe, some_rows(X, SAMPLE_ROWS))
     criterion = label_criterion(model.head, model.tolerance)
     return runner.run(rows, lambda scores: scores, criterion)[1].open_share

@@ -155,9 +155,8 @@ def compile(
         guarantee=guarantee,  # type: ignore[arg-type]
         origin=_origin(source),
         on_invalid=on_invalid,
-        input_map=source.input_map,
+        preparation=source.preparation,
         posterior=posterior,
-        front=source.front,
         tail=source.tail,
         **decided,
     )
@@ -167,8 +166,8 @@ def compile(
 def _noted(source: Machine, compiled: CompiledModel) -> CompiledModel:
     """With what its plan should say about the steps before it."""
     notes = source.notes
-    if source.front is not None and source.front.keeps:
-        names = ", ".join(source.front.keeps)
+    if source.preparation.keeps:
+        names = ", ".join(source.preparation.keeps)
         notes += (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
     return replace(compiled, plan=compiled.plan.noting(*notes)) if notes else compiled
 
@@ -201,7 +200,7 @@ def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int)
 
 
 def _check_served(source: Machine, guarantee: str) -> None:
-    if guarantee == "none" and "predict" in getattr(source.head, "needs_posterior", ()):
+    if guarantee == "none" and "predict" in source.head.needs_posterior:
         raise UnsupportedModelError(
             f"the labels of this {source.type_name} depend on its variance, which is computed from "
             "the training rows, and guarantee='none' keeps none; use 'certified' or 'exact'."

@@ -11,7 +11,6 @@ from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import ExactEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import DensityHead
 from kernelite.machine.kernels import Kernel
 from kernelite.planner.calibrated import calibrated_plan
 from kernelite.planner.local import local_candidate
@@ -20,8 +19,8 @@ from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.plan import Plan
 from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
 from kernelite.planner.tolerances import (
+    DEFAULT_TOLERANCE,
     default_tolerance,
-    density_tolerance,
     given_tolerance,
     score_tolerance,
 )
@@ -190,8 +189,8 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
         return given_tolerance(head, tolerance)
     if head.kind in ("classifier", "outlier"):
         return None
-    if isinstance(head, DensityHead):
-        return density_tolerance(head)
+    if (own := head.own_tolerance(DEFAULT_TOLERANCE)) is not None:
+        return own
     scores = ExactEngine.prepare(task.expansion).run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])

@@ -48,7 +48,7 @@ class Task:
     @property
     def mapped(self) -> bool:
         """Whether rows come through an affine map."""
-        return self.source.input_map is not None
+        return self.source.preparation.input_map is not None
 
     def sample(self) -> FloatArray:
         """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`.
@@ -93,10 +93,8 @@ class Task:
                 f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
                 f"{np.shape(wanted)}."
             )
-        if source.front is not None:
-            point = dense_block(check_rows(source.front(point[None, :])), slice(None))[0]
-        if source.input_map is not None:
-            point = source.input_map(point[None, :])[0]
+        if source.preparation.steps:
+            point = dense_block(source.preparation(point[None, :]), slice(None))[0]
         if self.expansion.kernel == "poly2" and point.any():
             raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
         return point
@@ -118,14 +116,15 @@ class Task:
 def sample_rows(source: Machine, X: Any) -> Rows:
     """A user's sample, behind whatever stands before the expansion."""
     d, names = source.single.n_features, source.feature_names
-    if source.front is not None:
-        rows = check_rows(source.front(X, names), n_features=d)
+    before, input_map = source.preparation.before_map, source.preparation.input_map
+    if before.steps:
+        rows = check_rows(before(X, names), n_features=d)
     elif source.width_is_open:
         # Features beyond the width are constant zeros in the model, so a sample may lose them.
         rows = fit_width(check_rows(X, feature_names=names), d)[0]
     else:
         rows = check_rows(X, n_features=d, feature_names=names)
-    return rows if source.input_map is None else source.input_map(rows)
+    return rows if input_map is None else input_map(rows)
 
 
 def _mean(rows: Rows) -> FloatArray:

@@ -26,7 +26,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
-from kernelite.program.criteria import And, Criterion, Proven, Within
+from kernelite.program.criteria import Criterion
 from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.cubic import WEIGHED
@@ -208,7 +208,7 @@ class SinglePrecision:
         if not self._serves(criterion):
             return None
         engine, taken = self.engine.engine_for(rows)
-        labels = isinstance(criterion, Proven) and self.engine.entries_pay
+        labels = criterion is not None and criterion.labels_alone and self.engine.entries_pay
         single = self.engine.single if labels or engine is self.engine.dense else None
         if single is None or not single.ready or not self._pays(single, taken, criterion):
             return None
@@ -220,7 +220,7 @@ class SinglePrecision:
 
         Whether it serves a value may depend on the rows around, so it counts for all.
         """
-        tolerance = _tolerance(criterion)
+        tolerance = None if criterion is None else criterion.value_bounds
         if tolerance is None or not self._serves(criterion):
             return None
         engine, dense = self.engine.engine_for(rows)
@@ -231,11 +231,13 @@ class SinglePrecision:
         return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
 
     def _serves(self, criterion: Criterion | None) -> bool:
-        if isinstance(criterion, Proven):
+        if criterion is None:
+            return False
+        if criterion.labels_alone:
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
-        wanted = self.values or isinstance(criterion, And)
-        return wanted and large and _tolerance(criterion) is not None
+        wanted = self.values or criterion.labels_and_values
+        return wanted and large and criterion.value_bounds is not None
 
     def _pays(self, single: Any, rows: Rows, criterion: Criterion | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
@@ -266,7 +268,7 @@ class DoublePrecision:
         product's last digits depend on its shape, and there they are the label.
         """
         found = self.engine.run(rows, into)
-        if not isinstance(criterion, Proven) or rows.shape[0] < 2:
+        if criterion is None or not criterion.labels_alone or rows.shape[0] < 2:
             return found
         undecidable = np.flatnonzero(~holds(criterion, found))
         if not len(undecidable) or self._row_by_row(rows):
@@ -285,13 +287,6 @@ class DoublePrecision:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
         return isinstance(fused, FusedSums) and fused.ready
-
-
-def _tolerance(criterion: Criterion | None) -> FloatArray | None:
-    """Of the scores, where values are asked for: alone, or with a proven label."""
-    if isinstance(criterion, And):
-        criterion = criterion.second
-    return criterion.tolerance if isinstance(criterion, Within) else None
 
 
 def as_dense(rows: Rows) -> FloatArray:

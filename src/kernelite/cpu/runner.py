@@ -19,14 +19,13 @@ from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
-from kernelite.cpu.tiers import FirstForms, form_stages
-from kernelite.machine.affine import AffineMap
+from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
-from kernelite.program.criteria import Criterion, Proven, Within, never
+from kernelite.program.criteria import Criterion, never
 from kernelite.program.stats import PAIRS, Stats
 from kernelite.rows.inputs import (
     FloatArray,
@@ -62,63 +61,67 @@ class Runner:
         k.
     exact : ExactEngine, optional
         Where the exact model is at hand.
-    input_map : AffineMap, optional
-    front : Front, optional
-        What stands before the map and works on blocks of rows.
+    preparation : Preparation
+        What blocks of rows go through before.
     tail : PolynomialTail, optional
         A polynomial of the rows that is added to the scores.
     parts : tuple of Runner
         Of a sum: what maps the rows of each part.
+    forms : FirstForms, optional
+        The first stage, where it is one of forms.
+    near : NearCenters, optional
+        The first stage, where it is this one.
     """
 
     cascade: Cascade
     n_outputs: int
     exact: ExactEngine | None = None
-    input_map: AffineMap | None = None
-    front: Front | None = None
+    preparation: Preparation = NO_STEPS
     tail: PolynomialTail | None = None
     parts: tuple[Runner, ...] = ()
+    forms: FirstForms | None = None
+    near: NearCenters | None = None
 
     @classmethod
     def prepare(
         cls,
         approximation: Approximation | None,
         expansion: KernelExpansion | None,
-        input_map: AffineMap | None = None,
-        front: Front | None = None,
+        preparation: Preparation = NO_STEPS,
         local: LocalSums | None = None,
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Lay out the stages: forms, near centers, single precision, double precision."""
-        stages: list[Stage] = []
-        mapped = input_map is not None
-        if approximation is not None:
-            stages += form_stages(approximation)
-        if local is not None and expansion is not None and LocalEngine.serves(expansion):
-            stages.append(NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped)))
+        mapped = preparation.input_map is not None
+        forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
-            assert approximation is not None
-            cascade = Cascade(tuple(stages), answers_all=False)
-            return cls(cascade, approximation.form.n_outputs, None, input_map, front, tail)
+            assert forms
+            cascade, k = Cascade(forms, answers_all=False), forms[0].approximation.form.n_outputs
+            return cls(cascade, k, None, preparation, tail, forms=forms[0])
+        near = None
+        if local is not None and LocalEngine.serves(expansion):
+            near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
         engine = ExactEngine.prepare(expansion, mapped=mapped)
-        return cls.with_engine(engine, tuple(stages), input_map, front, tail)
+        return cls.with_engine(engine, forms, near, preparation, tail)
 
     @classmethod
     def with_engine(
         cls,
         engine: ExactEngine,
-        before: tuple[Stage, ...] = (),
-        input_map: AffineMap | None = None,
-        front: Front | None = None,
+        forms: FormStages | tuple[()] = (),
+        near: NearCenters | None = None,
+        preparation: Preparation = NO_STEPS,
         tail: PolynomialTail | None = None,
     ) -> Runner:
         """Stages that the exact engine follows."""
-        stages = list(before)
+        stages: list[Stage] = [*forms] if near is None else [*forms, near]
         k = engine.expansion.n_outputs
         if k == 1:
-            stages.append(SinglePrecision(engine, values=not before and tail is None))
+            stages.append(SinglePrecision(engine, values=not stages and tail is None))
         cascade = Cascade((*stages, DoublePrecision(engine)))
-        return cls(cascade, k, engine, input_map, front, tail)
+        first = forms[0] if forms else None
+        near = None if forms else near
+        return cls(cascade, k, engine, preparation, tail, forms=first, near=near)
 
     @classmethod
     def of_parts(
@@ -162,7 +165,7 @@ class Runner:
         out: NDArray[Any] | None = None
         stats, stop, as_they_are = Stats(), 0, False
         while out is None or stop < rows.shape[0]:
-            values = isinstance(criterion, Within)
+            values = criterion is not None and criterion.sufficient_bounds is not None
             block = self._block(rows, stop, straight=as_they_are, values=values)
             into = out[block] if out is not None and as_they_are else None
             seconds = np.zeros(len(self.cascade.stages))
@@ -235,8 +238,7 @@ class Runner:
 
     def _valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the validity bound; None where there is no form."""
-        first = self.cascade.stages[0]
-        return first.valid(found) if isinstance(first, FirstForms) else found.valid
+        return found.valid if self.forms is None else self.forms.valid(found)
 
     def each(self, rows: Any, answer: Callable[..., NDArray[Any]], block: int) -> NDArray[Any]:
         """Answers of a function of mapped rows, taken so many at a time.
@@ -258,8 +260,8 @@ class Runner:
         """
         if not self._takes_one or criterion is never:
             return None
-        if self.input_map is not None:
-            row = self.input_map(row)
+        if (input_map := self.preparation.input_map) is not None:
+            row = input_map(row)
         if criterion is None:
             return self._one_formed(row, finish)
         if self._exact_alone:
@@ -269,7 +271,7 @@ class Runner:
             if (winners := self._winners(row, criterion)) is not None:
                 found = winners.winners(row)[0]
                 if found[0] >= 0:
-                    return criterion.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
+                    return criterion.voting_classes[found], ONE_BY_PAIRS  # type: ignore[index]
         answered = self.cascade.one(row, criterion)
         if answered is None:
             return None
@@ -277,21 +279,19 @@ class Runner:
 
     def _one_formed(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any], Stats] | None:
         """By the first form alone, if the row is inside its validity bound."""
-        first = self.cascade.stages[0]
-        if not isinstance(first, FirstForms):
+        if self.forms is None:
             return None
-        found = first.run(row, None)
+        found = self.forms.run(row, None)
         assert found is not None
-        inside = first.valid(found)
+        inside = self.forms.valid(found)
         assert inside is not None
         return (finish(found.scores), self._one_stats[0]) if inside[0] else None
 
     @cached_property
     def _takes_one(self) -> bool:
         """Whether single rows have a path of their own."""
-        steps = self.front is not None or self.tail is not None or bool(self.parts)
-        near = isinstance(self.cascade.stages[0], NearCenters)
-        return not steps and not near and self._first_cells in (None, 1)
+        steps = bool(self.preparation.before_map.steps) or self.tail is not None or bool(self.parts)
+        return not steps and self.near is None and self._first_cells in (None, 1)
 
     @cached_property
     def _one_stats(self) -> list[Stats]:
@@ -300,8 +300,7 @@ class Runner:
     @cached_property
     def _first_cells(self) -> int | None:
         """Cells of the forms that come first; None where no form does."""
-        first = self.cascade.stages[0]
-        return len(first.cells) if isinstance(first, FirstForms) else None
+        return None if self.forms is None else len(self.forms.cells)
 
     # Labels from the winner's pairs -------------------------------------------------------------
 
@@ -309,7 +308,7 @@ class Runner:
         """What finds one-vs-one labels from the winner's pairs alone, where those are asked for."""
         if not self._exact_alone or self.tail is not None or isinstance(rows, OutsideRows):
             return None
-        if not isinstance(criterion, Proven) or criterion.classes is None or self.exact is None:
+        if criterion is None or criterion.voting_classes is None or self.exact is None:
             return None
         pairs = self.exact.pairs
         return pairs if pairs is not None and pairs.ready else None
@@ -318,12 +317,12 @@ class Runner:
         self, winners: FusedPairs, rows: Rows, finish: Finish, criterion: Any
     ) -> tuple[NDArray[Any], Stats]:
         """Labels of all rows; those without a sure winner are evaluated in full."""
-        out, stats = np.empty(rows.shape[0], dtype=criterion.classes.dtype), Stats()
+        out, stats = np.empty(rows.shape[0], dtype=criterion.voting_classes.dtype), Stats()
         count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
         for block in list(row_blocks(rows.shape[0], count)) or [slice(0, 0)]:
             started, undecidable = perf_counter(), 0
             found, still, exact = self._winners_of(winners, rows, block, criterion)
-            out[block] = criterion.classes[found]
+            out[block] = criterion.voting_classes[found]
             if exact is not None:
                 out[block.start + still] = finish(exact.scores)
                 undecidable = int(np.count_nonzero(~holds(criterion, exact)))
@@ -347,28 +346,23 @@ class Runner:
     # Rows as the stages take them ---------------------------------------------------------------
 
     def seen(self, rows: Any, block: slice) -> Any:
-        """A block behind front and map; mapped just before a single form reads it, if dense."""
+        """A block behind its preparation; mapped just before a single form reads it, if dense."""
         if self.parts:
             own = zip(self.parts, rows.rows)
             return PartRows(tuple(part._mapped(each, block) for part, each in own))
         if isinstance(rows, OutsideRows):
             inner = self._mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
-        late = self.input_map is not None and self.front is None and not is_sparse(rows)
-        if late and self._first_cells == 1:
-            assert self.input_map is not None
-            return MappedRows(dense_block(rows, block), self.input_map)
+        input_map, before = self.preparation.input_map, self.preparation.before_map
+        late = self._first_cells == 1 and not before.steps and not is_sparse(rows)
+        if late and input_map is not None:
+            return MappedRows(dense_block(rows, block), input_map)
         return self._mapped(rows, block)
 
     def _mapped(self, rows: Rows, block: slice) -> Rows:
         """Sparse if the first stage may take it so."""
-        part = row_part(rows, block)
-        if self.front is not None:
-            part = self.front.apply(part)
-        if self.input_map is not None:
-            part = self.input_map(part)
-        exact_first = isinstance(self.cascade.stages[0], SinglePrecision | DoublePrecision)
-        takes_sparse = exact_first and self.exact is not None and self.exact.takes_sparse
+        part = self.preparation.apply(row_part(rows, block))
+        takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
         if self._first_cells is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
@@ -394,8 +388,7 @@ class Runner:
     @cached_property
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
-        first = self.cascade.stages[0]
-        form = first.approximation.form if isinstance(first, FirstForms) else None
+        form = None if self.forms is None else self.forms.approximation.form
         served: Any = form if self.exact is None else self.exact.expansion
         return damped(self.cascade, served.gamma, served.intercept, form)
 
@@ -403,8 +396,7 @@ class Runner:
 
     @cached_property
     def _exact_alone(self) -> bool:
-        stages = self.cascade.stages
-        return not self.parts and isinstance(stages[0], SinglePrecision | DoublePrecision)
+        return not self.parts and self.forms is None and self.near is None
 
     def _joined(self, rows: Any, function: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of each block, in one array."""

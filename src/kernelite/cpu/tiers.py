@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import as_dense
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
-from kernelite.program.criteria import And, Criterion, Within
+from kernelite.program.criteria import Criterion
 from kernelite.program.stats import FIRST, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
@@ -26,22 +26,21 @@ from kernelite.series.quadratic import QuadraticForm
 if TYPE_CHECKING:
     from kernelite.cpu.kernels.third_dense import JitThird
 
-__all__ = ["FirstForms", "SecondForms", "form_stages", "forms_alone", "runs_at_once"]
+__all__ = ["FirstForms", "FormStages", "SecondForms", "form_stages", "forms_alone", "runs_at_once"]
 
 PROBED = 128  # rows that show whether the first form leaves nearly all rows open
 SETTLED = 0.2  # the share of settled rows from which a form is run for values at all
 MOSTLY = 0.6  # the share of open rows from which both forms in one pass are cheaper
+FormStages: TypeAlias = "tuple[FirstForms] | tuple[FirstForms, SecondForms]"
 
 
-def form_stages(
-    approximation: Approximation, *, fused: bool = True
-) -> tuple[FirstForms | SecondForms, ...]:
+def form_stages(approximation: Approximation, *, fused: bool = True) -> FormStages:
     """The stages of an approximation; `fused=False` keeps to the definitions."""
     cells = tuple(CellEngine.prepare(cell, fused=fused) for cell in approximation.cells)
-    stages: tuple[FirstForms | SecondForms, ...] = (FirstForms(approximation, cells),)
+    first = FirstForms(approximation, cells)
     if any(cell.has_second_tier for cell in approximation.cells):
-        stages += (SecondForms(approximation, cells),)
-    return stages
+        return first, SecondForms(approximation, cells)
+    return (first,)
 
 
 def forms_alone(approximation: Approximation, *, fused: bool = True) -> Cascade:
@@ -75,15 +74,16 @@ class FirstForms:
             rows = as_dense(rows)
         if len(self.cells) > 1:
             return _by_cell(self, rows, _first_and_valid)
-        if isinstance(criterion, And) and not self._helps(rows, criterion):
-            return None
-        if isinstance(criterion, Within):
-            found = _fused_stages(self.cells[0], rows, criterion)
-            if found is not None:
-                return found
+        if criterion is not None:
+            if criterion.labels_and_values and not self._helps(rows, criterion):
+                return None
+            if (limits := criterion.sufficient_bounds) is not None:
+                found = _fused_stages(self.cells[0], rows, limits)
+                if found is not None:
+                    return found
         return self.cells[0].first.run(rows)
 
-    def _helps(self, rows: Block, criterion: And) -> bool:
+    def _helps(self, rows: Block, criterion: Criterion) -> bool:
         """Whether values of a classifier, which need more digits than labels, are settled at all.
 
         As some of the rows show; where few are, the exact model is asked at once.
@@ -135,10 +135,11 @@ class SecondForms:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds of rows that the first form left open; None where it was skipped."""
-        if previous is None and criterion is not None:
-            return None
-        if isinstance(criterion, And) and rows.shape[0] < PROBED:
-            return None  # values of few rows: what it settles seldom pays for what it costs
+        if criterion is not None:
+            if previous is None:
+                return None
+            if criterion.labels_and_values and rows.shape[0] < PROBED:
+                return None  # values of few rows: what it settles seldom pays for what it costs
         if is_sparse(rows):
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
             rows, previous = dense_block(rows, slice(None)), None
@@ -188,23 +189,23 @@ def _by_cell(
     return Bounded(scores, bounds, sq_norms, valid=valid)
 
 
-def _fused_stages(cell: CellEngine, rows: Block, criterion: Within) -> Bounded | None:
+def _fused_stages(cell: CellEngine, rows: Block, limits: FloatArray) -> Bounded | None:
     """Both forms in one pass, if some of the rows say that it pays; else None.
 
     It does where the first leaves most of them open. A product stands for the third order where it
     leaves few enough; what it leaves open, the second form gets.
     """
-    way = _way_to_fuse(cell, rows, criterion)
+    limits = np.broadcast_to(limits, cell.cell.form.n_outputs)
+    way = _way_to_fuse(cell, rows, limits)
     if way is None:
         return None
     from kernelite.cpu.kernels.third_dense import two_tiers
 
-    limits = np.broadcast_to(criterion.tolerance, cell.cell.form.n_outputs)
     found = two_tiers(way, dense_block(rows, slice(None)), limits)
     return found._replace(tried=2 if way is cell.third else 1)
 
 
-def _way_to_fuse(cell: CellEngine, rows: Block, criterion: Within) -> JitThird | None:
+def _way_to_fuse(cell: CellEngine, rows: Block, limits: FloatArray) -> JitThird | None:
     whole = cell.third is not None and cell.full is None  # it has the first form on its way
     if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED or cell.third_now is None:
         return None
@@ -217,7 +218,7 @@ def _way_to_fuse(cell: CellEngine, rows: Block, criterion: Within) -> JitThird |
         worth, way = paired.worth, paired.fused
     assert way is not None
     few = dense_block(rows, np.arange(0, rows.shape[0], rows.shape[0] // PROBED))
-    stage = two_tiers(way, few, np.broadcast_to(criterion.tolerance, way.form.n_outputs)).stage
+    stage = two_tiers(way, few, limits).stage
     assert stage is not None
     if np.mean(stage != 0) <= MOSTLY:
         return None

@@ -9,7 +9,6 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernelite.estimators.base import CompiledEstimator, if_inner_has
-from kernelite.machine.heads import OutlierHead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,9 +173,7 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
     def offset_(self) -> float:
         """What separates `score_samples` from `decision_function`."""
         check_is_fitted(self, "compiled_")
-        head = self.compiled_.head
-        assert isinstance(head, OutlierHead)
-        return head.offset
+        return self.compiled_.head.offset
 
     @if_inner_has("decision_function")
     def decision_function(self, X: Any) -> FloatArray:

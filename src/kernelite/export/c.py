@@ -164,7 +164,7 @@ def _constants(source: _Source) -> str:
     text += w.define("OUTPUTS", str(model.head.n_scores))
     if approximation is not None:
         text += form_constants(w, approximation)
-    text += map_constants(w, model.input_map)
+    text += map_constants(w, model.preparation.input_map)
     text += _answer_constants(source)
     if _bounded(selection):
         assert approximation is not None
@@ -196,7 +196,7 @@ def _files(source: _Source) -> list[str]:
     """Templates in the order in which they use each other."""
     selection, family = source.selection, source.head.family
     model, approximation = selection.model, selection.approximation
-    files = ["map.h"] if model.input_map is not None else []
+    files = ["map.h"] if model.preparation.input_map is not None else []
     files += [f"{family}.h"] if source.labelled else []
     answers = ["label.h"] if source.labelled else []
     if approximation is None:
@@ -292,7 +292,7 @@ def _check_machine(selection: Selection) -> None:
             "this model adds a polynomial of the rows to its kernels, which is not written in C; "
             "export it to ONNX."
         )
-    if model.front is not None:
+    if model.preparation.before_map.steps:
         raise UnsupportedModelError(
             "this model selects features of a row, which is not written in C; export it to ONNX."
         )

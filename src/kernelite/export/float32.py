@@ -80,16 +80,11 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
     model, out = selection.model, np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     X = rows.astype(dtype)
-    if model.parts and model.front is not None:
-        X = _prepared(model.front.steps, X)
+    if model.parts:
+        X = _prepared(model.preparation.steps, X)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for piece in selection.pieces:
-            front, mapped = piece.model.front, piece.model.input_map
-            steps = [
-                *(() if front is None else front.steps),
-                *(() if mapped is None else (mapped,)),
-            ]
-            seen = _prepared(steps, X)
+            seen = _prepared(piece.model.preparation.steps, X)
             if piece.approximation is not None:
                 out[:, piece.outputs] += _form_scores(piece.approximation, seen, dtype)
             else:
@@ -150,14 +145,15 @@ def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> ND
 
 def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:
     model = selection.model
+    before = model.preparation.before_map
     rng = np.random.default_rng(0)
     if sample is not None:
         given = check_rows(sample, n_features=model.n_features_in_)
         name = "rows of the sample"
-    elif model.expansion is not None and model.expansion.n_centers and model.front is None:
+    elif model.expansion is not None and model.expansion.n_centers and not before.steps:
         given, name = model.expansion.centers, "support vectors"
     else:
-        if selection.approximation is None or model.front is not None or model.parts:
+        if selection.approximation is None or before.steps or model.parts:
             return np.zeros((0, model.n_features_in_)), "rows"
         form = selection.approximation.form
         directions = rng.normal(size=(ROWS, form.n_features))

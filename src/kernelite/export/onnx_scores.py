@@ -17,7 +17,7 @@ from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
 from kernelite.export.onnx_graph import Formula, Value
 from kernelite.export.selection import Piece, Selection
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
@@ -43,8 +43,8 @@ def evaluate(
     """
     model, pieces = selection.model, selection.pieces
     if model.parts:
-        X = prepared(model.front, None, X)
-    rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
+        X = prepared(model.preparation, X)
+    rows = [prepared(piece.model.preparation, X) for piece in pieces]
     each = []
     for piece, own in zip(pieces, rows):
         inner = criterion
@@ -66,10 +66,9 @@ def evaluate(
     return scores + values, None if bounds is None else bounds + rounding
 
 
-def prepared(front: Front | None, mapped: AffineMap | None, X: Value) -> Value:
+def prepared(preparation: Preparation, X: Value) -> Value:
     """Rows after selections of features and affine maps."""
-    steps = [] if front is None else list(front.steps)
-    for step in [*steps, *([] if mapped is None else [mapped])]:
+    for step in preparation.steps:
         if isinstance(step, AffineMap):
             X = X - step.shift
             X = (X if step.low is None else X - step.low) * step.scale

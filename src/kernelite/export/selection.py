@@ -173,8 +173,8 @@ def _check_kernels(model: CompiledModel) -> None:
 
 
 def _check_rows(model: CompiledModel) -> None:
-    fronts = [model.front, *(part.model.front for part in model.parts)]
-    steps = [step for front in fronts if front is not None for step in front.steps]
+    machines = [model, *(part.model for part in model.parts)]
+    steps = [step for machine in machines for step in machine.preparation.steps]
     if not all(isinstance(step, EXPORTED_STEPS) for step in steps):
         raise UnsupportedModelError(
             "this model prepares its rows by steps that are not exported, such as encoders, "

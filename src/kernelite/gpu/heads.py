@@ -75,6 +75,10 @@ class TorchHead(Buffers):
         """Whether labels are numbers, which tensors can hold."""
         return hasattr(self, "classes")
 
+    def score_samples(self, scores: Tensor) -> Tensor | None:
+        """Scores of samples; None where `labels` answers these."""
+        return None
+
     def decision(self, scores: Tensor) -> Tensor:
         """Decision values as the source shapes them."""
         return scores[:, 0] if scores.shape[1] == 1 else scores

@@ -112,8 +112,8 @@ def _finished(program: Program, found: Answer, method: str) -> Any:
     if method == "<lambda>":  # of `scores`
         return found.scores
     if method == "score_samples":
-        own = getattr(program.head, "score_samples", None)
-        return found.labels if own is None else own(found.scores)
+        own = program.head.score_samples(found.scores)
+        return found.labels if own is None else own
     raise InputError(
         f"`{method}` is not lowered to torch; pass rows as an array, e.g. `X.cpu().numpy()`."
     )

@@ -13,7 +13,6 @@ from kernelite.gpu.exact import ExactSums
 from kernelite.gpu.forms import Forms
 from kernelite.gpu.fused import FusedSums
 from kernelite.gpu.rows import RowSteps
-from kernelite.machine.heads import ClassifierHead
 from kernelite.machine.heads.votes import pairs
 
 if TYPE_CHECKING:
@@ -50,7 +49,9 @@ class Part(Buffers):
         self.forms = None if model.approximation is None else Forms(model.approximation)
         self.fused = self.exact = None
         if model.expansion is not None:
-            dense = DenseExact.prepare(model.expansion, mapped=model.input_map is not None)
+            dense = DenseExact.prepare(
+                model.expansion, mapped=model.preparation.input_map is not None
+            )
             self.exact = ExactSums(dense)
             if FusedSums.serves(dense):
                 self.fused = FusedSums(dense, _families(model.head))
@@ -69,7 +70,7 @@ class Part(Buffers):
 
 def _families(head: Any) -> list[np.ndarray]:
     """Of a one-vs-one machine: the pairs of each class."""
-    if not isinstance(head, ClassifierHead) or head.n_classes < 3:
+    if not head.scores_are_pairs or len(head.classes) < 3:
         return []
-    of_pair = np.array(list(pairs(head.n_classes)))
-    return [np.flatnonzero((of_pair == c).any(axis=1)) for c in range(head.n_classes)]
+    of_pair = np.array(list(pairs(len(head.classes))))
+    return [np.flatnonzero((of_pair == c).any(axis=1)) for c in range(len(head.classes))]

@@ -295,7 +295,7 @@ def _front_of(model: ModelFields) -> torch.nn.Module | None:
     """The steps before all parts of a model that has several."""
     from kernelite.gpu.rows import RowSteps
 
-    return RowSteps(model) if model.parts and model.front is not None else None
+    return RowSteps(model) if model.parts and model.preparation.steps else None
 
 
 def _check_finite(rows: Tensor, which: Tensor | None, first: int) -> None:

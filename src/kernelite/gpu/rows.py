@@ -18,7 +18,7 @@ __all__ = ["RowSteps"]
 
 
 class RowSteps(Buffers):
-    """The steps of a model's front and its affine map, in order.
+    """The steps of a model's preparation, in order.
 
     Parameters
     ----------
@@ -28,11 +28,8 @@ class RowSteps(Buffers):
 
     def __init__(self, model: ModelFields) -> None:
         super().__init__()
-        steps = list(model.front.steps) if model.front is not None else []
-        if model.input_map is not None:
-            steps.append(model.input_map)
         self.kinds: list[str] = []
-        for number, step in enumerate(steps):
+        for number, step in enumerate(model.preparation.steps):
             if isinstance(step, AffineMap):
                 low = np.zeros(0) if step.low is None else step.low
                 self.hold(

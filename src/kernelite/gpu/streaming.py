@@ -66,7 +66,7 @@ def predict(
     arrivals = _arrivals(_blocks(X, block, fast), device)
     found = (program.predict(rows).labels for rows in arrivals)
     answers = _gathered(found, X.shape[0] if hasattr(X, "shape") else None)
-    if hasattr(fast.head, "classes") and not program.head.has_numbers:
+    if fast.head.classes is not None and not program.head.has_numbers:
         answers = np.asarray(fast.head.classes)[answers]
     return answers
 

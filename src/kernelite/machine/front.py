@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 from kernelite.errors import InputError
@@ -27,7 +28,7 @@ from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.frames import check_names
 from kernelite.rows.inputs import Rows, check_rows
 
-__all__ = ["Front", "Kept", "Selection", "Step"]
+__all__ = ["NO_STEPS", "Kept", "Preparation", "Selection", "Step"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,21 +69,25 @@ Step: TypeAlias = (
 
 
 @dataclass(frozen=True, eq=False)
-class Front:
-    """Steps in order, before a model and its `input_map`.
+class Preparation:
+    """What rows go through before a model, in order; nothing, if there are no steps.
+
+    The last step, if it is an affine map, is part of the model: bounds count what it rounds, and
+    kernels apply it as they read rows. What stands before it is taken as computed.
 
     Parameters
     ----------
     steps : tuple of steps
     n_features : int, optional
-        The width of the rows that come in; None where they are not rows of numbers (text).
+        The width of the rows that come in; None where they are not rows of numbers (text), or
+        where there are no steps.
 
     Examples
     --------
     >>> import numpy as np
-    >>> front = Front((Selection([1], 2), AffineMap([2.0], [0.0])), 2)
-    >>> front(np.array([[5.0, 7.0]])), front.rowwise
-    (array([[14.]]), True)
+    >>> made = Preparation.of(Selection([1], 2), AffineMap([2.0], [0.0]))
+    >>> made(np.array([[5.0, 7.0]])), made.rowwise, made.n_features, made.n_out
+    (array([[14.]]), True, 2, 1)
     """
 
     steps: tuple[
@@ -98,23 +103,37 @@ class Front:
         | Projection
         | Kept,
         ...,
-    ]
-    n_features: int | None
+    ] = ()
+    n_features: int | None = None
+
+    @classmethod
+    def of(cls, *steps: Step | None) -> Preparation:
+        """Of these steps; one that is None is nothing."""
+        made = tuple(step for step in steps if step is not None)
+        return cls(made, made[0].n_features) if made else NO_STEPS
 
     def __post_init__(self) -> None:
-        if not self.steps:
-            raise InputError("a front needs at least one step.")
-        if self.n_features is None and not isinstance(self.steps[0], Kept):
-            raise InputError("`n_features` of a front of numbers cannot be None.")
-        if not self.keeps and self.n_features is not None:
-            chain_width(self.steps, self.n_features)
+        if self.steps and self.n_features is None and not isinstance(self.steps[0], Kept):
+            raise InputError("`n_features` cannot be None where rows of numbers are prepared.")
+        _ = self.n_out  # which checks that steps take each other's rows
+
+    @cached_property
+    def input_map(self) -> AffineMap | None:
+        """The last step, if it is an affine map."""
+        last = self.steps[-1] if self.steps else None
+        return last if isinstance(last, AffineMap) else None
+
+    @cached_property
+    def before_map(self) -> Preparation:
+        """All steps but `input_map`."""
+        return self if self.input_map is None else Preparation.of(*self.steps[:-1])
 
     @property
     def keeps(self) -> tuple[str, ...]:
         """Names of the transformers that are kept as they are."""
         return tuple(step.name for step in self.steps if isinstance(step, Kept))
 
-    @property
+    @cached_property
     def rowwise(self) -> bool:
         """Whether rows may be taken in blocks: all steps are functions of a row of numbers."""
         return all(step.rowwise for step in self.steps)
@@ -128,10 +147,11 @@ class Front:
 
     @property
     def n_out(self) -> int | None:
-        """The width of the rows that come out; None where a kept transformer may say anything."""
-        if self.keeps or self.n_features is None:
-            return None
-        return chain_width(self.steps, self.n_features)
+        """The width of the rows that come out; None behind a kept transformer, or no step."""
+        known, width = list(self.steps), self.n_features
+        while any(isinstance(step, Kept) for step in known):
+            known, width = known[1:], known[1].n_features if known[1:] else None
+        return chain_width(known, width) if known and width is not None else None
 
     def __call__(self, X: Any, /, feature_names: Sequence[str] | None = None) -> Rows:
         """Rows after all steps.
@@ -139,7 +159,7 @@ class Front:
         A kept transformer in first place sees `X` as it came, and checks it in its own way; so do
         columns, which a frame may have in any order.
         """
-        first = self.steps[0]
+        first = self.steps[0] if self.steps else None
         if isinstance(first, Columns):
             if not first.by_name:
                 check_names(X, feature_names)
@@ -160,3 +180,6 @@ class Front:
                 rows = step(rows.assembled() if isinstance(rows, Pieces) else rows)
         assembled: Rows = rows.assembled() if isinstance(rows, Pieces) else rows
         return assembled
+
+
+NO_STEPS = Preparation()

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
 from kernelite.machine.parts import SumOfMachines
 from kernelite.machine.polynomial_term import PolynomialTail
@@ -42,12 +41,11 @@ class Machine:
 
     ignores_beyond : bool
         Whether such features are dropped instead (behind svm-scale).
-    input_map : AffineMap, optional
-        Takes rows to the coordinates of the expansion: length scales, scalers.
+    preparation : Preparation
+        What rows go through before: steps of data, transformers kept as they are, and at last an
+        affine map to the coordinates of the expansion (length scales, scalers).
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
-    front : Front, optional
-        What comes before that: steps of data, transformers kept as they are.
     tail : PolynomialTail, optional
         A polynomial of the rows that is added to the scores.
     notes : tuple of str
@@ -68,9 +66,8 @@ class Machine:
     type_name: str
     feature_names: tuple[str, ...] | None = None
     width_is_open: bool = False
-    input_map: AffineMap | None = None
+    preparation: Preparation = NO_STEPS
     posterior: Posterior | None = None
-    front: Front | None = None
     tail: PolynomialTail | None = None
     ignores_beyond: bool = False
     notes: tuple[str, ...] = ()
@@ -81,17 +78,15 @@ class Machine:
                 f"`head` expects {self.head.n_scores} scores a row, but `expansion` has "
                 f"{self.expansion.n_outputs} outputs."
             )
-        if self.input_map is not None and self.input_map.n_features != self.expansion.n_features:
-            raise InputError(
-                f"`input_map` has {self.input_map.n_features} features, but `expansion` has "
-                f"{self.expansion.n_features}."
-            )
+        width, d = self.preparation.n_out, self.expansion.n_features
+        if width is not None and width != d and not isinstance(self.expansion, SumOfMachines):
+            raise InputError(f"`preparation` makes {width} features, but `expansion` has {d}.")
 
     @property
     def n_features(self) -> int:
         """The width of the rows that come in; an AttributeError where that is text."""
-        if self.front is not None:
-            return self.front.width
+        if self.preparation.steps:
+            return self.preparation.width
         if self.expansion.n_features is None:
             raise AttributeError("this model takes no rows of numbers")
         return self.expansion.n_features
@@ -113,11 +108,12 @@ class Machine:
         ----------
         X : array-like, sparse matrix or data frame of shape (m, d)
         """
-        if self.front is not None:
-            X = self.front(X, self.feature_names)
+        before, input_map = self.preparation.before_map, self.preparation.input_map
+        if before.steps:
+            X = before(X, self.feature_names)
         elif not isinstance(self.expansion, SumOfMachines):
             X = check_rows(X, n_features=self.n_features, feature_names=self.feature_names)
-        scores = self.expansion.scores(X if self.input_map is None else self.input_map(X))
+        scores = self.expansion.scores(X if input_map is None else input_map(X))
         return scores if self.tail is None else scores + self.tail.values(X)[0]
 
 

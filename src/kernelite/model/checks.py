@@ -8,7 +8,6 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.model.overflow import check_overflow
-from kernelite.planner.tolerances import n_values
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
@@ -64,7 +63,7 @@ def _check_shapes(model: ModelFields) -> None:
 
 def _check_tolerance(model: ModelFields) -> None:
     _check_score_tolerance(model)
-    count, tolerance = n_values(model.head), model.tolerance
+    count, tolerance = model.head.n_values, model.tolerance
     if tolerance is not None and not (tolerance.shape == (count,) and (tolerance > 0).all()):
         raise InputError(f"`tolerance` must hold {count} positive numbers, one an output.")
 
@@ -81,21 +80,17 @@ def _check_score_tolerance(model: ModelFields) -> None:
 def _check_inputs(model: ModelFields) -> None:
     """What stands before the machine makes rows of its width."""
     d = model._served.n_features
-    if model.input_map is not None and model.input_map.n_features != d:
-        raise InputError(
-            f"the input map has {model.input_map.n_features} features, but the model has {d}."
-        )
-    if model.front is not None:
-        width = model.front.n_out
-        if width is not None and width != d:
-            raise InputError(f"the front makes {width} features, but the model has {d}.")
+    width = model.preparation.n_out
+    if width is not None and width != d:
+        raise InputError(f"the preparation makes {width} features, but the model has {d}.")
     names = model.origin.feature_names
     if names is not None and len(names) != model.n_features_in_:
         raise InputError(f"{len(names)} feature names for {model.n_features_in_} features.")
 
 
 def _check_parts(model: ModelFields) -> None:
-    if model.approximation or model.expansion or model.input_map or model.threshold is not None:
+    own = model.approximation or model.expansion or model.preparation.input_map
+    if own or model.threshold is not None:
         raise InputError("a model of several parts has forms and maps in its parts only.")
     if any(part.model.tail is not None for part in model.parts):
         raise InputError("the parts of a model cannot have polynomials.")

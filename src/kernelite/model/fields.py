@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.runner import Runner
+from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.variance import Posterior
@@ -54,16 +55,14 @@ class ModelFields:
     threshold : float, optional
         The margin below which a calibrated model asks the exact one.
     on_invalid : {"warn", "raise", "ignore"}
-    input_map : AffineMap, optional
-        Applied to rows before anything else; what follows is all in mapped coordinates.
+    preparation : Preparation
+        What rows go through before; what follows is all in the coordinates that come out.
     local : LocalSums, optional
         Where the plan is exact: leave far centers out, as far as the guarantee allows.
     tail : PolynomialTail, optional
         A polynomial of the rows that is added to the scores.
     posterior : Posterior, optional
         Of a Gaussian process: what its variance is computed from.
-    front : Front, optional
-        What comes before that: transformers kept as they are, features selected.
     score_tolerance : ndarray of shape (columns,), optional
         How far certified decision values may be from the exact ones, per column; None in files
         of earlier versions, whose decision values are as good as their labels.
@@ -81,9 +80,8 @@ class ModelFields:
     tolerance: FloatArray | None = None
     threshold: float | None = None
     on_invalid: OnInvalid = "warn"
-    input_map: AffineMap | None = None
+    preparation: Preparation = NO_STEPS
     posterior: Posterior | None = None
-    front: Front | None = None
     parts: tuple[ModelPart, ...] = ()
     local: LocalSums | None = None
     tail: PolynomialTail | None = None
@@ -95,8 +93,8 @@ class ModelFields:
     @property
     def n_features_in_(self) -> int:
         """d, the width of a row."""
-        if self.front is not None:
-            return self.front.width
+        if self.preparation.steps:
+            return self.preparation.width
         return self.parts[0].model.n_features_in_ if self.parts else self._served.n_features
 
     @property
@@ -157,6 +155,25 @@ class ModelFields:
     @cached_property
     def _runner(self) -> Runner:
         return runner_of(self)
+
+    def __pack__(self) -> dict[str, Any]:
+        """For files, which have what rows go through in two: steps, and the map behind them."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        before, input_map = self.preparation.before_map, self.preparation.input_map
+        del stored["preparation"]
+        return stored | {"front": before if before.steps else None, "input_map": input_map}
+
+    @staticmethod
+    def __stored__(stored: dict[str, Any]) -> dict[str, Any]:
+        """The fields, from those of a file."""
+        if "preparation" in stored or not {"front", "input_map"} <= stored.keys():
+            raise InputError("a model must have `front` and `input_map`.")
+        front, input_map = stored.pop("front"), stored.pop("input_map")
+        known = isinstance(front, Preparation | None) and isinstance(input_map, AffineMap | None)
+        if not known:
+            raise InputError("`front` must be steps, and `input_map` an affine map, or null.")
+        steps = () if front is None else front.steps
+        return stored | {"preparation": Preparation.of(*steps, input_map)}
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: engines hold compiled code, and are laid out again when needed."""

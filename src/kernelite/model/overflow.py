@@ -65,10 +65,9 @@ def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:
     """What forms sum up, beside the coordinates of rows."""
     cells = () if model.approximation is None else model.approximation.cells
     for cell in cells:
-        for form in (cell.form, cell.full):
-            for name in ("constant", "linear", "intercept", "quadratic", "cores", "mid"):
-                if hasattr(form, name):
-                    yield name, getattr(form, name)
+        yield from cell.form.terms.items()
+        if cell.full is not None:
+            yield from cell.full.terms.items()
 
 
 def _check(total: FloatArray, what: str) -> None:

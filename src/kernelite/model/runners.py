@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernelite.cpu.runner import Runner
+from kernelite.machine.front import Preparation
 from kernelite.program.criteria import label_criterion
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def runner_of(model: ModelFields) -> Runner:
             for part in model.parts
         ]
         return Runner.of_parts(parts, model.head.n_scores)
-    front = model.front if model.front is not None and model.front.rowwise else None
-    return Runner.prepare(
-        model.approximation, model.expansion, model.input_map, front, model.local, model.tail
-    )
+    left = model.preparation
+    if not left.rowwise:  # what stands before the map has seen all rows at once
+        left = Preparation.of(left.input_map)
+    return Runner.prepare(model.approximation, model.expansion, left, model.local, model.tail)

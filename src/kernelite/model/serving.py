@@ -46,7 +46,7 @@ def answer(
     if on_invalid is not None:
         check_on_invalid(on_invalid)
     rule = rule_of(model, criterion)
-    plain = type(X) is np.ndarray and beyond is None and model.front is None
+    plain = type(X) is np.ndarray and beyond is None and not model.preparation.before_map.steps
     if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
         found = model._runner.run_one(X, finish, rule)
         if found is not None:
@@ -127,8 +127,9 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
     names = model.origin.feature_names
     if model.parts:
         return part_rows(model, X), None
-    if model.front is not None and not model.front.rowwise:
-        return check_rows(model.front(X, names), n_features=model._served.n_features), None
+    if not model.preparation.rowwise:
+        before = model.preparation.before_map
+        return check_rows(before(X, names), n_features=model._served.n_features), None
     d = model.n_features_in_
     poly = not _counts_beyond(model)  # drops what is beyond its width, NaN included
     wide = model.origin.width_is_open
@@ -142,13 +143,12 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
 def part_rows(model: ModelFields, X: Any) -> PartRows:
     """What each part sees; parts without transformers of their own share one checked copy."""
     names: Any = model.origin.feature_names
-    if model.front is not None:
-        X, names = model.front(X, names), None
+    if model.preparation.steps:
+        X, names = model.preparation(X, names), None
     shared: Rows | None = None
     found = []
     for part in model.parts:
-        front = part.model.front
-        if front is not None and not front.rowwise:
+        if not part.model.preparation.rowwise:
             found.append(rows_for(part.model, X)[0])
             continue
         if shared is None:

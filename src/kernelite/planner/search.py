@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import exact_cost
-from kernelite.cpu.tiers import FirstForms, forms_alone, runs_at_once
+from kernelite.cpu.tiers import form_stages, runs_at_once
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.option import Option, tiers_cost
@@ -30,11 +30,10 @@ from kernelite.planner.third_order import (
 )
 from kernelite.program.bounded import OPEN
 from kernelite.program.cascade import Cascade, holds
-from kernelite.program.criteria import Criterion, Within
+from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
 from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import CubicForm
 from kernelite.series.paired import may_pair, product_cost
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
@@ -83,7 +82,7 @@ class Search:
     ) -> None:
         self.expansion, self.sample, self.criterion = expansion, sample, criterion
         self.max_bytes, self.mapped = max_bytes, mapped
-        self.values = isinstance(criterion, Within)
+        self.values = criterion.sufficient_bounds is not None
         self.labels = labels
         self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
         self.options: list[Option] = []
@@ -159,7 +158,8 @@ class Search:
     def _try(self, name: str, cells: list[Cell]) -> Option:
         """Run the tiers on the sample, cost them, and keep the option."""
         approximation = Approximation(tuple(cells))
-        cascade = forms_alone(approximation, fused=False)
+        stages = form_stages(approximation, fused=False)
+        cascade = Cascade(stages, answers_all=False)
         stage, rows = cascade.run(self.sample, self.criterion).stage, len(self.sample)
         by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
         after_first = self._expected(rows - by_first)
@@ -173,7 +173,7 @@ class Search:
             after_second,
             labels=self.labels,
             values=self.values,
-            after_product=self._after_product(_engines(cascade)) if self.values else 1.0,
+            after_product=self._after_product(stages[0].cells) if self.values else 1.0,
         )
         option = Option(name, approximation, cost, left / max(rows, 1))
         if option.nbytes <= self.max_bytes:
@@ -227,7 +227,7 @@ class Search:
         )
         in_full = False
         for cubic, cost in cubics:
-            in_full = in_full or (isinstance(cubic, CubicForm) and cubic.basis is None)
+            in_full = in_full or (cubic.evaluated and cubic.basis is None)
             for first in firsts:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form
@@ -268,7 +268,7 @@ class Search:
 
     def _open(self, cell: Cell, rows: FloatArray, degree: int) -> float:
         """The share of rows that stay open if terms up to that degree are known."""
-        assert isinstance(cell.form, QuadraticForm)
+        assert cell.form.rank is None
         assert cell.certificate is not None
         scores, sq_norms, _ = cell.form.evaluate(rows)
         bounds = cell.certificate.bound(sq_norms, scores, degree)
@@ -306,12 +306,6 @@ class Search:
             third = cubics[0].cubic
             assert third is not None
             self._try(f"{name}, {third.name}", cubics)
-
-
-def _engines(cascade: Cascade) -> tuple[CellEngine, ...]:
-    first = cascade.stages[0]
-    assert isinstance(first, FirstForms)
-    return first.cells
 
 
 def ranks(d: int, k: int) -> list[int]:

@@ -7,30 +7,12 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import DensityHead, Head
+from kernelite.machine.heads import Head
 from kernelite.rows.inputs import FloatArray
 
-__all__ = [
-    "default_tolerance",
-    "density_tolerance",
-    "given_tolerance",
-    "n_values",
-    "score_tolerance",
-]
+__all__ = ["DEFAULT_TOLERANCE", "default_tolerance", "given_tolerance", "score_tolerance"]
 
 DEFAULT_TOLERANCE = 1e-3  # of the standard deviation of the exact values
-
-
-def n_values(head: Head) -> int:
-    """How many tolerances a head has: one a value; one in all for a vote of several machines.
-
-    Examples
-    --------
-    >>> from kernelite.machine.heads import RegressorHead
-    >>> n_values(RegressorHead(3))
-    3
-    """
-    return head.n_values
 
 
 def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
@@ -42,7 +24,7 @@ def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
     >>> given_tolerance(RegressorHead(2), 0.5)
     array([0.5, 0.5])
     """
-    k = n_values(head)
+    k = head.n_values
     try:
         array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
     except (TypeError, ValueError):
@@ -52,17 +34,6 @@ def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
     if not (np.isfinite(array).all() and (array > 0).all()):
         raise InputError(f"`tolerance` must be positive and finite, got {tolerance!r}.")
     return array
-
-
-def density_tolerance(head: DensityHead) -> FloatArray:
-    """The estimator's own `rtol`, or 1e-3 where it has none: shape (1,).
-
-    Examples
-    --------
-    >>> density_tolerance(DensityHead(0.0, rtol=0.01))
-    array([0.01])
-    """
-    return np.array([head.rtol or DEFAULT_TOLERANCE])
 
 
 def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
@@ -82,7 +53,7 @@ def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
     """
     if head.kind in ("classifier", "outlier"):
         return None
-    return _share_of_spread(head.predict(scores), len(scores), n_values(head))
+    return _share_of_spread(head.predict(scores), len(scores), head.n_values)
 
 
 def score_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:

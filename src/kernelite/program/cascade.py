@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
-from kernelite.program.criteria import Criterion, Within, never
+from kernelite.program.criteria import Criterion, never
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Cascade", "Stage", "holds"]
@@ -222,8 +222,8 @@ def holds(criterion: Criterion, found: Bounded) -> NDArray[np.bool_]:
     """Whether a criterion accepts each row; scores stand for bounds where there are none."""
     bounds = found.bounds
     if isinstance(bounds, Factored):
-        if isinstance(criterion, Within):
-            return bounds.within(criterion.tolerance)
+        if (limits := criterion.sufficient_bounds) is not None:
+            return bounds.within(limits)
         bounds = spelled_out(bounds)
     return criterion(found.scores, found.scores if bounds is None else bounds)
 

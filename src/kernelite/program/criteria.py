@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -44,15 +44,26 @@ PROBABILITY_TOLERANCE = 1e-3
 class Criterion:
     """What engines may ask of a criterion before they call it."""
 
+    labels_alone: ClassVar[bool] = False
+    """Whether labels are all that is asked for, so that scores need be no better than these."""
+
+    labels_and_values: ClassVar[bool] = False
+    """Whether values are asked for beside a proven label: few forms are good enough for both."""
+
+    @property
+    def voting_classes(self) -> NDArray[Any] | None:
+        """Labels, where one is all that is asked for and a class that wins its pairs is it."""
+        return None
+
     @property
     def sufficient_bounds(self) -> FloatArray | None:
         """Bounds of shape (k,) which settle a row whatever its scores; None where scores matter."""
         return None
 
     @property
-    def labels_alone(self) -> bool:
-        """Whether labels are all that is asked for, so that scores need be no better than these."""
-        return False
+    def value_bounds(self) -> FloatArray | None:
+        """Bounds of shape (k,) that values need, beside a label or alone; None where no such do."""
+        return self.sufficient_bounds
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -79,17 +90,13 @@ class Proven(Criterion):
     ----------
     decided : callable
         The head's own test.
-    classes : ndarray of shape (K,), optional
+    voting_classes : ndarray of shape (K,), optional
         Where one-vs-one votes decide, so that a class that wins all of its pairs is the label.
     """
 
     decided: Callable[[FloatArray, FloatArray], BoolArray]
-    classes: NDArray[Any] | None = None
-
-    @property
-    def labels_alone(self) -> bool:
-        """It is what this criterion says."""
-        return True
+    voting_classes: NDArray[Any] | None = None
+    labels_alone: ClassVar[bool] = True
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -153,10 +160,16 @@ class Never(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class And(Criterion):
-    """Both hold."""
+    """Both hold: a label is proven, and what is asked for beside it is close enough."""
 
     first: Criterion
     second: Criterion
+    labels_and_values: ClassVar[bool] = True
+
+    @property
+    def value_bounds(self) -> FloatArray | None:
+        """Those of the second."""
+        return self.second.value_bounds
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""

@@ -75,7 +75,7 @@ def expected_of(model: Any) -> Expected:
 
     Parameters
     ----------
-    model : CompiledModel, or anything with its `origin`, `front` and `parts`
+    model : CompiledModel, or anything with its `origin`, `preparation` and `parts`
 
     Returns
     -------
@@ -93,8 +93,8 @@ def expected_of(model: Any) -> Expected:
     {'city': array(['Oslo', 'Rome'], dtype=object)}
     """
     names = model.origin.feature_names
-    fronts = [model.front, *(part.model.front for part in getattr(model, "parts", ()))]
-    steps = [front.steps[0] for front in fronts if front is not None and not front.rowwise]
+    machines = [model, *(part.model for part in getattr(model, "parts", ()))]
+    steps = [one.preparation.steps[0] for one in machines if not one.preparation.rowwise]
     if not steps:
         return Expected(names)
     text: dict[str, NDArray[Any] | None] = {}

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads import ClassifierHead, OutlierHead
 from kernelite.model import CompiledModel
 from kernelite.model.validity import OnInvalid
 from kernelite.program.stats import Stats
@@ -145,15 +144,15 @@ def _stem(model: CompiledModel, output: str) -> str:
 
 def _class_names(model: CompiledModel, output: str) -> list[str] | None:
     head = model.head
-    if isinstance(head, OutlierHead):
+    if head.kind == "outlier":
         return ["normal", "outlier"]  # svm-predict's words
-    classes = getattr(head, "classes", None)
+    classes = head.classes
     if classes is None or output == "label":
         return None
     if isinstance(classes, list):  # several outputs, each with labels of its own
         return [f"{i}_{label}" for i, labels in enumerate(classes) for label in labels.tolist()]
     labels = [_text(label) for label in classes.tolist()]
-    pairs = isinstance(head, ClassifierHead) and head.shape == "ovo"
+    pairs = head.scores_are_pairs and head.decides_by_scores
     if output == "score" and pairs and len(labels) > 2:
         return [f"{a}_vs_{b}" for i, a in enumerate(labels) for b in labels[i + 1 :]]
     return labels

@@ -250,7 +250,7 @@ def _comparable(model: Any, schema: Any, label: str | None) -> bool:
     """Whether a column that nobody named may well hold what the model answers."""
     if label is None:
         return False
-    classes = getattr(model.head, "classes", None)
+    classes = model.head.classes
     if isinstance(classes, list):
         return False
     return is_numeric(schema.field(label).type) == (classes is None or classes.dtype.kind in "biuf")

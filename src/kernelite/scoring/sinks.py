@@ -12,7 +12,6 @@ from typing import IO, Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernelite.machine.heads import OutlierHead
 from kernelite.model import CompiledModel
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job
@@ -110,7 +109,7 @@ class _Lines:
 
 def _header(model: CompiledModel) -> str:
     """The first line of svm-predict's `-b 1`."""
-    if isinstance(model.head, OutlierHead):
+    if model.head.kind == "outlier":
         return "labels normal outlier\n"
     return " ".join(["labels", *map(label_text, model.classes_.tolist())]) + "\n"
 

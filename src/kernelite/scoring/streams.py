@@ -154,7 +154,7 @@ def read_rows(
 
     Parameters
     ----------
-    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `front` and `head`
+    model : CompiledModel, or anything with its `n_features_in_`, `origin`, `preparation` and `head`
     path : path-like
         A columnar file, or a folder of them.
     wanted : Wanted, optional

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class CubicForm:
     tail: FloatArray
     slack: FloatArray
     rank: int
+    evaluated: ClassVar[bool] = True
+    """Whether a row's third order is known, not bounded alone."""
 
     def __post_init__(self) -> None:
         if self.packed.shape != (len(self.tail), packed_size(self.rank)):

@@ -9,6 +9,7 @@ Cheaper than the cubic form where d is large; added to the rho_4 term it replace
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,9 +45,11 @@ class DirectionalBound:
     cores: FloatArray
     tail: FloatArray
     slack: FloatArray
+    evaluated: ClassVar[bool] = False
+    """Whether a row's third order is known, not bounded alone."""
 
     def __post_init__(self) -> None:
-        k, r = len(self.tail), self.basis.shape[1]
+        k, r = len(self.tail), self.rank
         if self.cores.shape != (k, r, r):
             raise InputError(
                 f"`cores` of a directional bound must have shape {(k, r, r)}, "
@@ -56,6 +59,11 @@ class DirectionalBound:
             array = getattr(self, name)
             if array.shape != (k,) or not (array >= 0).all():
                 raise InputError(f"`{name}` of a directional bound must be numbers, none negative.")
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return int(self.basis.shape[1])
 
     @property
     def n_features(self) -> int:

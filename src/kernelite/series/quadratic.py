@@ -52,6 +52,11 @@ class QuadraticForm(SeriesForm):
         """Nanoseconds of one core per row, bounds aside."""
         return quadratic_cost(self.n_features, self.n_outputs)
 
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """With M."""
+        return super().terms | {"quadratic": self.quadratic}
+
     def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> None:
         for output in range(self.n_outputs):
             g[:, output] += np.einsum("ij,ij->i", U @ self.quadratic[output], U)

@@ -88,6 +88,16 @@ class SeriesForm:
         """Nanoseconds of one core per row, bounds aside."""
         raise NotImplementedError
 
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """The arrays that a score is summed from, times coordinates of the row."""
+        return {"constant": self.constant, "linear": self.linear, "intercept": self.intercept}
+
+    @property
+    def rank(self) -> int | None:
+        """Directions that the quadratic part is cut to; None where it is whole."""
+        return None
+
     def evaluate(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
         """The definition: f^ of each row, |u|^2, and |y|^2 of a truncated form.
 

@@ -91,6 +91,11 @@ class SpectralForm(SeriesForm):
         columns = (r + k + 7) // 8 * 8  # taken by vectors
         return ROW + d * LOAD + d * columns * PRODUCT + k * r * (r + 1) / 2 * LOOP
 
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """With what stands for M."""
+        return super().terms | {"cores": self.cores, "mid": self.mid}
+
     def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> FloatArray:
         Y = U @ self.basis
         g += sq_norms[:, None] * self.mid

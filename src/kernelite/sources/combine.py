@@ -87,8 +87,7 @@ def combined(
     return replace(
         source,
         expansion=_in_order(part),
-        input_map=part.source.input_map,
-        front=part.source.front,
+        preparation=part.source.preparation,
     )
 
 
@@ -117,9 +116,7 @@ def _flattened(sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]])
 
 def _behind(outer: Machine, inner: Machine) -> Machine:
     """The inner machine, reached by the outer one's way first."""
-    steps: tuple[Step, ...] = () if outer.front is None else outer.front.steps
-    steps += () if outer.input_map is None else (outer.input_map,)
-    for step in reversed(steps):
+    for step in reversed(outer.preparation.steps):
         inner = with_step(step, inner)
     return inner
 
@@ -135,9 +132,7 @@ def _groups(parts: Iterable[Part]) -> list[list[Part]]:
 def _way(source: Machine) -> Hashable:
     """How rows reach a machine and what its kernel is: equal where machines can be merged."""
     e = source.single
-    steps = () if source.front is None else source.front.steps
-    steps += () if source.input_map is None else (source.input_map,)
-    return (*map(_key, steps), e.kernel, e.gamma, e.coef0, e.n_features)
+    return (*map(_key, source.preparation.steps), e.kernel, e.gamma, e.coef0, e.n_features)
 
 
 def _key(step: Step) -> Hashable:
@@ -155,7 +150,7 @@ def _merged(group: list[Part]) -> Part:
     local = [np.searchsorted(reached, part.outputs) for part in group]
     expansion = merge_expansions([part.source.single for part in group], local, len(reached))
     heads = [part.source.head for part in group]
-    if all(type(head) is RegressorHead for head in heads):
+    if all(head.scores_are_values for head in heads):
         head: Head = RegressorHead(len(reached))
     else:
         members = tuple(Member(head, columns) for head, columns in zip(heads, local))

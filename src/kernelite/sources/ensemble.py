@@ -124,10 +124,10 @@ def _mean(
     weights: NDArray[np.float64] | None,
 ) -> Machine:
     outputs = sources[0].expansion.n_outputs
-    if all(type(source.head) is RegressorHead for source in sources):
+    if all(source.head.scores_are_values for source in sources):
         parts = [Fraction(1)] * len(sources) if weights is None else list(map(Fraction, weights))
         scaled = [weighted(source, part / sum(parts)) for source, part in zip(sources, parts)]
         same = [np.arange(outputs) for _ in sources]
-        head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)  # type: ignore[attr-defined]
+        head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)
         return assembled(model, type_name, scaled, head, same)
     return assembled(model, type_name, sources, MeanHead(members_of(estimators, sources), weights))

@@ -20,6 +20,7 @@ import numpy as np
 
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
 from kernelite.machine.kernels import PolynomialKernel
 from kernelite.machine.machine import Machine
@@ -127,7 +128,14 @@ def kernel_source(
             lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
             expansion = expansion.rounded(intercept=lost)
         machines.append(
-            sklearn_source(model, type_name, expansion, head, input_map=scaling.input_map, **more)
+            sklearn_source(
+                model,
+                type_name,
+                expansion,
+                head,
+                preparation=Preparation.of(scaling.input_map),
+                **more,
+            )
         )
     first = machines[0]
     if len(machines) == 1:
@@ -140,7 +148,7 @@ def kernel_source(
         f"scikit-learn {type_name} with a sum of {len(parts)} RBF kernels, {len(rows)} support "
         "vectors"
     )
-    return replace(first, expansion=whole, input_map=None, description=description)
+    return replace(first, expansion=whole, preparation=NO_STEPS, description=description)
 
 
 def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) -> KernelExpansion:

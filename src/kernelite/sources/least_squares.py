@@ -20,6 +20,7 @@ from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Preparation
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
@@ -104,7 +105,14 @@ def least_squares_svm(
         raise InputError(f"a classifier has one output and two classes, got {k} and {classes!r}.")
     else:
         head = ClassifierHead(np.array(classes), first_positive=False, zero_is_first=zero_is_first)
-    return Machine(expansion, head, describe(name, expansion), "arrays", kind, input_map=input_map)
+    return Machine(
+        expansion,
+        head,
+        describe(name, expansion),
+        "arrays",
+        kind,
+        preparation=Preparation.of(input_map),
+    )
 
 
 def from_lssvmlab(

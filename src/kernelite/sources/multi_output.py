@@ -45,4 +45,4 @@ def read_multi_output(model: Any, type_name: str, /) -> Machine:
 def _is_plain(source: Machine) -> bool:
     """Whether a regressor's value is its one score."""
     head = source.head
-    return type(head) is RegressorHead and head.n_scores == 1 and head.value_shape is None
+    return head.scores_are_values and head.n_scores == 1 and head.value_shape is None

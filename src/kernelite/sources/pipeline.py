@@ -17,7 +17,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.front import Front, Kept, Selection, Step
+from kernelite.machine.front import Kept, Preparation, Selection, Step
 from kernelite.machine.machine import Machine
 from kernelite.machine.parts import SumOfMachines
 from kernelite.machine.preparation.columns import Columns
@@ -52,8 +52,8 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Machine:
     Returns
     -------
     Machine
-        With the scalers directly before the model as its `input_map`, and what stands before them
-        as its `front`; its notes name what is kept, or taken as computed.
+        With all steps as its `preparation`, of which the scalers directly before the model are the
+        last; its notes name what is kept, or taken as computed.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Machine:
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVR
     >>> pipeline = make_pipeline(StandardScaler(), SVR(gamma=0.5)).fit([[0.0], [4.0]], [0, 1])
-    >>> read_pipeline(pipeline).input_map.shift
+    >>> read_pipeline(pipeline).preparation.input_map.shift
     array([2.])
     """
     from kernelite.sources import read
@@ -126,9 +126,9 @@ def _behind(transformers: list[Any], source: Machine) -> Machine:
 def _placed(steps: list[Step], source: Machine) -> Machine:
     """The same model behind steps of data, their rounding counted as far as it can be.
 
-    Scalers and selections at the end become its `input_map`. Before them may stand one projection
-    or one polynomial, with scalers of its own, whose rounding is counted. What rounds before that
-    goes on through functions that jump, or grow: it is taken as computed.
+    Scalers and selections at the end become one map, the last step. Before them may stand one
+    projection or one polynomial, with scalers of its own, whose rounding is counted. What rounds
+    before that goes on through functions that jump, or grow: it is taken as computed.
     """
     check_sparsity(steps)
     steps = _maps_last([step if not i else _chosen(step) for i, step in enumerate(steps)])
@@ -175,7 +175,8 @@ def _maps_last(steps: list[Step]) -> list[Step]:
 def _counts_rows(source: Machine) -> bool:
     """Whether bounds have a term for rows that are off: one machine with an RBF kernel."""
     single = not isinstance(source.expansion, SumOfMachines)
-    plain = source.front is None or all(isinstance(s, Selection) for s in source.front.steps)
+    before = source.preparation.before_map
+    plain = all(isinstance(step, Selection) for step in before.steps)
     return single and plain and getattr(source.expansion, "kernel", "") == "rbf"
 
 
@@ -187,11 +188,11 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machi
     map z' = (z - t) s that follows.
     """
     chosen = np.arange(core.n_out)
-    for selection in () if source.front is None else source.front.steps:
+    for selection in source.preparation.before_map.steps:
         chosen = chosen[selection.columns]  # type: ignore[union-attr]
     scale, shift = np.ones(len(chosen)), np.zeros(len(chosen))
-    if source.input_map is not None:
-        scale, shift = np.abs(source.input_map.scale), np.abs(source.input_map.shift)
+    if (input_map := source.preparation.input_map) is not None:
+        scale, shift = np.abs(input_map.scale), np.abs(input_map.shift)
     steps: list[Step]
     if isinstance(core, Projection):
         for first in reversed(maps):
@@ -221,8 +222,8 @@ def _slack(core: Projection, chosen: Any, scale: FloatArray, source: Machine) ->
     centers = np.abs(dense_block(source.single.centers, slice(None)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         entries = centers / scale
-        if source.input_map is not None:
-            entries = entries + np.abs(source.input_map.shift)
+        if (input_map := source.preparation.input_map) is not None:
+            entries = entries + np.abs(input_map.shift)
         entries[~np.isfinite(entries)] = 0.0
         norms = np.sqrt(np.square(entries).sum(axis=1))
     reach = max(core.plain_reach, 2.0 * float(norms.max(initial=0.0)))
@@ -243,7 +244,7 @@ def _rounding_steps(step: Any) -> list[str]:
 
 
 def with_step(step: Step, source: Machine) -> Machine:
-    """The same model, with `step` before all else; affine maps join its `input_map`.
+    """The same model, with `step` before all else; affine maps join its last one.
 
     Raises
     ------
@@ -251,7 +252,7 @@ def with_step(step: Step, source: Machine) -> Machine:
         If the maps cannot be joined.
     """
     if isinstance(source.expansion, SumOfMachines):
-        if not isinstance(step, AffineMap | Selection) or source.front is not None:
+        if not isinstance(step, AffineMap | Selection) or source.preparation.steps:
             return _in_front(step, source)
         parts = tuple(
             replace(part, source=with_step(step, part.source)) for part in source.expansion.parts
@@ -262,19 +263,19 @@ def with_step(step: Step, source: Machine) -> Machine:
         return _in_front(step, source)
     # A map before a selection is one after it, of the features that are selected: whatever the
     # order of scalers and selections, one map is left, and so one rounding.
-    for later in () if source.front is None else source.front.steps:
+    before, input_map = source.preparation.before_map, source.preparation.input_map
+    for later in before.steps:
         if not isinstance(later, Selection):
             raise InputError("an affine map cannot stand before a step that rounds or jumps.")
         step = step.selected(later.columns)
     if source.width_is_open:
         raise InputError("an affine map cannot stand before a model that takes rows of any width.")
-    joined = step if source.input_map is None else step.then(source.input_map)
-    return replace(source, input_map=joined)
+    joined = step if input_map is None else step.then(input_map)
+    return replace(source, preparation=Preparation.of(*before.steps, joined))
 
 
 def _in_front(step: Step, source: Machine) -> Machine:
-    rest = () if source.front is None else source.front.steps
-    return replace(source, front=Front((step, *rest), step.n_features))
+    return replace(source, preparation=Preparation.of(step, *source.preparation.steps))
 
 
 def _kept(transformer: Any) -> Kept:

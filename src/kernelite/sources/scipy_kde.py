@@ -17,7 +17,7 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.machine.heads import DensityHead
 from kernelite.machine.machine import Machine
 from kernelite.machine.preparation.projection import Projection
@@ -72,7 +72,7 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine
         f"SciPy {type_name}, {n} points in {d} dimensions",
         "scipy",
         type_name,
-        front=Front((step,), d),
+        preparation=Preparation.of(step),
     )
 
 

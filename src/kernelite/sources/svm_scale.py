@@ -26,7 +26,7 @@ from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap, check_scales
 from kernelite.machine.exactly import nearest, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import RegressorHead
+from kernelite.machine.front import Preparation
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.folding import scaled_outputs
@@ -144,10 +144,10 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
     Returns
     -------
     Machine
-        With the scaling as its `input_map`, and values in the target's units.
+        With the scaling as its `preparation`, and values in the target's units.
     """
     found = given if isinstance(given, SvmRange) else read_range(given)
-    if source.input_map is not None or source.front is not None:
+    if source.preparation.steps:
         raise UnsupportedModelError(
             f"this {source.type_name} scales its inputs already; a range file is for models that "
             "were trained on data scaled by svm-scale."
@@ -166,7 +166,7 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
         )
     expansion = _padded(expansion, width)
     head: Any = source.head
-    if found.target is not None and isinstance(head, RegressorHead):
+    if found.target is not None and head.scores_are_values:
         lower, upper, least, most = found.target
         factor = (Fraction(most) - Fraction(least)) / (Fraction(upper) - Fraction(lower))
         shift = Fraction(least) - factor * Fraction(lower)
@@ -178,7 +178,7 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
         source,
         expansion=expansion,
         head=head,
-        input_map=found.affine(width),
+        preparation=Preparation.of(found.affine(width)),
         ignores_beyond=source.width_is_open,
         description=f"{source.description}, behind svm-scale",
     )

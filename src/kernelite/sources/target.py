@@ -14,7 +14,6 @@ import numpy as np
 
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads import RegressorHead
 from kernelite.machine.heads.target import (
     DECREASING,
     INCREASING,
@@ -74,7 +73,7 @@ def read_transformed_target(
 
 def _affine(transformer: Any, source: Machine) -> tuple[list[Fraction], list[Fraction]] | None:
     """(scale, shift) of y = score * scale + shift, where the values are the scores."""
-    if type(source.head) is not RegressorHead:
+    if not source.head.scores_are_values:
         return None
     k = source.head.n_scores
     if type(transformer).__name__ == "FunctionTransformer" and transformer.inverse_func is None:

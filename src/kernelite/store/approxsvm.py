@@ -257,8 +257,7 @@ def _integer(label: object) -> int:
 
 
 def _has_probabilities(head: Head) -> bool:
-    names = ("platt_a", "noise_scale", "density_marks")
-    return any(getattr(head, name, None) is not None for name in names)
+    return "predict_proba" in head.offers or head.noise_scale is not None
 
 
 def _type_name(model: CompiledModel) -> str:

@@ -8,8 +8,9 @@
     tuple          [...]
 
 Only the classes of `kernelite.store.registry` are packed and built. One whose fields are not what
-should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`. One that
-no file can hold says why in `__unstorable__`.
+should be stored offers `__pack__(self) -> dict` and a classmethod `__unpack__(cls, dict)`, or
+`__stored__(dict) -> dict`, which gives the fields. One that no file can hold says why in
+`__unstorable__`.
 """
 
 from __future__ import annotations
@@ -190,6 +191,8 @@ class _Unpacker:
             if name != "class"
         }
         hooked = hasattr(cls, "__unpack__")
+        if hasattr(cls, "__stored__"):
+            stored = cls.__stored__(stored)
         if not hooked:
             check_names(cls, stored, where)
             check_types(cls, stored, where)

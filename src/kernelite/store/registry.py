@@ -41,7 +41,7 @@ CLASSES = {
     "DensityHead": "kernelite.machine.heads",
     "DirectionalBound": "kernelite.series.directional",
     "ExpSineSquared": "kernelite.machine.kernels",
-    "Front": "kernelite.machine.front",
+    "Front": "kernelite.machine.front:Preparation",
     "Impute": "kernelite.machine.preparation.missing",
     "InverseMultiquadric": "kernelite.machine.kernels",
     "InverseQuadratic": "kernelite.machine.kernels",

@@ -99,14 +99,17 @@ def test_criteria_can_be_looked_into() -> None:
     assert isinstance(label_criterion(two, None), SameAnswer)
     votes = ClassifierHead(np.array([3, 1, 2]))
     proven: Any = predict_criterion(votes, None)
-    np.testing.assert_array_equal(proven.classes, votes.classes)
-    assert predict_criterion(two, None).classes is None  # type: ignore[attr-defined]
+    assert proven.labels_alone
+    np.testing.assert_array_equal(proven.voting_classes, votes.classes)
+    assert predict_criterion(two, None).voting_classes is None
     both: Any = decision_criterion(two, tolerance)
     assert isinstance(both, And)
-    assert both.second.tolerance is tolerance
+    assert both.labels_and_values
+    assert (both.sufficient_bounds, both.value_bounds) == (None, tolerance)
     within: Any = label_criterion(RegressorHead(), tolerance)
     assert isinstance(within, Within)
-    assert within.tolerance is tolerance
+    assert within.sufficient_bounds is within.value_bounds is tolerance
+    assert not within.labels_alone
     margin: Any = by_margin(two, 0.25)
     assert isinstance(margin, Margin)
     assert (margin.head, margin.threshold) == (two, 0.25)

@@ -29,7 +29,7 @@ from sklearn.preprocessing import (
 )
 
 from kernelite.errors import KerneliteError
-from kernelite.machine.front import Front
+from kernelite.machine.front import Preparation
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
 
@@ -74,9 +74,11 @@ def stored() -> list[tuple[Any, dict[str, np.ndarray]]]:
     found = []
     for transformer in transformers:
         steps = tuple(steps_of(transformer.fit(X)))
-        found.append(pack(Front(steps, 6)))
+        found.append(pack(Preparation(steps, 6)))
     steps = tuple(steps_of(PCA(2).fit(X[list("abcd")].to_numpy())))
-    found.append(pack(Front((*steps_of(Normalizer().fit(X[["a", "b", "c", "d"]])), *steps), 4)))
+    found.append(
+        pack(Preparation((*steps_of(Normalizer().fit(X[["a", "b", "c", "d"]])), *steps), 4))
+    )
     return found
 
 

@@ -76,8 +76,33 @@ class Head:
         return False
 
     @property
+    def scores_are_values(self) -> bool:
+        """Whether `predict` answers the scores themselves, each within its own tolerance."""
+        return False
+
+    @property
+    def value_shape(self) -> tuple[int, ...] | None:
+        """What a row's values are shaped like; None: () where it is one, else (values,)."""
+        return None
+
+    @property
+    def scores_are_pairs(self) -> bool:
+        """Whether there is a score per pair of `classes`: (0, 1), (0, 2), ..., (K - 2, K - 1)."""
+        return False
+
+    @property
+    def offset(self) -> float:
+        """What `score_samples` adds to the score."""
+        return 0.0
+
+    @property
+    def noise_scale(self) -> float | None:
+        """LIBSVM's sigma of the Laplace noise of a regressor, where it was estimated."""
+        return None
+
+    @property
     def n_values(self) -> int:
-        """How many tolerances there are: one per value."""
+        """How many tolerances there are: one per value; one in all where machines vote."""
         return self.n_scores
 
     # Answers ----------------------------------------------------------------------------------
@@ -109,6 +134,10 @@ class Head:
     def score_samples(self, scores: FloatArray) -> FloatArray:
         """A score per row, shape (m,)."""
         raise InputError("this model does not score samples.")
+
+    def labelled_by_probability(self) -> Head:
+        """The head that answers the most probable label, where votes may say another."""
+        return self
 
     def split(self, probabilities: FloatArray) -> Any:
         """Probabilities as the source returns them: one array, or a list with one per output."""
@@ -190,6 +219,10 @@ class Head:
     def bounds_for(self, method: str, tolerance: Any) -> FloatArray:
         """Bounds of the scores, shape (k,), which keep answers within a tolerance."""
         return tolerance
+
+    def own_tolerance(self, default: float) -> FloatArray | None:
+        """(values,): as the estimator was set up, or the default; None where a sample tells."""
+        return None
 
     def sum_budget(self, tolerance: FloatArray | None) -> tuple[FloatArray, float] | None:
         """(absolute (k,), relative): how much sums may be off for values within a tolerance."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -128,6 +128,11 @@ class ClassifierHead(LabelHead):
         return self.classes if self.by_votes else None
 
     @property
+    def scores_are_pairs(self) -> bool:
+        """They are."""
+        return True
+
+    @property
     def decides_by_scores(self) -> bool:
         """Not "ovr" decision values: votes and squashed sums."""
         return self.n_classes == 2 or self.shape == "ovo"
@@ -236,6 +241,10 @@ class ClassifierHead(LabelHead):
             self.n_classes,
             couple_two_classes=self.couple_two_classes,
         )
+
+    def labelled_by_probability(self) -> ClassifierHead:
+        """With the most probable class as label, as svm-predict's `-b 1`."""
+        return replace(self, labels_by_probability=True)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `probabilities`: one sigmoid is monotone, coupled ones are an iteration."""

@@ -59,6 +59,11 @@ class RegressorHead(ValueHead):
             )
 
     @property
+    def scores_are_values(self) -> bool:
+        """They are."""
+        return True
+
+    @property
     def offers(self) -> frozenset[str]:
         """A regressor predicts."""
         return frozenset({"predict"})
@@ -194,6 +199,16 @@ class DensityHead(ValueHead):
         with np.errstate(over="ignore"):
             absolute = self.atol * float(np.exp(-self.log_scale)) if self.atol else 0.0
         return absolute, -math.expm1(-tolerance) * (1.0 - 1e-9)
+
+    def own_tolerance(self, default: float) -> FloatArray:
+        """`rtol`, where the estimator has one.
+
+        Examples
+        --------
+        >>> DensityHead(0.0, rtol=0.01).own_tolerance(1e-3)
+        array([0.01])
+        """
+        return np.array([self.rtol or default])
 
     def sum_budget(self, tolerance: FloatArray | None) -> tuple[FloatArray, float] | None:
         """As `budget`, kept finite."""

@@ -1,0 +1,117 @@
+"""Only the tables of targets ask which head, criterion, form or stage they have before them.
+
+Everything else asks the object: `machine.heads.base.Head`, `program.criteria.Criterion`,
+`series.series.SeriesForm` and `program.cascade.Stage` say what it answers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kernelite
+
+ROOT = Path(kernelite.__file__).parent
+
+# From a class to what one target makes of it.
+TABLES = {
+    *("cpu/cell.py", "cpu/forms.py", "cpu/paired.py"),
+    *("export/c_constants.py", "export/c_heads.py", "export/c_third.py", "export/float32.py"),
+    *("export/onnx_bounds.py", "export/onnx_forms.py"),
+    *("gpu/form_layout.py", "gpu/forms.py", "gpu/heads.py"),
+    "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
+}
+ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}
+BOUNDARY = {"Head"}  # "is this a head at all" is a question about what a caller passed
+NOUNS = {"head", "criterion", "stage", "evaluator", "form", "cubic"}
+
+TREES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+@cache
+def family() -> set[str]:
+    """The classes with a contract: subclasses of `ROOTS`, and stages."""
+    classes = [n for t in TREES.values() for n in ast.walk(t) if isinstance(n, ast.ClassDef)]
+    found = ROOTS | {node.name for node in classes if is_stage(node)}
+    bases = {node.name: {last_word(base) for base in node.bases} for node in classes}
+    while more := {name for name, above in bases.items() if above & found} - found:
+        found |= more
+    return found
+
+
+def is_stage(node: ast.ClassDef) -> bool:
+    """Stages do not inherit: they are what has `run`, `bound` and `accepts_all`."""
+    named = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+    named |= {last_word(t) for n in node.body if isinstance(n, ast.Assign) for t in n.targets}
+    return named >= {"run", "bound", "accepts_all"}
+
+
+def last_word(node: ast.AST) -> str:
+    """`head` of `self.model.head`, `Protocol` of `Protocol[T]`."""
+    if isinstance(node, ast.Subscript):
+        return last_word(node.value)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def questions(tree: ast.AST, classes: set[str]) -> Iterator[str]:
+    """What a module asks about the class, or about the members, of such an object."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.MatchClass):
+            named = {last_word(node.cls)} & classes
+        elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
+            named = {last_word(other) for other in node.comparators} & classes
+        elif isinstance(node, ast.Call):
+            named = asked_by(node, classes)
+        else:
+            continue
+        if named:
+            yield ast.unparse(node)
+
+
+def asked_by(call: ast.Call, classes: set[str]) -> set[str]:
+    """What a call asks about: classes by `isinstance`, or an object by `hasattr`."""
+    name = last_word(call.func)
+    if name in ("isinstance", "issubclass"):
+        return {last_word(node) for node in ast.walk(call.args[1])} & classes
+    if name == "hasattr" or (name == "getattr" and len(call.args) > 2):
+        return {last_word(call.args[0])} & NOUNS
+    return set()
+
+
+def test_the_family_is_found() -> None:
+    expected = {"ClassifierHead", "Within", "SpectralForm", "FirstForms", "DoublePrecision"}
+    assert expected | {"VotingHead", "PartExactly", "Damped"} <= family()
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"),
+    [
+        ("isinstance(model.head, ClassifierHead | OutlierHead)", True),
+        ("isinstance(given, heads.Within)", True),
+        ("type(head) is RegressorHead", True),
+        ("hasattr(self.head, 'classes')", True),
+        ("getattr(form, 'rank', None)", True),
+        ("match x:\n    case RegressorHead(): pass", True),
+        ("isinstance(rows, np.ndarray)", False),
+        ("hasattr(X, 'shape')", False),
+        ("getattr(head, name)(scores)", False),
+    ],
+)
+def test_questions_are_seen(code: str, asked: bool) -> None:
+    assert bool(list(questions(ast.parse(code), family()))) == asked
+
+
+@pytest.mark.parametrize("name", sorted(set(TREES) - TABLES))
+def test_a_module_asks_the_object_not_its_class(name: str) -> None:
+    assert not list(questions(TREES[name], family() - BOUNDARY))
+
+
+def test_every_table_exists() -> None:
+    assert set(TREES) >= TABLES
