@@ -140,7 +140,7 @@ class ExactEngine:
         far = engine.rounding.far(squares)
         if far.any():
             scores[far] = self.expansion.intercept
-        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)))
+        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)), squares)
 
     def bound(self, rows: Rows) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""

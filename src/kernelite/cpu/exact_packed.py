@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
-from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
@@ -27,6 +27,7 @@ from kernelite.series.rounding import SAFETY, TINY, UNIT
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
 ROWS = 1 << 14  # of a product that one thread takes
+LITTLE = 1 << 19  # numbers of rows that one thread reads at once
 LEAST = 1e-250  # that the largest terms of a tensor must be above
 FARTHEST = 1e70  # of a row whose fourth power is no overflow
 PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
@@ -89,8 +90,19 @@ class LinearExact:
 
     @property
     def fused(self) -> Any:
-        """Always ready."""
+        """Always ready: a matrix product until the kernel is."""
         return _Ready
+
+    @cached_property
+    def _one_pass(self) -> FloatArray | None:
+        """The weights as the kernel takes them: of one output, of rows that are not too narrow."""
+        plain = self.columns is None and not isinstance(self.expansion.kernel, CosineKernel)
+        if not plain or self.weights.shape[1] != 1 or not jit_available():
+            return None
+        from kernelite.cpu.kernels.packed import LANES, linear_weights
+
+        w = self.weights[:, 0]
+        return linear_weights(w) if len(w) >= LANES else None
 
     def scores(self, rows: Rows, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |z|^2 of shape (m,)."""
@@ -98,6 +110,12 @@ class LinearExact:
             return self._sparse_scores(rows, out)
         m = len(rows)
         scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
+        if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
+            from kernelite.cpu.kernels.packed import linear_rows
+
+            if ready(linear_rows):
+                self._run_one_pass(rows, self._one_pass, scores, squares)
+                return scores, squares
         cosine = isinstance(self.expansion.kernel, CosineKernel)
 
         def part(block: slice) -> None:
@@ -114,6 +132,21 @@ class LinearExact:
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         return scores, squares
+
+    def _run_one_pass(
+        self, rows: FloatArray, weights: FloatArray, scores: FloatArray, squares: FloatArray
+    ) -> None:
+        """Products and norms together, so that rows are read once."""
+        from kernelite.cpu.kernels.packed import linear_rows
+
+        flat, intercept = scores.reshape(-1), float(self.intercept[0])
+
+        def part(block: slice) -> None:
+            linear_rows(rows[block], weights, intercept, flat[block], squares[block])
+
+        m = len(rows)
+        share = max(1, -(-m // thread_count())) if rows.size > LITTLE else max(m, 1)
+        for_each_chunk(part, m, share)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way

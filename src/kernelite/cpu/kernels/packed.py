@@ -1,24 +1,32 @@
-"""A cubic polynomial with all lower orders, packed: rows meet it tile by tile.
+"""Polynomials that need no centers: a cubic one with all lower orders, packed, and a linear one.
 
     out_j = sum_{a <= b <= c} t_jabc w_a w_b w_c,    w = (z, 1)
+    out = w.z + b,    and |z|^2 besides, in one pass over the rows
 
-In: rows of shape (m, d). Out: (m, k). Twin: `blas.cubic_values` of rows with a column of ones.
+In: rows of shape (m, d). Out: (m, k); of the linear one (m,). Twins: `cubic_values` of rows with a
+column of ones, a matrix product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, kernel, ready
+from kernelite.cpu.kernels.compiling import array_type, instruction, kernel, ready
 from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
+from kernelite.cpu.kernels.exp2 import DOUBLE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["PackedCubic"]
+__all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights"]
+
+LANES = DOUBLE.lanes
+ROWS = 4  # whose products are summed up at once, in registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +85,93 @@ def packed_kernel(rows: FloatArray, zeros: FloatArray, weights: FloatArray, out:
         for r in range(count):
             for j in range(k):
                 out[start + r, j] = totals[j, r]
+
+
+def linear_weights(w: FloatArray) -> FloatArray:
+    """A vector of at least `LANES` numbers as `linear_rows` takes it.
+
+    Whole vectors, then the last `LANES` numbers, of which those that came before are zero, then
+    ones and zeros that say which of a row's last entries count.
+
+    Examples
+    --------
+    >>> linear_weights(np.arange(1.0, LANES + 2))[LANES:].tolist()[LANES - 1 :: LANES]
+    [9.0, 1.0]
+    """
+    d = len(w)
+    last = np.zeros(LANES)
+    last[LANES - d % LANES :] = 1.0
+    return np.concatenate([w[: d - d % LANES], last * w[d - LANES :], last])
+
+
+def _products(rows: int) -> Callable[..., Any]:
+    """An instruction: w.z and |z|^2 of rows `step` bytes apart; addresses, `count` whole vectors.
+
+    The last entries of a row are loaded together, `last` bytes from its beginning.
+    """
+
+    @instruction
+    def run(
+        _context: Any,
+        _where: Any,
+        _step: Any,
+        _count: Any,
+        _last: Any,
+        _weights: Any,
+        _scores: Any,
+        _squares: Any,
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            where, step, count, last, weights, scores, squares = arguments
+            code, i64 = Code(builder, DOUBLE), step.type
+            found = [(code.variable(), code.variable()) for _ in range(rows)]
+
+            def add(at: Any, w: Any, counts: Any = None) -> None:
+                for product, square in found:
+                    z = code.load(at)
+                    z = z if counts is None else builder.fmul(z, counts)
+                    builder.store(code.multiply_add(z, w, builder.load(product)), product)
+                    builder.store(code.multiply_add(z, z, builder.load(square)), square)
+                    at = builder.add(at, step)
+
+            with cgutils.for_range(builder, count) as loop:
+                far = builder.mul(loop.index, i64(8 * LANES))
+                add(builder.add(where, far), code.load(builder.add(weights, far)))
+            rest = builder.add(weights, builder.mul(count, i64(8 * LANES)))
+            add(builder.add(where, last), code.load(rest), code.load(rest, 1))
+            for i, (product, square) in enumerate(found):
+                code.store_total(builder.load(product), builder.add(scores, i64(8 * i)))
+                code.store_total(builder.load(square), builder.add(squares, i64(8 * i)))
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, size, size, size, address, address, address), build
+
+    return run
+
+
+_several, _one = _products(ROWS), _products(1)
+_NUMBERS = array_type(1, writable=True)
+
+
+@kernel(array_type(2), array_type(1), "float64", _NUMBERS, _NUMBERS)
+def linear_rows(
+    rows: FloatArray, weights: FloatArray, intercept: float, scores: FloatArray, squares: FloatArray
+) -> Any:
+    """scores (m,) = w.z + b and squares (m,) = |z|^2, w as `linear_weights` gives it.
+
+    A row that is not finite shows in its square.
+    """
+    m, d = rows.shape
+    step, last, count = 8 * d, 8 * (d - LANES), d // LANES
+    z, w = np.uintp(rows.ctypes.data), np.uintp(weights.ctypes.data)
+    s, q = np.uintp(scores.ctypes.data), np.uintp(squares.ctypes.data)
+    whole = m // ROWS * ROWS
+    for i in range(0, whole, ROWS):
+        here, there = z + np.uintp(i * step), np.uintp(8 * i)
+        _several(here, step, count, last, w, s + there, q + there)
+    for i in range(whole, m):
+        here, there = z + np.uintp(i * step), np.uintp(8 * i)
+        _one(here, step, count, last, w, s + there, q + there)
+    for i in range(m):
+        scores[i] += intercept
