@@ -46,6 +46,21 @@ def test_points_on_a_line_as_scipy_takes_them(given):
         assert ours.shape == theirs.shape
 
 
+def test_many_points_are_summed_in_single_precision():
+    """Within the tolerance, with bounds that hold; rows far away are summed in doubles."""
+    rng = np.random.default_rng(1)
+    X, Z = rng.normal(size=(5, 4000)), rng.normal(size=(5, 300))
+    Z[:, :3] *= np.array([30.0, 1e3, 1e8])
+    kde = gaussian_kde(X)
+    compiled, exact = kernelite.compile(kde, Z.T), kernelite.compile(kde, guarantee="exact")
+    assert compiled.plan.chosen.name == "exact"
+    assert 1e-12 < np.abs(compiled.logpdf(Z) - exact.logpdf(Z)).max() <= compiled.tolerance[0]
+    sums, bounds = compiled.scores(Z.T), compiled.error_bound(Z.T)
+    assert np.isfinite(bounds).all()
+    assert (np.abs(sums - exact.scores(Z.T)) <= bounds + exact.error_bound(Z.T)).all()
+    assert (bounds[100:] > exact.error_bound(Z.T)[100:]).all()
+
+
 def test_far_points_have_a_logarithm():
     kde = gaussian_kde(points(2, 100))
     compiled = kernelite.compile(kde, guarantee="exact")

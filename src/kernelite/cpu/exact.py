@@ -24,7 +24,7 @@ from kernelite.cpu.single_products import SingleProducts
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
-from kernelite.program.criteria import And, Criterion, Proven, Within
+from kernelite.program.criteria import And, Close, Criterion, Proven, Within
 from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 
@@ -203,22 +203,25 @@ class SinglePrecision:
 
         Whether it serves a value may depend on the rows around, so it counts for all.
         """
-        tolerance = _tolerance(criterion)
-        if tolerance is None or not self._serves(criterion):
+        if criterion is None or isinstance(criterion, Proven) or not self._serves(criterion):
             return None
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
             return None
         if self.engine.single is None or not self.engine.single.ready:
             return None
-        return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
+        asked = _of_values(criterion)
+        if isinstance(asked, Within):
+            return np.broadcast_to(asked.tolerance, (len(dense), len(asked.tolerance))).copy()
+        scores, bounds = self.engine.single.run(dense)
+        return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
     def _serves(self, criterion: Criterion | None) -> bool:
         if isinstance(criterion, Proven):
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
         wanted = self.values or isinstance(criterion, And)
-        return wanted and large and _tolerance(criterion) is not None
+        return wanted and large and isinstance(_of_values(criterion), Within | Close)
 
     def _pays(self, single: Any, rows: Rows, criterion: Criterion | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""
@@ -270,11 +273,9 @@ class DoublePrecision:
         return isinstance(fused, FusedSums) and fused.ready
 
 
-def _tolerance(criterion: Criterion | None) -> FloatArray | None:
-    """Of the scores, where values are asked for: alone, or with a proven label."""
-    if isinstance(criterion, And):
-        criterion = criterion.second
-    return criterion.tolerance if isinstance(criterion, Within) else None
+def _of_values(criterion: Criterion | None) -> Criterion | None:
+    """What is asked of values: alone, or with a proven label."""
+    return criterion.second if isinstance(criterion, And) else criterion
 
 
 def as_dense(rows: Rows) -> FloatArray:
