@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.exact_dense import WIDEST, DenseExact
-from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
@@ -92,8 +92,10 @@ class ExactEngine:
         return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
 
     @cached_property
-    def single(self) -> FusedSums | SingleProducts | None:
+    def single(self) -> FusedSums | SinglePacked | SingleProducts | None:
         """For dense rows and one output: single precision, with a bound."""
+        if isinstance(self.dense, PackedExact):
+            return SinglePacked.prepare(self.dense)
         if isinstance(self.dense, PointwiseExact):
             return SingleProducts.prepare(self.dense)
         if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):

@@ -1,14 +1,16 @@
-"""Products and norms in one pass, against NumPy; rows that are not finite show."""
+"""Linear rows in one pass, against NumPy; cubic ones in single precision, against their bounds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kernelite.cpu.exact_packed import LinearExact
+from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, SinglePacked
 from kernelite.cpu.kernels.packed import LANES, linear_rows, linear_weights
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import PolynomialKernel
+from tests.oracle import error_ratios, true_scores
 
 
 def one_pass(rows: np.ndarray, w: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray]:
@@ -58,3 +60,45 @@ def test_narrow_and_several_outputs_go_by_blas(d: int, k: int) -> None:
     truth = rows @ (model.dense_centers().T @ model.coefficients) + 0.5
     np.testing.assert_allclose(scores, truth, rtol=0, atol=1e-11)
     np.testing.assert_allclose(squares, np.square(rows).sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cubic_polynomials_in_single_precision_are_within_bounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(1, 14)), int(rng.integers(200, 600))
+    kernel = PolynomialKernel(3, 10.0 ** rng.uniform(-3, 1), rng.choice([0.0, 1.0, -0.3, 50.0]))
+    centers = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-2, 2)
+    A = rng.normal(size=(n, 1)) * 10.0 ** rng.uniform(-6, 6)
+    if seed % 3 == 0:  # nearly all of it cancels
+        centers[1::2], A[1::2] = centers[::2][: n // 2] * (1.0 + 1e-9), -A[::2][: n // 2]
+    model = KernelExpansion(centers, A, [0.1], kernel=kernel)
+    rows = np.concatenate([centers[:20], rng.normal(size=(50, d)) * 10.0 ** rng.uniform(-3, 3)])
+    rows[-3:] = np.array([[0.0], [1e-30], [1e8]])
+    single = ExactEngine.prepare(model).single
+    assert isinstance(single, SinglePacked)
+    scores, bounds = single.run(rows)
+    assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
+    assert not np.isfinite(single.run(np.full((1, d), 1e12))[1]).any()
+
+
+def test_bounds_of_single_precision_are_of_use() -> None:
+    rng = np.random.default_rng(0)
+    X, A = rng.normal(size=(3000, 20)), rng.choice([-1.0, 1.0], (3000, 1))
+    model = KernelExpansion(X, A, [0.0], kernel=PolynomialKernel(3, 0.05, 1.0))
+    rows = rng.normal(size=(200, 20))
+    single = ExactEngine.prepare(model).single
+    assert single is not None
+    scores, bounds = single.run(rows)
+    assert (bounds < 1e-4 * scores.std()).all()
+
+
+def test_several_outputs_and_other_degrees_have_no_single_precision() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    for degree, k in ((3, 2), (4, 1)):
+        model = KernelExpansion(
+            X, rng.normal(size=(300, k)), [0.0] * k, kernel=PolynomialKernel(degree, 0.1, 1.0)
+        )
+        engine = ExactEngine.prepare(model)
+        assert isinstance(engine.dense, PackedExact)
+        assert engine.single is None

@@ -4,7 +4,8 @@
     out = w.z + b,    and |z|^2 besides, in one pass over the rows
 
 In: rows of shape (m, d). Out: (m, k); of the linear one (m,). Twins: `cubic_values` of rows with a
-column of ones, a matrix product.
+column of ones, a matrix product. The cubic one goes in single precision too, for one output: there
+products w_b w_c are rounded to 24 bits, and so are their weighted sums, 64 terms at a time.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from typing import Any
 import numpy as np
 from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, instruction, kernel, ready
+from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel, ready
 from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
-from kernelite.cpu.kernels.exp2 import DOUBLE, Code
+from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, WIDE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights"]
+__all__ = ["LANES", "PARTIAL", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
 
-LANES = DOUBLE.lanes
+LANES, SINGLE_LANES = DOUBLE.lanes, SINGLE.lanes
+VECTORS = 4 if WIDE else 2  # of rows in single precision, times SUMS: as many as registers hold
+PARTIAL = 64  # products that are summed up in single precision before their sum is put aside
 ROWS = 4  # whose products are summed up at once, in registers
 
 
@@ -85,6 +88,106 @@ def packed_kernel(rows: FloatArray, zeros: FloatArray, weights: FloatArray, out:
         for r in range(count):
             for j in range(k):
                 out[start + r, j] = totals[j, r]
+
+
+def _weighing(vectors: int) -> Callable[..., Any]:
+    """An instruction: target[i] += sum_l weights[l, i] source[l], i < SUMS, in single precision.
+
+    Addresses; lines of source and target are `step` bytes apart.
+    """
+
+    @instruction
+    def weigh(
+        _context: Any, _source: Any, _step: Any, _count: Any, _weights: Any, _target: Any
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            source, step, count, weights, target = arguments
+            code, i64 = Code(builder, SINGLE), step.type
+            totals = [[code.variable() for _ in range(vectors)] for _ in range(SUMS)]
+            with cgutils.for_range(builder, count) as loop:
+                line = builder.add(source, builder.mul(loop.index, step))
+                products = [code.load(line, v) for v in range(vectors)]
+                place = builder.add(weights, builder.mul(loop.index, i64(4 * SUMS)))
+                for i, own in enumerate(totals):
+                    weight = code.spread(builder.add(place, i64(4 * i)))
+                    for total, product in zip(own, products, strict=True):
+                        new = code.multiply_add(weight, product, builder.load(total))
+                        builder.store(new, total)
+            for i, own in enumerate(totals):
+                line = builder.add(target, builder.mul(step, i64(i)))
+                for v, total in enumerate(own):
+                    new = builder.fadd(code.load(line, v), builder.load(total))
+                    code.store(new, line, v)
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, size, size, address, address), build
+
+    return weigh
+
+
+_weigh_wide, _weigh_narrow = _weighing(VECTORS), _weighing(1)
+
+
+@helper
+def _weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
+    """Add weighted lines to SUMS lines, for `width` rows, a multiple of the lanes."""
+    r = 0
+    while r + SINGLE_LANES * VECTORS <= width:
+        here = np.uintp(4 * r)
+        _weigh_wide(source + here, step, count, weights, target + here)
+        r += SINGLE_LANES * VECTORS
+    while r < width:
+        here = np.uintp(4 * r)
+        _weigh_narrow(source + here, step, count, weights, target + here)
+        r += SINGLE_LANES
+
+
+_WEIGHTS = array_type(2, "float32")
+
+
+@kernel(array_type(2), array_type(1), _WEIGHTS, array_type(1, writable=True))
+def single_packed(rows: FloatArray, zeros: FloatArray, weights: Any, out: FloatArray) -> Any:
+    """As `packed_kernel` for one output, in single precision; out of shape (m,).
+
+    The last sums, of w_a times what single precision gave, are doubles.
+    """
+    m, d = rows.shape
+    rank = d + 1
+    tall, lines = (rank + 3) // 4 * 4, product_lines(rank)
+    tile = aligned(tall * TILE).reshape(tall, TILE)
+    tile[:] = 0.0
+    single = np.empty((rank + lines + SUMS, TILE), np.float32)
+    z, products, sums = single[:rank], single[rank : rank + lines], single[rank + lines :]
+    step = 4 * TILE
+    source, target = np.uintp(products.ctypes.data), np.uintp(sums.ctypes.data)
+    for start in range(0, m, TILE):
+        count = min(TILE, m - start)
+        width = (count + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES
+        load_tile(rows, start, count, zeros, tile)
+        tile[d] = 1.0
+        for a in range(rank):
+            for r in range(TILE):
+                z[a, r] = tile[a, r]
+        line = 0
+        for b in range(rank):
+            for c in range(b, rank):
+                for r in range(TILE):
+                    products[line, r] = z[b, r] * z[c, r]
+                line += 1
+        out[start : start + count] = 0.0
+        coefficients = np.uintp(weights.ctypes.data)
+        for first in range(0, rank, SUMS):
+            sums[:] = np.float32(0.0)
+            line = first * rank - first * (first - 1) // 2
+            while line < lines:
+                some = min(PARTIAL, lines - line)
+                _weigh(source + np.uintp(line * step), step, some, coefficients, target, width)
+                line += some
+                coefficients += np.uintp(4 * SUMS * some)
+            for i in range(min(SUMS, rank - first)):
+                for r in range(count):
+                    out[start + r] += tile[first + i, r] * sums[i, r]
 
 
 def linear_weights(w: FloatArray) -> FloatArray:
