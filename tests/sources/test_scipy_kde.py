@@ -31,8 +31,34 @@ def test_densities_are_scipys(d, guarantee, weighted):
     limit = 1e-9 if guarantee == "exact" else float(compiled.tolerance[0]) + 1e-9
     np.testing.assert_allclose(compiled.pdf(Z), kde(Z), rtol=limit)
     np.testing.assert_allclose(compiled.logpdf(Z), kde.logpdf(Z), atol=limit)
+    np.testing.assert_array_equal(compiled(Z), compiled.pdf(Z))
     np.testing.assert_array_equal(compiled.score_samples(Z.T), compiled.logpdf(Z))
     np.testing.assert_array_equal(loads(dumps(compiled)).pdf(Z), compiled.pdf(Z))
+
+
+@pytest.mark.parametrize("given", [0.3, [0.3, 1.0, 7.0], [[0.3, 1.0]]])
+def test_points_on_a_line_as_scipy_takes_them(given):
+    kde = gaussian_kde(points(1, 60)[0])
+    compiled = kernelite.compile(kde, guarantee="exact")
+    for name in ("__call__", "pdf", "logpdf"):
+        ours, theirs = getattr(compiled, name)(given), getattr(kde, name)(given)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+        assert ours.shape == theirs.shape
+
+
+def test_many_points_are_summed_in_single_precision():
+    """Within the tolerance, with bounds that hold; rows far away are summed in doubles."""
+    rng = np.random.default_rng(1)
+    X, Z = rng.normal(size=(5, 4000)), rng.normal(size=(5, 300))
+    Z[:, :3] *= np.array([30.0, 1e3, 1e8])
+    kde = gaussian_kde(X)
+    compiled, exact = kernelite.compile(kde, Z.T), kernelite.compile(kde, guarantee="exact")
+    assert compiled.plan.chosen.name == "exact"
+    assert 1e-12 < np.abs(compiled.logpdf(Z) - exact.logpdf(Z)).max() <= compiled.tolerance[0]
+    sums, bounds = compiled.scores(Z.T), compiled.error_bound(Z.T)
+    assert np.isfinite(bounds).all()
+    assert (np.abs(sums - exact.scores(Z.T)) <= bounds + exact.error_bound(Z.T)).all()
+    assert (bounds[100:] > exact.error_bound(Z.T)[100:]).all()
 
 
 def test_far_points_have_a_logarithm():
@@ -45,7 +71,9 @@ def test_far_points_have_a_logarithm():
 def test_one_point_and_wrong_shapes():
     kde = gaussian_kde(points(3, 100))
     compiled = kernelite.compile(kde, guarantee="exact")
-    np.testing.assert_allclose(compiled.pdf([1.0, 2.0, 3.0]), kde([1.0, 2.0, 3.0]), rtol=1e-9)
+    for call in (compiled, compiled.pdf):
+        np.testing.assert_allclose(call([1.0, 2.0, 3.0]), kde([1.0, 2.0, 3.0]), rtol=1e-9)
+        np.testing.assert_allclose(call([[1.0], [2.0], [3.0]]), kde([1.0, 2.0, 3.0]), rtol=1e-9)
     with pytest.raises(InputError, match=r"must have shape \(3, m\), as SciPy's have"):
         compiled.pdf(np.zeros((5, 3)))
     assert not hasattr(compiled, "predict")
@@ -56,6 +84,8 @@ def test_other_densities_have_no_pdf():
 
     compiled = kernelite.compile(KernelDensity().fit(points(2, 50).T), guarantee="exact")
     assert not hasattr(compiled, "pdf")
+    with pytest.raises(TypeError, match="is not called, since its source is not"):
+        compiled(np.zeros((2, 1)))
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e4])

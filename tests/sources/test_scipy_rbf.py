@@ -56,6 +56,7 @@ def test_every_radial_function(kernel, epsilon):
     Z = np.concatenate([X[:20], RNG.uniform(-1.5, 1.5, size=(300, 3))])
     compiled = kernelite.compile(f, Z)
     theirs, ours = f(Z), compiled.predict(Z)
+    np.testing.assert_array_equal(compiled(Z), ours)
     assert np.abs(ours - theirs).max() <= 1e-9 * np.abs(theirs).max()
     np.testing.assert_array_equal(loads(dumps(compiled)).predict(Z[:5]), compiled.predict(Z[:5]))
 
@@ -85,7 +86,7 @@ def test_values_of_every_shape(shape):
         X, RNG.normal(size=(30, *shape)), kernel="gaussian", epsilon=2.0, smoothing=0.1
     )
     compiled = kernelite.compile(f, guarantee="exact")
-    ours, theirs = compiled.predict(X[:7]), f(X[:7])
+    ours, theirs = compiled(X[:7]), f(X[:7])
     assert ours.shape == theirs.shape == (7, *shape)
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)
 

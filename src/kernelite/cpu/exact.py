@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact
-from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
@@ -109,8 +109,10 @@ class ExactEngine:
         return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
 
     @cached_property
-    def single(self) -> FusedSums | SingleProducts | None:
+    def single(self) -> FusedSums | SinglePacked | SingleProducts | None:
         """For dense rows and one output: single precision, with a bound."""
+        if isinstance(self.dense, PackedExact):
+            return SinglePacked.prepare(self.dense)
         if isinstance(self.dense, PointwiseExact):
             return SingleProducts.prepare(self.dense)
         if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):
@@ -157,7 +159,7 @@ class ExactEngine:
         far = engine.rounding.far(squares)
         if far.any():
             scores[far] = self.expansion.intercept
-        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)))
+        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)), squares)
 
     def bound(self, rows: Rows) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""
@@ -220,15 +222,17 @@ class SinglePrecision:
 
         Whether it serves a value may depend on the rows around, so it counts for all.
         """
-        tolerance = None if criterion is None else criterion.value_bounds
-        if tolerance is None or not self._serves(criterion):
+        if criterion is None or criterion.labels_alone or not self._serves(criterion):
             return None
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
             return None
         if self.engine.single is None or not self.engine.single.ready:
             return None
-        return np.broadcast_to(tolerance, (len(dense), len(tolerance))).copy()
+        if (limits := criterion.value_bounds) is not None:
+            return np.broadcast_to(limits, (len(dense), len(limits))).copy()
+        scores, bounds = self.engine.single.run(dense)
+        return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
     def _serves(self, criterion: Criterion | None) -> bool:
         if criterion is None:
@@ -237,7 +241,7 @@ class SinglePrecision:
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
         wanted = self.values or criterion.labels_and_values
-        return wanted and large and criterion.value_bounds is not None
+        return wanted and large and criterion.asks_values
 
     def _pays(self, single: Any, rows: Rows, criterion: Criterion | None) -> bool:
         """Whether single precision settles enough, as some of the rows show."""

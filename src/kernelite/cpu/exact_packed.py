@@ -7,7 +7,8 @@ features when rows meet it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,21 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
-from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.fused_sums import SINGLE_UNIT
+from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.cubic import cubic_values
-from kernelite.series.packed import linear_map, packed_degree, packed_tensor, pair_places
-from kernelite.series.rounding import TINY, UNIT, intercept_error
+from kernelite.series.packed import (
+    linear_map,
+    packed_degree,
+    packed_places,
+    packed_tensor,
+    pair_places,
+)
+from kernelite.series.rounding import SAFETY, TINY, UNIT, intercept_error
 
-__all__ = ["LinearExact", "PackedExact", "laid_out"]
+__all__ = ["LinearExact", "PackedExact", "SinglePacked", "laid_out"]
 
 ROWS = 1 << 14  # of a product that one thread takes
+LITTLE = 1 << 19  # numbers of rows that one thread reads at once
 LEAST = 1e-250  # that the largest terms of a tensor must be above
 FARTHEST = 1e70  # of a row whose fourth power is no overflow
+LARGEST_SINGLE = 1e9  # of a row whose products are no overflow in single precision
 PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
 
 
@@ -90,8 +100,19 @@ class LinearExact:
 
     @property
     def fused(self) -> Any:
-        """Always ready."""
+        """Always ready: a matrix product until the kernel is."""
         return _Ready
+
+    @cached_property
+    def _one_pass(self) -> FloatArray | None:
+        """The weights as the kernel takes them: of one output, of rows that are not too narrow."""
+        plain = self.columns is None and not isinstance(self.expansion.kernel, CosineKernel)
+        if not plain or self.weights.shape[1] != 1 or not jit_available():
+            return None
+        from kernelite.cpu.kernels.packed import LANES, linear_weights
+
+        w = self.weights[:, 0]
+        return linear_weights(w) if len(w) >= LANES else None
 
     def scores(self, rows: Rows, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |z|^2 of shape (m,)."""
@@ -99,6 +120,12 @@ class LinearExact:
             return self._sparse_scores(rows, out)
         m = len(rows)
         scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
+        if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
+            from kernelite.cpu.kernels.packed import linear_rows
+
+            if ready(linear_rows):
+                self._run_one_pass(rows, self._one_pass, scores, squares)
+                return scores, squares
         cosine = isinstance(self.expansion.kernel, CosineKernel)
 
         def part(block: slice) -> None:
@@ -115,6 +142,21 @@ class LinearExact:
         with one_thread_each(m, chunk):
             for_each_chunk(part, m, chunk)
         return scores, squares
+
+    def _run_one_pass(
+        self, rows: FloatArray, weights: FloatArray, scores: FloatArray, squares: FloatArray
+    ) -> None:
+        """Products and norms together, so that rows are read once."""
+        from kernelite.cpu.kernels.packed import linear_rows
+
+        flat, intercept = scores.reshape(-1), float(self.intercept[0])
+
+        def part(block: slice) -> None:
+            linear_rows(rows[block], weights, intercept, flat[block], squares[block])
+
+        m = len(rows)
+        share = max(1, -(-m // thread_count())) if rows.size > LITTLE else max(m, 1)
+        for_each_chunk(part, m, share)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way
@@ -225,3 +267,88 @@ class PackedExact:
     def squares(self, rows: FloatArray) -> FloatArray:
         """|z|^2 alone."""
         return squared_norms(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePacked:
+    """One output's packed cubic polynomial in single precision, with a bound that is wider.
+
+    With v = 2^-24, every term t_abc w_a w_b w_c passes through at most 64 + r (r + 1) / 128 + 8
+    roundings: of z, t and products, and of sums 64 at a time. Cauchy's inequality bounds the sum
+    of their sizes,
+
+        sum |t_abc w_a w_b w_c| <= |T|_F |w|^3,    w = (z, s),    for any s > 0
+
+    if the last axis of T is divided by s. Near |w_l| = |z| it is tight; s^2 = |coef0| / gamma
+    makes centers and rows alike.
+
+    Parameters
+    ----------
+    exact : PackedExact
+    weights : float32 array of shape (lines, 4)
+        As `JitCubic` has them, over `scale`.
+    scale : float
+        A power of two, so that no weight is above 1.
+    size : float
+        |T|_F, rounded up.
+    last : float
+        s.
+    """
+
+    exact: PackedExact
+    weights: NDArray[np.float32] = field(repr=False)
+    scale: float
+    size: float
+    last: float
+
+    @classmethod
+    def prepare(cls, exact: PackedExact) -> SinglePacked | None:
+        """None for several outputs, other degrees, and where single precision has no room."""
+        kernel = exact.expansion.kernel
+        assert isinstance(kernel, PolynomialKernel)
+        largest = float(np.abs(exact.tensor).max(initial=0.0))
+        if exact.degree != 3 or len(exact.tensor) != 1 or exact.fused is None:
+            return None
+        last = math.sqrt(max(abs(kernel.coef0) / kernel.gamma, 1e-6))
+        if not 1e-200 < largest < 1e200 or not last < LARGEST_SINGLE:
+            return None
+        scale = 2.0 ** math.frexp(largest)[1]
+        a, b, c = packed_places(exact.expansion.n_features + 1)
+        times = np.where(a == b, np.where(b == c, 1.0, 3.0), np.where(b == c, 3.0, 6.0))
+        of_last = sum((axis == exact.expansion.n_features).astype(float) for axis in (a, b, c))
+        squares = np.square(exact.tensor[0] / scale / last**of_last) / times
+        size = scale * math.sqrt(float(squares.sum())) * (1.0 + 1e-9)
+        weights = (exact.fused.cubic.weights / scale).astype(np.float32)
+        return cls(exact, weights, scale, size, last)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernel is compiled; if not, that is begun."""
+        from kernelite.cpu.kernels.packed import single_packed
+
+        return ready(single_packed)
+
+    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, 1)."""
+        from kernelite.cpu.kernels.packed import PARTIAL, single_packed
+
+        rows = np.ascontiguousarray(rows)
+        m, r = len(rows), self.exact.expansion.n_features + 1
+        scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
+        flat = scores.reshape(-1)
+
+        def part(block: slice) -> None:
+            single_packed(rows[block], zeros, self.weights, flat[block])
+
+        for_each_chunk(part, m, self.exact.fused.cubic.chunk)
+        scores *= self.scale
+        scores += self.exact.expansion.intercept
+        squares = self.exact.squares(rows)
+        count = PARTIAL + r * (r + 1) / (2.0 * PARTIAL) + 8.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(squares + self.last**2)
+            more = SAFETY * count * SINGLE_UNIT * self.size * norms**3
+            # What is too small for single precision is lost: of every term, less than 1e-40.
+            more += 1e-35 * self.scale * np.sqrt(squares + 1.0) ** 3
+        more[~(squares < LARGEST_SINGLE**2)] = np.inf
+        return scores, self.exact.rounding.bounds(squares) + more[:, None]

@@ -127,12 +127,15 @@ class PointwiseRounding:
 
     def _linear_bounds(self, squares: FloatArray, slopes: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            norms = np.sqrt(squares)
+            norms = np.sqrt(squares)[:, None]
             norms += LOST
-            bounds = np.multiply.outer(norms, slopes)
+            known = bool(norms.max(initial=0.0) < math.inf)
+            # Of one output in place: room that is new takes longer than the arithmetic.
+            room = norms if len(slopes) == 1 and known else None
+            bounds = np.multiply(norms, slopes, out=room)
             bounds += self.constant
-        if not norms.max(initial=0.0) < math.inf:
-            bounds[~(norms < math.inf)] = np.inf
+        if not known:
+            bounds[~(norms[:, 0] < math.inf)] = np.inf
         return bounds
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,15 +1,18 @@
-"""Sums of any kernel's values, tile by tile in cache: distances, a function in place, weights.
+"""Sums of any kernel's values by compiled loops, which `LOOPS` names.
 
-One table says which loop of `kernels.pointwise` serves which kernel. Products x.z come from BLAS.
-A sum of kernels is one such sum after the other, each with its own amplitude.
+Radial kernels go by panels of centers, and one output's sums stay in registers (`kernels.radial`).
+Products x.z come from BLAS, tile by tile, and a function follows in place (`kernels.pointwise`). A
+sum of kernels is one such sum after the other, each with its own amplitude; a product of kernels
+goes by tiles of values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,48 +23,61 @@ from kernelite.rows.inputs import FloatArray, row_blocks
 
 __all__ = ["FusedPointwise", "FusedProduct", "FusedSum"]
 
-ROWS = 128  # with CENTERS a tile of kernel values: half a megabyte
+ROWS = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
 SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
 
-# The loop, its two numbers, and the loop that makes its distances; none where it takes products.
-Loop = tuple[str, float, float, str | None]
+
+class Loop(NamedTuple):
+    """A function of `kernels.radial` or `kernels.pointwise`, and what it is called with.
+
+    Parameters
+    ----------
+    name : str
+    a, b : float
+        Its numbers.
+    of : {"squares", "city", "products"}
+        What it is a function of.
+    factor : float
+        What values still have to be multiplied with.
+    """
+
+    name: str
+    a: float
+    b: float = 0.0
+    of: str = "squares"
+    factor: float = 1.0
+
+
 LOOPS: dict[type, Callable[[Any], Loop | None]] = {
-    kl.Rbf: lambda k: ("exponential", 0.5 * k.scale**2, 0.0, "square_distances"),
+    kl.Rbf: lambda k: Loop("exponential", 0.5 * k.scale**2),
     kl.Matern: lambda k: (
-        (f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale, 0.0, "square_distances")
-        if k.proven
-        else None
+        Loop(f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale) if k.proven else None
     ),
-    kl.RationalQuadratic: lambda k: (
-        *("rational", k.scale**2 / (2.0 * k.alpha), k.alpha),
-        "square_distances",
-    ),
-    kl.Multiquadric: lambda k: ("multiquadric", k.epsilon**2, 0.0, "square_distances"),
-    kl.InverseMultiquadric: lambda k: (
-        *("inverse_multiquadric", k.epsilon**2, 0.0),
-        "square_distances",
-    ),
-    kl.InverseQuadratic: lambda k: ("inverse_quadratic", k.epsilon**2, 0.0, "square_distances"),
-    kl.PowerSpline: lambda k: ("power_spline", k.epsilon**2, float(k.power), "square_distances"),
-    kl.ThinPlateSpline: lambda k: ("thin_plate", k.epsilon**2, 0.0, "square_distances"),
-    kl.Laplacian: lambda k: ("exponential", k.gamma, 0.0, "city_distances"),
-    kl.SigmoidKernel: lambda k: ("sigmoid", k.gamma, k.coef0, None),
-    kl.PolynomialKernel: lambda k: ("affine", k.gamma, k.coef0, None),
+    kl.RationalQuadratic: lambda k: Loop("rational", k.scale**2 / (2.0 * k.alpha), k.alpha),
+    kl.Multiquadric: lambda k: Loop("multiquadric", k.epsilon**2),
+    kl.InverseMultiquadric: lambda k: Loop("inverse_multiquadric", k.epsilon**2),
+    kl.InverseQuadratic: lambda k: Loop("inverse_quadratic", k.epsilon**2),
+    kl.PowerSpline: lambda k: Loop(f"power_{k.power}", k.epsilon**2),
+    kl.ThinPlateSpline: lambda k: Loop("thin_plate", k.epsilon**2, factor=0.5 * math.log(2.0)),
+    kl.Laplacian: lambda k: Loop("exponential", k.gamma, of="city"),
+    kl.SigmoidKernel: lambda k: Loop("sigmoid", k.gamma, k.coef0, "products"),
+    kl.PolynomialKernel: lambda k: Loop("affine", k.gamma, k.coef0, "products"),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class FusedPointwise:
-    """Centers laid out for one kernel's loops.
+    """Centers laid out for one kernel's loops; padded to whole panels by centers of no weight.
 
     Parameters
     ----------
     kernel : Kernel
-    centers : ndarray of shape (d, n)
-        A line per feature, scaled where features have scales of their own.
+    centers : ndarray
+        Panels of centers, flat, scaled where features have scales of their own; of kernels of
+        x.z, shape (d, n).
     coefficients : ndarray of shape (n, k)
-    loop : tuple
-        As in `LOOPS`.
+        Times the loop's factor.
+    loop : Loop
     """
 
     kernel: kl.Kernel
@@ -74,7 +90,7 @@ class FusedPointwise:
         cls, kernel: kl.Kernel, centers: FloatArray, coefficients: FloatArray
     ) -> FusedPointwise | FusedProduct | FusedSum | None:
         """Lay the centers out; None where there is no loop for the kernel."""
-        if not jit_available():
+        if not jit_available() or not len(centers):
             return None
         if isinstance(kernel, kl.SumKernel):
             parts = [
@@ -83,34 +99,48 @@ class FusedPointwise:
             ]
             return FusedSum(tuple(parts)) if all(part is not None for part in parts) else None  # type: ignore[arg-type]
         if isinstance(kernel, kl.ProductKernel):
+            # All weights are the first factor's; those of the others only say how values are scaled
             factors = [cls.prepare(one, centers, coefficients) for one in kernel.kernels]
             if not all(isinstance(factor, cls) for factor in factors):
                 return None
-            return FusedProduct(tuple(factors), coefficients)  # type: ignore[arg-type]
-        make = LOOPS.get(type(kernel))
-        loop = None if make is None else make(kernel)
+            return FusedProduct(tuple(factors))  # type: ignore[arg-type]
+        loop = _loop(kernel)
         if loop is None:
             return None
-        if isinstance(kernel, kl.Radial):
-            if not SCALES[0] < kernel.scale < SCALES[1]:
-                return None
-            if not kernel.isotropic:
-                centers = kernel.scaled(centers)
-                unscaled = LOOPS[type(kernel)](_unscaled(kernel))
-                assert unscaled is not None
-                loop = unscaled
-        return cls(kernel, np.ascontiguousarray(centers.T), coefficients, loop)
+        if isinstance(kernel, kl.Radial) and not kernel.isotropic:
+            centers = kernel.scaled(centers)
+        return cls._laid_out(kernel, centers, loop.factor * coefficients, loop)
+
+    @classmethod
+    def _laid_out(
+        cls, kernel: kl.Kernel, centers: FloatArray, coefficients: FloatArray, loop: Loop
+    ) -> FusedPointwise:
+        """Whole panels; the last center fills up, since its kernel value is a number if any is."""
+        from kernelite.cpu.kernels.radial import PANEL
+
+        n, d = centers.shape
+        panels = -(-n // PANEL)
+        padded = np.empty((panels * PANEL, d))
+        padded[:n], padded[n:] = centers, centers[-1]
+        weights = np.zeros((panels * PANEL, coefficients.shape[1]))
+        weights[:n] = coefficients
+        if loop.of == "products":
+            return cls(kernel, np.ascontiguousarray(padded.T), weights, loop)
+        lines = padded.reshape(panels, PANEL, d).transpose(0, 2, 1).ravel()
+        return cls(kernel, lines, weights, loop)
 
     @property
     def ready(self) -> bool:
         """Whether its kernels are compiled; if not, that is begun."""
-        return all([ready(one) for one in self._kernels()])  # noqa: C419  # begin them all
+        return ready(self._function(summed=len(self.coefficients[0]) == 1))
 
-    def _kernels(self) -> list[Any]:
-        from kernelite.cpu.kernels import pointwise
+    def _function(self, *, summed: bool) -> Any:
+        """The compiled loop; of products, there is but one."""
+        from kernelite.cpu.kernels import pointwise, radial
 
-        names = [name for name in (self.loop[0], self.loop[3]) if name is not None]
-        return [getattr(pointwise, name) for name in names]
+        if self.loop.of == "products":
+            return getattr(pointwise, self.loop.name)
+        return radial.radial_kernel(self.loop.name, self.loop.of == "city", summed)
 
     def seen(self, rows: FloatArray) -> FloatArray:
         """Rows as the loops take them, scaled where features have scales of their own."""
@@ -119,19 +149,41 @@ class FusedPointwise:
         return np.ascontiguousarray(rows)
 
     def fill(self, rows: FloatArray, part: slice, tile: FloatArray) -> None:
-        """tile[i, j] = k of some rows, as `seen` gives them, and some centers."""
-        function, *distances = self._kernels()
-        if distances:
-            distances[0](rows, self.centers, part.start, part.stop - part.start, tile)
-        else:
-            np.matmul(rows, self.centers[:, part], out=tile)
-        function(tile.reshape(-1), self.loop[1], self.loop[2])
+        """tile[i, j] = k of some rows, as `seen` gives them, and some whole panels of centers."""
+        function, loop = self._function(summed=False), self.loop
+        if loop.of != "products":
+            from kernelite.cpu.kernels.radial import PANEL
+
+            which = part.start // PANEL, (part.stop - part.start) // PANEL
+            function(rows, self.centers, self.centers, *which, loop.a, loop.b, tile)
+            return
+        np.matmul(rows, self.centers[:, part], out=tile)
+        function(tile.reshape(-1), loop.a, loop.b)
         if isinstance(self.kernel, kl.PolynomialKernel) and self.kernel.degree > 1:
             tile[...] = self.kernel.function(tile)
 
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""
-        _add_tiles([self], self.coefficients, rows, sums)
+        n, k = self.coefficients.shape
+        if k > 1 or self.loop.of == "products":
+            _add_tiles([self], self.coefficients, rows, sums)
+            return
+        from kernelite.cpu.kernels.radial import PANEL
+
+        function, weights = self._function(summed=True), self.coefficients.reshape(-1)
+        numbers = self.loop.a, self.loop.b
+        function(self.seen(rows), self.centers, weights, 0, n // PANEL, *numbers, sums)
+
+
+def _loop(kernel: kl.Kernel) -> Loop | None:
+    """What `LOOPS` says of a kernel; where features have scales of their own, rows are scaled."""
+    if isinstance(kernel, kl.Radial):
+        if not SCALES[0] < kernel.scale < SCALES[1]:
+            return None
+        if not kernel.isotropic:
+            kernel = replace(kernel, length_scale=(1.0,))  # type: ignore[type-var]
+    make = LOOPS.get(type(kernel))
+    return None if make is None else make(kernel)
 
 
 def _add_tiles(
@@ -158,12 +210,18 @@ class FusedProduct:
     """A product of kernels: tile by tile, one factor after the other."""
 
     factors: tuple[FusedPointwise, ...]
-    coefficients: FloatArray
 
     @property
     def ready(self) -> bool:
         """Whether all kernels are compiled; if not, that is begun."""
-        return all([factor.ready for factor in self.factors])  # noqa: C419  # begin them all
+        kernels = [factor._function(summed=False) for factor in self.factors]
+        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """A_i times what values of the other factors have to be multiplied with."""
+        scale = math.prod(factor.loop.factor for factor in self.factors[1:])
+        return scale * self.factors[0].coefficients
 
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""
@@ -185,10 +243,3 @@ class FusedSum:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""
         for part in self.parts:
             part.add(rows, sums)
-
-
-def _unscaled(kernel: Any) -> Any:
-    """The same kernel for coordinates that are scaled already."""
-    from dataclasses import replace
-
-    return replace(kernel, length_scale=(1.0,))

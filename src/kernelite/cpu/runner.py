@@ -131,7 +131,12 @@ class Runner:
     ) -> Runner:
         """Machines whose scores are added up: each at its outputs, with what it has to decide."""
         stages = [
-            PartStages.of(runner.cascade, outputs, criterion, has_exact=runner.exact is not None)
+            PartStages.of(
+                *(runner.cascade, outputs, criterion),
+                has_exact=runner.exact is not None,
+                first=runner.forms,
+                near=runner.near,
+            )
             for runner, outputs, criterion in parts
         ]
         cascade = Cascade(sum_stages(tuple(stages), n_outputs))

@@ -76,15 +76,17 @@ class PartStages:
         criterion: Criterion | None,
         *,
         has_exact: bool,
+        first: FirstForms | None = None,
+        near: NearCenters | None = None,
     ) -> PartStages:
         """The early stages of a cascade, and all; single precision is for whole models only."""
-        first, last = whole.stages[0], whole.stages[-1]
-        if isinstance(first, FirstForms):
+        last = whole.stages[-1]
+        if first is not None:
             forms = tuple(s for s in whole.stages if not s.name.startswith(EXACT))
             early = Cascade(forms, answers_all=False)
             return cls(early, whole, outputs, criterion, has_exact, first.valid)
-        if isinstance(first, NearCenters):
-            return cls(Cascade((first, last)), whole, outputs, criterion, True)
+        if near is not None:
+            return cls(Cascade((near, last)), whole, outputs, criterion, True)
         return cls(Cascade((last,)), whole, outputs, None, False)
 
 

@@ -193,6 +193,20 @@ class Predicting(ModelFields):
             )
         return self.score_samples(np.ascontiguousarray(given.T))
 
+    def __call__(self, points: Any, /) -> NDArray[Any]:
+        """As SciPy's own objects are called; other models are not.
+
+        Parameters
+        ----------
+        points : array-like
+            Of a `gaussian_kde`, shape (d, m) as in `pdf`; of an `RBFInterpolator`, rows of shape
+            (m, d) as in `predict`.
+        """
+        if self.origin.family != "scipy":
+            known = ", ".join(sorted(self.offers))
+            raise TypeError(f"this model is not called, since its source is not; it has: {known}.")
+        return self.pdf(points) if "pdf" in self.offers else self.predict(points)
+
     def scores(
         self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
     ) -> FloatArray:

@@ -11,7 +11,6 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import n_classes
 from kernelite.planner.plan import Candidate
 from kernelite.series.cells import Approximation
-from kernelite.series.cubic import CubicForm
 from kernelite.series.paired import product_cost
 from kernelite.series.series import GATHER
 from kernelite.support.sizes import array_bytes
@@ -67,7 +66,7 @@ def tiers_cost(
     cost = approximation.first_cost
     votes = labels and k > 1 and n_classes(k) is not None
     cost += thread_count() * (VOTES + VOTE * k if votes else JUDGED)
-    third = isinstance(cell.cubic, CubicForm)
+    third = cell.cubic is not None and cell.cubic.evaluated
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
     if at_once and after_product < 1.0:
         cost += product_cost(d, k) + after_product * cell.second_cost()

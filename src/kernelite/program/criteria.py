@@ -65,6 +65,11 @@ class Criterion:
         """Bounds of shape (k,) that values need, beside a label or alone; None where no such do."""
         return self.sufficient_bounds
 
+    @property
+    def asks_values(self) -> bool:
+        """Whether values are to be within a tolerance, beside a label or alone."""
+        return self.value_bounds is not None
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         raise NotImplementedError
@@ -132,6 +137,11 @@ class Close(Criterion):
     method: str
     tolerance: FloatArray | float
 
+    @property
+    def asks_values(self) -> bool:
+        """Yes."""
+        return True
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return self.head.within(self.method, scores, bounds, self.tolerance)
@@ -170,6 +180,11 @@ class And(Criterion):
     def value_bounds(self) -> FloatArray | None:
         """Those of the second."""
         return self.second.value_bounds
+
+    @property
+    def asks_values(self) -> bool:
+        """Where the second does."""
+        return self.second.asks_values
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""

@@ -31,6 +31,7 @@ __all__ = [
     "linear_map",
     "packed_degree",
     "packed_numbers",
+    "packed_places",
     "packed_tensor",
     "pair_places",
 ]
@@ -174,6 +175,20 @@ def pair_places(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """a and b of the products w_a w_b, a <= b, row by row."""
     a, b = np.triu_indices(r)
     return a, b
+
+
+def packed_places(r: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """a, b and c of the coefficients t_abc, a <= b <= c, in the order in which they are packed.
+
+    Examples
+    --------
+    >>> [axis.tolist() for axis in packed_places(2)]
+    [[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]]
+    """
+    pairs = [np.triu_indices(r - a) for a in range(r)]
+    first = np.repeat(np.arange(r), [len(b) for b, _ in pairs])
+    b, c = (np.concatenate([pair[axis] + a for a, pair in enumerate(pairs)]) for axis in (0, 1))
+    return first, b, c
 
 
 def packed_tensor(expansion: KernelExpansion) -> FloatArray:

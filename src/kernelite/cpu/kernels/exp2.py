@@ -1,10 +1,17 @@
-"""Vector instructions in 32 or 64 bits, and 2^y among them.
+"""Vector instructions in 32 or 64 bits, and 2^y and log2(x) among them.
 
     y = n + f, n a whole number, |f| <= 1/2:    2^y = 2^n p(f)
 
 p is the polynomial of least relative error: 7.5e-8 in single precision, 3.1e-18 in double. Rounded
 coefficients and Horner's steps add to that: `EXP2_ERROR` units in all, which tests hold for more
 than a hundred thousand numbers of either precision (of all multiples of 2^-25, none errs by 4).
+
+    x = 2^n m, sqrt(1/2) <= m < sqrt(2):    log2(x) = n + t q(t^2),    t = (m - 1) / (m + 1)
+
+in doubles. q meets 2 atanh(t) / (t ln 2) in seven Chebyshev points of t^2 <= 0.0295, and errs by
+2 u relatively, rounded coefficients included. m - 1 is exact; m + 1, the quotient, Horner's steps
+and the last one add less than 5 u. n is 0 near 1, so log2(x) errs by 8 u of itself at most,
+wherever x is.
 """
 
 from __future__ import annotations
@@ -21,6 +28,13 @@ __all__ = ["DOUBLE", "SINGLE", "VECTORS", "Code", "Precision"]
 
 WIDE = wide_vectors()
 VECTORS = 4  # of centers in a panel
+HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+ROUNDER_BITS = 0x4338000000000000  # of 1.5 2^52: whole numbers added to these are added to it
+# q of `log2`, lowest order first
+LOG2 = (
+    *(2.885390081777927, 0.9617966939243345, 0.5770780172463286, 0.4121984020482752),
+    *(0.32061638813224547, 0.2614442493522915, 0.2429160853987535),
+)
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,11 @@ class Code:
         lane = ir.Constant(self.precision.real, value)
         return ir.Constant(self.precision.vector, [lane] * self.precision.lanes)
 
+    def all_bits(self, value: int) -> Any:
+        """A whole number in every lane."""
+        lane = ir.IntType(8 * self.precision.size)(value)
+        return ir.Constant(self.precision.bits, [lane] * self.precision.lanes)
+
     def load(self, address: Any, vectors: int = 0) -> Any:
         """The vector so many vectors after an address."""
         return self.builder.load(self._place(address, vectors), align=self.precision.size)
@@ -151,9 +170,12 @@ class Code:
 
     def spread(self, address: Any) -> Any:
         """The number at an address in every lane."""
-        i32, lanes = ir.IntType(32), self.precision.lanes
         pointer = self.builder.inttoptr(address, self.precision.real.as_pointer())
-        value = self.builder.load(pointer, align=self.precision.size)
+        return self.everywhere(self.builder.load(pointer, align=self.precision.size))
+
+    def everywhere(self, value: Any) -> Any:
+        """A number in every lane."""
+        i32, lanes = ir.IntType(32), self.precision.lanes
         nothing = ir.Constant(self.precision.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, value, i32(0))
         order = ir.Constant(ir.VectorType(i32, lanes), [0] * lanes)
@@ -173,30 +195,65 @@ class Code:
     def exp2(self, y: Any) -> Any:
         """2^y; below the smallest exponent, and of NaN, 2^smallest, in double precision 0.
 
-        Doubles must vanish as scikit-learn's do: some heads divide by their sums. No flag may let
-        the compiler reorder: it would fold (y + c) - c.
+        Doubles must vanish as scikit-learn's do: some heads divide by their sums.
         """
         builder, precision = self.builder, self.precision
-        least, rounder = self.all_lanes(precision.smallest), self.all_lanes(precision.rounder)
+        least = self.all_lanes(precision.smallest)
         inside = builder.fcmp_ordered(">", y, least)
-        y = builder.select(inside, y, least)
+        found = self.exp2_inside(builder.select(inside, y, least))
+        return found if precision.size == 4 else builder.select(inside, found, self.all_lanes(0.0))
+
+    def exp2_inside(self, y: Any) -> Any:
+        """2^y for y that are not below the smallest exponent.
+
+        No flag may let the compiler reorder: it would fold (y + c) - c.
+        """
+        builder, precision = self.builder, self.precision
+        rounder = self.all_lanes(precision.rounder)
         shifted = builder.fadd(y, rounder)
         f = builder.fsub(y, builder.fsub(shifted, rounder))
         value = self.all_lanes(precision.polynomial[-1])
         for coefficient in reversed(precision.polynomial[:-1]):
             value = self.multiply_add(value, f, self.all_lanes(coefficient))
-        bits = ir.IntType(8 * precision.size)
-        up = ir.Constant(precision.bits, [bits(precision.mantissa)] * precision.lanes)
+        up = self.all_bits(precision.mantissa)
         power = builder.shl(builder.bitcast(shifted, precision.bits), up)
         whole = builder.add(builder.bitcast(value, precision.bits), power)
-        found = builder.bitcast(whole, precision.vector)
-        return found if precision.size == 4 else builder.select(inside, found, self.all_lanes(0.0))
+        return builder.bitcast(whole, precision.vector)
+
+    def log2(self, x: Any) -> Any:
+        """log2(x) of doubles that are positive and normal; of others some number below 1100."""
+        builder, bits = self.builder, self.precision.bits
+        whole = builder.bitcast(x, bits)
+        k = builder.ashr(builder.sub(whole, self.all_bits(HALF_ROOT)), self.all_bits(52))
+        m = builder.sub(whole, builder.shl(k, self.all_bits(52)))
+        m = builder.bitcast(m, self.precision.vector)
+        moved = builder.add(k, self.all_bits(ROUNDER_BITS))
+        rounder, one = self.all_lanes(self.precision.rounder), self.all_lanes(1.0)
+        n = builder.fsub(builder.bitcast(moved, self.precision.vector), rounder)
+        t = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
+        square = builder.fmul(t, t)
+        value = self.all_lanes(LOG2[-1])
+        for coefficient in reversed(LOG2[:-1]):
+            value = self.multiply_add(value, square, self.all_lanes(coefficient))
+        return self.multiply_add(t, value, n)
+
+    def sqrt(self, x: Any) -> Any:
+        """The root, correctly rounded."""
+        kind = self.precision.vector
+        name = f"llvm.sqrt.v{self.precision.lanes}f{8 * self.precision.size}"
+        signature = ir.FunctionType(kind, [kind])
+        module: Any = self.builder.module
+        root = cgutils.get_or_insert_function(module, signature, name)  # type: ignore[no-untyped-call]
+        return self.builder.call(root, [x])
+
+    def at_most(self, x: Any, limit: float) -> Any:
+        """The smaller of the two; the limit where x is not a number."""
+        most = self.all_lanes(limit)
+        return self.builder.select(self.builder.fcmp_ordered("<", x, most), x, most)
 
     def magnitude(self, value: Any) -> Any:
         """|value| in each lane."""
-        bits = ir.IntType(8 * self.precision.size)
-        mask = bits((1 << (8 * self.precision.size - 1)) - 1)
-        masks = ir.Constant(self.precision.bits, [mask] * self.precision.lanes)
+        masks = self.all_bits((1 << (8 * self.precision.size - 1)) - 1)
         kept = self.builder.and_(self.builder.bitcast(value, self.precision.bits), masks)
         return self.builder.bitcast(kept, self.precision.vector)
 

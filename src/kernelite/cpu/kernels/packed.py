@@ -1,24 +1,35 @@
-"""A cubic polynomial with all lower orders, packed: rows meet it tile by tile.
+"""Polynomials that need no centers: a cubic one with all lower orders, packed, and a linear one.
 
     out_j = sum_{a <= b <= c} t_jabc w_a w_b w_c,    w = (z, 1)
+    out = w.z + b,    and |z|^2 besides, in one pass over the rows
 
-In: rows of shape (m, d). Out: (m, k). Twin: `blas.cubic_values` of rows with a column of ones.
+In: rows of shape (m, d). Out: (m, k); of the linear one (m,). Twins: `cubic_values` of rows with a
+column of ones, a matrix product. The cubic one goes in single precision too, for one output: there
+products w_b w_c are rounded to 24 bits, and so are their weighted sums, 64 terms at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, kernel, ready
+from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel, ready
 from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
+from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, WIDE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["PackedCubic"]
+__all__ = ["LANES", "PARTIAL", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
+
+LANES, SINGLE_LANES = DOUBLE.lanes, SINGLE.lanes
+VECTORS = 4 if WIDE else 2  # of rows in single precision, times SUMS: as many as registers hold
+PARTIAL = 64  # products that are summed up in single precision before their sum is put aside
+ROWS = 4  # whose products are summed up at once, in registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +88,193 @@ def packed_kernel(rows: FloatArray, zeros: FloatArray, weights: FloatArray, out:
         for r in range(count):
             for j in range(k):
                 out[start + r, j] = totals[j, r]
+
+
+def _weighing(vectors: int) -> Callable[..., Any]:
+    """An instruction: target[i] += sum_l weights[l, i] source[l], i < SUMS, in single precision.
+
+    Addresses; lines of source and target are `step` bytes apart.
+    """
+
+    @instruction
+    def weigh(
+        _context: Any, _source: Any, _step: Any, _count: Any, _weights: Any, _target: Any
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            source, step, count, weights, target = arguments
+            code, i64 = Code(builder, SINGLE), step.type
+            totals = [[code.variable() for _ in range(vectors)] for _ in range(SUMS)]
+            with cgutils.for_range(builder, count) as loop:
+                line = builder.add(source, builder.mul(loop.index, step))
+                products = [code.load(line, v) for v in range(vectors)]
+                place = builder.add(weights, builder.mul(loop.index, i64(4 * SUMS)))
+                for i, own in enumerate(totals):
+                    weight = code.spread(builder.add(place, i64(4 * i)))
+                    for total, product in zip(own, products, strict=True):
+                        new = code.multiply_add(weight, product, builder.load(total))
+                        builder.store(new, total)
+            for i, own in enumerate(totals):
+                line = builder.add(target, builder.mul(step, i64(i)))
+                for v, total in enumerate(own):
+                    new = builder.fadd(code.load(line, v), builder.load(total))
+                    code.store(new, line, v)
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, size, size, address, address), build
+
+    return weigh
+
+
+_weigh_wide, _weigh_narrow = _weighing(VECTORS), _weighing(1)
+
+
+@helper
+def _weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
+    """Add weighted lines to SUMS lines, for `width` rows, a multiple of the lanes."""
+    r = 0
+    while r + SINGLE_LANES * VECTORS <= width:
+        here = np.uintp(4 * r)
+        _weigh_wide(source + here, step, count, weights, target + here)
+        r += SINGLE_LANES * VECTORS
+    while r < width:
+        here = np.uintp(4 * r)
+        _weigh_narrow(source + here, step, count, weights, target + here)
+        r += SINGLE_LANES
+
+
+_WEIGHTS = array_type(2, "float32")
+
+
+@kernel(array_type(2), array_type(1), _WEIGHTS, array_type(1, writable=True))
+def single_packed(rows: FloatArray, zeros: FloatArray, weights: Any, out: FloatArray) -> Any:
+    """As `packed_kernel` for one output, in single precision; out of shape (m,).
+
+    The last sums, of w_a times what single precision gave, are doubles.
+    """
+    m, d = rows.shape
+    rank = d + 1
+    tall, lines = (rank + 3) // 4 * 4, product_lines(rank)
+    tile = aligned(tall * TILE).reshape(tall, TILE)
+    tile[:] = 0.0
+    single = np.empty((rank + lines + SUMS, TILE), np.float32)
+    z, products, sums = single[:rank], single[rank : rank + lines], single[rank + lines :]
+    step = 4 * TILE
+    source, target = np.uintp(products.ctypes.data), np.uintp(sums.ctypes.data)
+    for start in range(0, m, TILE):
+        count = min(TILE, m - start)
+        width = (count + SINGLE_LANES - 1) // SINGLE_LANES * SINGLE_LANES
+        load_tile(rows, start, count, zeros, tile)
+        tile[d] = 1.0
+        for a in range(rank):
+            for r in range(TILE):
+                z[a, r] = tile[a, r]
+        line = 0
+        for b in range(rank):
+            for c in range(b, rank):
+                for r in range(TILE):
+                    products[line, r] = z[b, r] * z[c, r]
+                line += 1
+        out[start : start + count] = 0.0
+        coefficients = np.uintp(weights.ctypes.data)
+        for first in range(0, rank, SUMS):
+            sums[:] = np.float32(0.0)
+            line = first * rank - first * (first - 1) // 2
+            while line < lines:
+                some = min(PARTIAL, lines - line)
+                _weigh(source + np.uintp(line * step), step, some, coefficients, target, width)
+                line += some
+                coefficients += np.uintp(4 * SUMS * some)
+            for i in range(min(SUMS, rank - first)):
+                for r in range(count):
+                    out[start + r] += tile[first + i, r] * sums[i, r]
+
+
+def linear_weights(w: FloatArray) -> FloatArray:
+    """A vector of at least `LANES` numbers as `linear_rows` takes it.
+
+    Whole vectors, then the last `LANES` numbers, of which those that came before are zero, then
+    ones and zeros that say which of a row's last entries count.
+
+    Examples
+    --------
+    >>> linear_weights(np.arange(1.0, LANES + 2))[LANES:].tolist()[LANES - 1 :: LANES]
+    [9.0, 1.0]
+    """
+    d = len(w)
+    last = np.zeros(LANES)
+    last[LANES - d % LANES :] = 1.0
+    return np.concatenate([w[: d - d % LANES], last * w[d - LANES :], last])
+
+
+def _products(rows: int) -> Callable[..., Any]:
+    """An instruction: w.z and |z|^2 of rows `step` bytes apart; addresses, `count` whole vectors.
+
+    The last entries of a row are loaded together, `last` bytes from its beginning.
+    """
+
+    @instruction
+    def run(
+        _context: Any,
+        _where: Any,
+        _step: Any,
+        _count: Any,
+        _last: Any,
+        _weights: Any,
+        _scores: Any,
+        _squares: Any,
+    ) -> Any:
+        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            where, step, count, last, weights, scores, squares = arguments
+            code, i64 = Code(builder, DOUBLE), step.type
+            found = [(code.variable(), code.variable()) for _ in range(rows)]
+
+            def add(at: Any, w: Any, counts: Any = None) -> None:
+                for product, square in found:
+                    z = code.load(at)
+                    z = z if counts is None else builder.fmul(z, counts)
+                    builder.store(code.multiply_add(z, w, builder.load(product)), product)
+                    builder.store(code.multiply_add(z, z, builder.load(square)), square)
+                    at = builder.add(at, step)
+
+            with cgutils.for_range(builder, count) as loop:
+                far = builder.mul(loop.index, i64(8 * LANES))
+                add(builder.add(where, far), code.load(builder.add(weights, far)))
+            rest = builder.add(weights, builder.mul(count, i64(8 * LANES)))
+            add(builder.add(where, last), code.load(rest), code.load(rest, 1))
+            for i, (product, square) in enumerate(found):
+                code.store_total(builder.load(product), builder.add(scores, i64(8 * i)))
+                code.store_total(builder.load(square), builder.add(squares, i64(8 * i)))
+            return context.get_dummy_value()
+
+        address, size = types.uintp, types.intp
+        return types.void(address, size, size, size, address, address, address), build
+
+    return run
+
+
+_several, _one = _products(ROWS), _products(1)
+_NUMBERS = array_type(1, writable=True)
+
+
+@kernel(array_type(2), array_type(1), "float64", _NUMBERS, _NUMBERS)
+def linear_rows(
+    rows: FloatArray, weights: FloatArray, intercept: float, scores: FloatArray, squares: FloatArray
+) -> Any:
+    """scores (m,) = w.z + b and squares (m,) = |z|^2, w as `linear_weights` gives it.
+
+    A row that is not finite shows in its square.
+    """
+    m, d = rows.shape
+    step, last, count = 8 * d, 8 * (d - LANES), d // LANES
+    z, w = np.uintp(rows.ctypes.data), np.uintp(weights.ctypes.data)
+    s, q = np.uintp(scores.ctypes.data), np.uintp(squares.ctypes.data)
+    whole = m // ROWS * ROWS
+    for i in range(0, whole, ROWS):
+        here, there = z + np.uintp(i * step), np.uintp(8 * i)
+        _several(here, step, count, last, w, s + there, q + there)
+    for i in range(whole, m):
+        here, there = z + np.uintp(i * step), np.uintp(8 * i)
+        _one(here, step, count, last, w, s + there, q + there)
+    for i in range(m):
+        scores[i] += intercept
