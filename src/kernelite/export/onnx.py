@@ -22,7 +22,15 @@ from kernelite import __version__
 from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.export.float32 import float32_error
 from kernelite.export.onnx_forms import log_sums
-from kernelite.export.onnx_graph import IR_VERSION, OPSET, Formula, Graph, Value, require_onnx
+from kernelite.export.onnx_graph import (
+    IR_VERSION,
+    OPSET,
+    Formula,
+    Graph,
+    Value,
+    described,
+    require_onnx,
+)
 from kernelite.export.onnx_scores import evaluate, prepared
 from kernelite.export.selection import Dtype, Part, Selection, select
 from kernelite.machine.heads import Head
@@ -115,12 +123,10 @@ def to_onnx(
 def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:
     """The graph with its inputs and outputs described, if it fits into a file."""
     model = selection.model
-    finished = graph.onnx.helper.make_graph(
-        graph.nodes,
+    finished = graph.proto(
         "kernelite",
-        [_described(graph, "X", selection.dtype, (model.n_features_in_,))],
+        [described("X", selection.dtype, ["N", model.n_features_in_])],
         [_output(selection, name, value) for name, value in outputs.items()],
-        graph.initializers,
         doc_string=f"{model.origin.description}. {selection.promise}",
     )
     size = finished.ByteSize()
@@ -186,7 +192,7 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
         dtype = "bool"
     elif name == "error_bound":
         width = head.n_scores
-    return _described(value.graph, name, dtype, () if value.ndim == 1 else (width,))
+    return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 
 def _label_lists(head: Head) -> list[NDArray[Any]]:
@@ -213,12 +219,6 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     if kind not in known:
         raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
     return known[kind]
-
-
-def _described(graph: Graph, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
-    helper = graph.onnx.helper
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, kind, ["N", *shape])
 
 
 def _problem(head: Formula, method: str) -> str | None:

@@ -17,16 +17,20 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.preparation.selection import Selection as Features
+from kernelite.machine.whitening import Whitening
 from kernelite.model import CompiledModel
+from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.packed import packed_degree, packed_tensor
 
-__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "select"]
+__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
-EXPORTED_STEPS = (AffineMap, Features)
+EXPORTED_STEPS = (AffineMap, Features, Whitening)
+LEAST = 1e-250  # that the largest number of a tensor must be above
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +130,6 @@ def select(
     if dtype not in DTYPES:
         raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     _check_rows(model)
-    _check_kernels(model)
     pieces = _pieces(model, part)
     if decided:
         _check_decided(model, pieces, dtype)
@@ -163,13 +166,20 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
-def _check_kernels(model: CompiledModel) -> None:
-    for machine in [part.model for part in model.parts] or [model]:
-        if machine.expansion is not None and not machine.expansion.has_series:
-            raise UnsupportedModelError(
-                f"the kernel of this model ({machine.expansion.kernel_name}) is not exported; "
-                "exported are RBF kernels and polynomials of degree 2."
-            )
+def packed(expansion: KernelExpansion) -> FloatArray | None:
+    """The tensor of a polynomial of degree 3 or 4 that has fewer numbers than the centers.
+
+    Examples
+    --------
+    >>> packed(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)) is None
+    True
+    """
+    if packed_degree(expansion) not in (3, 4):
+        return None
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        tensor = packed_tensor(expansion)
+    sound = np.isfinite(tensor).all() and np.abs(tensor).max(initial=0.0) > LEAST
+    return tensor if sound else None
 
 
 def _check_rows(model: CompiledModel) -> None:
