@@ -30,15 +30,16 @@ from kernelite.export.c_constants import (
     map_text,
     polynomial_text,
 )
+from kernelite.export.c_formulas import kernel_function
 from kernelite.export.c_heads import CHead, Labels, c_head, label_constants
 from kernelite.export.c_third import has_third, third_constants
 from kernelite.export.float32 import float32_error
-from kernelite.export.selection import Dtype, Part, Selection, select
+from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.model import CompiledModel
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["to_c", "to_c_program"]
+__all__ = ["check", "to_c", "to_c_program"]
 
 FORMS: dict[type, str] = {QuadraticForm: "quadratic", SpectralForm: "spectral"}
 """Form -> its template."""
@@ -156,10 +157,11 @@ def to_c_program(
 def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: Dtype) -> _Source:
     w = Writer(check_name(name), dtype)
     selection = select(model, part, decided=decided, dtype=dtype)
-    if selection.falls_back and (model.parts or model.tail is not None):
-        selection = select(model, "exact", dtype=dtype)  # sums of forms are not written in C
-    check_machine(selection)
     head = c_head(selection.head)
+    several = model.parts or model.tail is not None
+    if head.family == "density" or (selection.falls_back and several):
+        selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
+    _check_machine(selection)
     return _Source(w, selection, head, label_constants(w, head.labels))
 
 
@@ -212,7 +214,8 @@ def _machine(source: _Source) -> str:
         text += w.define("THRESHOLD", w.literal(model.threshold or 0.0))
     text += "".join(f"\n{w.template(file)}" for file in _forms(source))
     if expansion is not None:
-        text += exact_text(w, expansion, alone=approximation is None)
+        density = source.head.family == "density"
+        text += exact_text(w, expansion, alone=approximation is None, density=density)
     return f"{text}\n{w.template(_score_file(selection))}"
 
 
@@ -333,19 +336,31 @@ def _features(model: CompiledModel) -> list[str]:
     return ["A row x has, in this order:", *(f"  x[{i}]  {name}" for i, name in enumerate(names))]
 
 
-def check_machine(selection: Selection) -> None:
-    """Refuse what C does not say about machines, by one sentence."""
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is written, what C does not say."""
+    _source(selection.model, "model", "all", selection.decided, selection.dtype)
+
+
+def _check_machine(selection: Selection) -> None:
     model = selection.model
     fronts = [model.front, *(piece.model.front for piece in selection.pieces)]
     steps = [step for front in fronts if front is not None for step in front.steps]
-    if not all(type(step) in STEPS for step in steps) or (model.tail is not None and steps):
-        raise UnsupportedModelError(
-            "this model prepares its rows by a step that is not written in C; export it to ONNX."
-        )
+    for step in steps:
+        if type(step) not in STEPS or model.tail is not None:
+            raise UnsupportedModelError(
+                f"the step {type(step).__name__} before this model is not written in C; ONNX graphs hold more."
+            )
     if selection.decided and (model.parts or model.tail is not None):
         raise UnsupportedModelError(
-            "bounds of a sum of machines, or beside a polynomial, are not written in C; export it "
-            "to ONNX."
+            "bounds of several machines, or beside a polynomial, are not written in C; ONNX graphs hold more."
         )
+    for piece in selection.pieces:
+        cells = () if piece.approximation is None else piece.approximation.cells
+        if len({type(cell.form) for cell in cells}) > 1:
+            raise UnsupportedModelError(
+                "the cells of this model hold forms of different kinds, which is not written in C; "
+                "ONNX graphs hold more."
+            )
+    require_kernels(selection, "C", lambda one: kernel_function(Writer("model"), one))
     if model.n_features_in_ < 1:
         raise UnsupportedModelError("a model without features has no arrays to write.")

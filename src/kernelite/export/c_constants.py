@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_arrays import Writer
 from kernelite.export.c_formulas import kernel_function
@@ -20,6 +19,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation.selection import Selection
+from kernelite.machine.whitening import Whitening
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import linear_map, packed_degree
@@ -56,8 +56,6 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     text += w.array("intercept", form.intercept)
     if all(isinstance(f, QuadraticForm) for f in forms):
         return text + w.array("triangle", np.stack([triangles(f) for f in forms]))
-    if not all(isinstance(f, SpectralForm) for f in forms):
-        raise UnsupportedModelError("the cells of this model hold forms of different kinds.")
     return text + _spectral(w, forms)  # type: ignore[arg-type]
 
 
@@ -96,10 +94,10 @@ def bound_constants(w: Writer, approximation: Approximation) -> str:
     return text + w.define("REMAINDER(square)", remainder)
 
 
-def exact_text(w: Writer, expansion: KernelExpansion, *, alone: bool) -> str:
+def exact_text(w: Writer, expansion: KernelExpansion, *, alone: bool, density: bool = False) -> str:
     """NAME_exact and its constants: weights, a tensor, or support vectors and their kernel.
 
-    `alone`: no form defined b.
+    `alone`: no form defined b. `density`: in logarithms, so that no sum underflows.
     """
     if packed_degree(expansion) == 1:
         return _linear(w, expansion)
@@ -113,8 +111,13 @@ def exact_text(w: Writer, expansion: KernelExpansion, *, alone: bool) -> str:
     # An array needs a member; a model without support vectors never looks at it.
     some, d = expansion.n_centers > 0, expansion.n_features
     text += w.array("center", expansion.dense_centers() if some else np.zeros((1, d)))
-    text += w.array("coefficient", expansion.coefficients if some else np.zeros((1, 1)))
-    return f"{text}\n{kernel_function(w, expansion)}\n{w.template('exact.h')}"
+    coefficients = expansion.coefficients if some else np.zeros((1, 1))
+    if density:
+        with np.errstate(divide="ignore"):
+            coefficients = np.log(coefficients)
+    text += w.array("coefficient", coefficients)
+    file = "density.h" if density else "exact.h"
+    return f"{text}\n{kernel_function(w, expansion, logarithm=density)}\n{w.template(file)}"
 
 
 def _linear(w: Writer, expansion: KernelExpansion) -> str:
@@ -134,10 +137,11 @@ def map_text(w: Writer, steps: Sequence[Any]) -> str:
         return w.define("ROW(x)", "const REAL *row = x")
     arrays, lines, held = "", "", "x"
     for t, step in enumerate(steps):
+        made = f"row_{t}" if t + 1 < len(steps) else "row"
         own, entry, width = STEPS[type(step)](w, step, t, held)
-        arrays, held = arrays + own, f"row_{t}" if t + 1 < len(steps) else "row"
-        lines += f"    REAL {held}[{width}];\n" if held != "row" else ""
-        lines += f"    for (i = 0; i < {width}; i++)\n        {held}[i] = {entry};\n"
+        lines += f"    REAL {made}[{width}];\n" if made != "row" else ""
+        lines += f"    for (i = 0; i < {width}; i++) {{\n        {made}[i] = {entry};\n    }}\n"
+        arrays, held = arrays + own, made
     function = (
         "/* What comes before the model: scalers, length scales, selected features. A shift may have\n"
         "   two words, so do not let the compiler reorder the sums (no -ffast-math). */\n"
@@ -159,7 +163,17 @@ def _selection_step(w: Writer, step: Selection, t: int, held: str) -> tuple[str,
     return arrays, f"{held}[NAME_column_{t}[i]]", step.n_out
 
 
-STEPS: dict[type, Any] = {AffineMap: _affine_step, Selection: _selection_step}
+def _whitening_step(w: Writer, step: Whitening, t: int, held: str) -> tuple[str, str, int]:
+    arrays, d = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift), step.n_out
+    terms = [f"NAME_matrix_{t}[i][{j}] * ({held}[{j}] - NAME_shift_{t}[{j}])" for j in range(d)]
+    return arrays, "\n            + ".join(terms), d
+
+
+STEPS: dict[type, Any] = {
+    AffineMap: _affine_step,
+    Selection: _selection_step,
+    Whitening: _whitening_step,
+}
 """Step -> (its arrays, what is assigned to the i-th feature, how many features come out)."""
 
 

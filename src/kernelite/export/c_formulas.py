@@ -21,8 +21,8 @@ __all__ = ["kernel_function"]
 FUNCTIONS = frozenset({"log1p", "sin", "tanh"})  # of math.h, beside the operations below
 
 
-def kernel_function(w: Writer, expansion: KernelExpansion) -> str:
-    """C text of the kernel, and of the length scales that it needs.
+def kernel_function(w: Writer, expansion: KernelExpansion, *, logarithm: bool = False) -> str:
+    """C text of the kernel (an RBF one's logarithm, on request), and of its length scales.
 
     Examples
     --------
@@ -42,16 +42,16 @@ def kernel_function(w: Writer, expansion: KernelExpansion) -> str:
     <BLANKLINE>
     """
     made = _Statements(w)
-    found = _value(expansion, _Point(made, "x"), _Point(made, "c"))
-    return made.text(found)
+    x, c = _Point(made, "x"), _Point(made, "c")
+    if expansion.kernel == "rbf":
+        exponent = made.squared_distances(x, c) * -expansion.gamma
+        return made.text(exponent if logarithm else made.exp(exponent))
+    return made.text(_value(expansion, x, c))
 
 
 def _value(expansion: KernelExpansion, x: Any, c: Any) -> _Number:
     if isinstance(expansion.kernel, Kernel):
         return expansion.kernel.values(x, c)  # type: ignore[return-value]
-    made = x.made
-    if expansion.kernel == "rbf":
-        return made.exp(made.squared_distances(x, c) * -expansion.gamma)
     product = (x @ c.T) * expansion.gamma + expansion.coef0
     return product * product
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelite import __version__
 from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.export.float32 import float32_error
-from kernelite.export.onnx_forms import log_sums
+from kernelite.export.onnx_forms import kernel_values, log_sums
 from kernelite.export.onnx_graph import (
     IR_VERSION,
     OPSET,
@@ -32,7 +32,7 @@ from kernelite.export.onnx_graph import (
     require_onnx,
 )
 from kernelite.export.onnx_scores import evaluate, prepared
-from kernelite.export.selection import Dtype, Part, Selection, select
+from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
@@ -44,7 +44,7 @@ from kernelite.program.criteria import (
     probability_criterion,
 )
 
-__all__ = ["to_onnx"]
+__all__ = ["check", "to_onnx"]
 
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
 
@@ -94,7 +94,7 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
-    _require_answers(selection)
+    check(selection)
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
     X = graph.input("X")
@@ -232,7 +232,8 @@ def _problem(head: Formula, method: str) -> str | None:
     return None
 
 
-def _require_answers(selection: Selection) -> None:
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
     head = selection.head
     if [len(labels) for labels in _label_lists(head)] == [1]:
         raise UnsupportedModelError("a model with one class has no score to export.")
@@ -241,6 +242,9 @@ def _require_answers(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
+    if head.proves_labels:
+        _label_type(head)
+    require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "damping",
     "evaluate_exact",
     "evaluate_form",
+    "kernel_values",
     "log_sums",
 ]
 

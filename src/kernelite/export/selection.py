@@ -6,15 +6,17 @@ that an export is never weaker than the model unless the caller chose so by name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.errors import InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Kept
 from kernelite.machine.heads import Head
 from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.machine.whitening import Whitening
@@ -23,7 +25,7 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
 
-__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "select"]
+__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "require_kernels", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
@@ -166,6 +168,35 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
+def require_kernels(
+    selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
+) -> None:
+    """Refuse a kernel whose formula a target cannot express; tried on one center.
+
+    Parameters
+    ----------
+    selection : Selection
+    target : str
+        What messages call it.
+    write : callable
+        Expresses an expansion's kernel on the target.
+    """
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if expansion is None or expansion.has_series or packed_degree(expansion) == 1:
+            continue
+        one = replace(
+            expansion, centers=expansion.centers[:1], coefficients=expansion.coefficients[:1]
+        )
+        try:
+            write(one)
+        except (KerneliteError, AttributeError, TypeError) as error:
+            raise UnsupportedModelError(
+                f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
+                f"{str(error).rstrip('.')}."
+            ) from None
+
+
 def packed(expansion: KernelExpansion) -> FloatArray | None:
     """The tensor of a polynomial of degree 3 or 4 that has fewer numbers than the centers.
 
@@ -185,12 +216,13 @@ def packed(expansion: KernelExpansion) -> FloatArray | None:
 def _check_rows(model: CompiledModel) -> None:
     fronts = [model.front, *(part.model.front for part in model.parts)]
     steps = [step for front in fronts if front is not None for step in front.steps]
-    if not all(isinstance(step, EXPORTED_STEPS) for step in steps):
-        raise UnsupportedModelError(
-            "this model prepares its rows by steps that are not exported, such as encoders, "
-            "imputers or projections; scalers and selections of features are. Compile and export "
-            "the last step alone, and transform the rows before."
-        )
+    for step in steps:
+        if not isinstance(step, EXPORTED_STEPS):
+            name = step.name if isinstance(step, Kept) else type(step).__name__
+            raise UnsupportedModelError(
+                f"this model prepares its rows by a step that is not exported ({name}); export its "
+                "last step alone, and transform the rows before."
+            )
 
 
 def _check_part(
