@@ -23,6 +23,7 @@ from kernelite.series.spectral import SpectralForm
 __all__ = [
     "Evaluated",
     "about_their_mean",
+    "cubic_matrices",
     "cubic_values",
     "damped",
     "damping",
@@ -93,13 +94,18 @@ def cubic_values(tensor: FloatArray, Y: Value, r: int) -> Value:
     Y : Value
         Of shape (m, r).
     """
+    across = Y.transposed()
+    return _contracted(cubic_matrices(tensor, r), _pairs(across, r), across)
+
+
+def cubic_matrices(tensor: FloatArray, r: int) -> FloatArray:
+    """t_abc in line a, column (b, c) of all pairs b <= c; zero for b < a: shape (k, r, pairs)."""
     start, matrices = 0, np.zeros((len(tensor), r, r * (r + 1) // 2))
-    for a in range(r):  # the pairs (b, c) with b >= a are the last ones
+    for a in range(r):  # the pairs with b >= a are the last ones
         count = (r - a) * (r - a + 1) // 2
         matrices[:, a, -count:] = tensor[:, start : start + count]
         start += count
-    across = Y.transposed()
-    return _contracted(matrices, _pairs(across, r), across)
+    return matrices
 
 
 def _pairs(across: Value, r: int) -> Value:

@@ -146,7 +146,7 @@ class ScaledRadial(Radial):
                 f"{rows.shape[1]} features."
             )
         with np.errstate(over="ignore"):
-            return rows / np.array(self.length_scale)
+            return rows / np.array(self.length_scale, dtype=rows.dtype if known else None)
 
     @property
     def scales(self) -> str:
