@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.export.onnx_forms import about_their_mean, cubic_matrices
+from kernelite.export.onnx_forms import about_their_mean
 from kernelite.export.selection import Selection, packed
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
@@ -21,6 +21,7 @@ from kernelite.machine.kernels import CosineKernel, Kernel
 from kernelite.machine.whitening import Whitening
 from kernelite.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.series.cells import Approximation
+from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.spectral import SpectralForm
 
@@ -166,11 +167,11 @@ def _kernel_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> N
     b, tensor = expansion.intercept.astype(dtype), packed(expansion)
     if tensor is not None:
         w = np.hstack([X, np.ones((len(X), 1), dtype)])
+        if tensor.ndim == 2:
+            return cubic_values(tensor.astype(dtype), w) + b
         first, second = pair_places(w.shape[1])
         pairs = w[:, first] * w[:, second]
-        side = w if tensor.ndim == 2 else pairs
-        matrices = cubic_matrices(tensor, w.shape[1]) if tensor.ndim == 2 else tensor
-        each = [((pairs @ M.T.astype(dtype)) * side).sum(axis=1) for M in matrices]
+        each = [((pairs @ M.astype(dtype)) * pairs).sum(axis=1) for M in tensor]
         return np.stack(each, axis=1) + b
     centers, A = expansion.dense_centers().astype(dtype), expansion.coefficients.astype(dtype)
     out = np.empty((len(X), len(b)), dtype)

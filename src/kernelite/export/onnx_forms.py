@@ -6,6 +6,7 @@ row. Kernels need no table: their `values` run on the graph's values (`kernelite
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from kernelite.series.spectral import SpectralForm
 __all__ = [
     "Evaluated",
     "about_their_mean",
-    "cubic_matrices",
     "cubic_values",
     "damped",
     "damping",
@@ -94,18 +94,33 @@ def cubic_values(tensor: FloatArray, Y: Value, r: int) -> Value:
     Y : Value
         Of shape (m, r).
     """
-    across = Y.transposed()
-    return _contracted(cubic_matrices(tensor, r), _pairs(across, r), across)
+    # Columns stand for rows here: long runs, whatever the number of directions.
+    across, parts = Y.transposed(), []
+    for start, matrices in _by_halves(tensor, r):
+        size = matrices.shape[-1]
+        part = across.span(start, start + size)
+        products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
+        flat = matrices.reshape(len(tensor), r, size * size)
+        parts.append(_contracted(flat, products.reshape(size * size, -1), across))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-def cubic_matrices(tensor: FloatArray, r: int) -> FloatArray:
-    """t_abc in line a, column (b, c) of all pairs b <= c; zero for b < a: shape (k, r, pairs)."""
-    start, matrices = 0, np.zeros((len(tensor), r, r * (r + 1) // 2))
-    for a in range(r):  # the pairs with b >= a are the last ones
-        count = (r - a) * (r - a + 1) // 2
-        matrices[:, a, -count:] = tensor[:, start : start + count]
-        start += count
-    return matrices
+def _by_halves(tensor: FloatArray, r: int) -> list[tuple[int, FloatArray]]:
+    """For each half of the directions its start, and t_abc of shape (k, r, size, size).
+
+    Two of a, b, c are in the same half, so that products of pairs within the halves are all that is
+    needed: whole outer products, nothing to be picked.
+    """
+    a, b, c = np.array(list(combinations_with_replacement(range(r), 3))).T
+    half, found = np.arange(r) >= r // 2, []
+    paired = half[a] == half[b]
+    alone, one, other = (np.where(paired, *sides) for sides in ((c, a), (a, b), (b, c)))
+    for start, stop in ((0, r // 2), (r // 2, r)):
+        matrices = np.zeros((len(tensor), r, stop - start, stop - start))
+        own = (start <= one) & (one < stop)
+        matrices[:, alone[own], one[own] - start, other[own] - start] = tensor[:, own]
+        found.append((start, matrices))
+    return found if r > 1 else found[1:]
 
 
 def _pairs(across: Value, r: int) -> Value:
