@@ -15,6 +15,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.export import to_c
 from kernelite.export.selection import select
 from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
@@ -116,6 +117,18 @@ def test_promises_say_what_is_proven() -> None:
     assert "nothing is proven" in select(CERTIFIED, "approximation").promise
     assert "within the tolerance" in select(certified_with(HEADS["regressor"])).promise
     assert select(CERTIFIED, "exact", dtype="float32").promise == "The exact model in float32."
+
+
+def test_files_say_what_their_scores_are() -> None:
+    """Beside labels, scores are no better than these unless more was asked for."""
+    assert "no better" in select(CERTIFIED).scores
+    assert "no better" in select(CASES["calibrated, three"]).scores
+    within = replace(CERTIFIED, tolerance=np.full(1, 0.1))
+    assert "within the tolerance" in select(within).scores
+    assert "up to the rounding" in select(CERTIFIED, "exact").scores
+    assert "`error_bound`" in select(CERTIFIED, "approximation", decided=True).scores
+    assert select(FORM).scores == "Scores are the form's."
+    assert select(CERTIFIED).scores in to_c(CERTIFIED)
 
 
 @pytest.mark.parametrize("ending", ["onnx", "h"])

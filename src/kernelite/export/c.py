@@ -305,6 +305,7 @@ def _opening(source: _Source, sample: Any) -> str:
     selection = source.selection
     model = selection.model
     lines = [f"Written by kernelite {__version__}.", model.origin.description, selection.promise]
+    lines += [selection.scores] if source.labelled else []
     if model.tolerance is not None:
         lines.append("Tolerance: " + ", ".join(f"{value:.6g}" for value in model.tolerance))
     if selection.dtype == "float32":

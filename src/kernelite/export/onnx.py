@@ -272,6 +272,8 @@ def _facts(selection: Selection, sample: Any) -> dict[str, str]:
         "promise": selection.promise,
         "dtype": selection.dtype,
     }
+    if selection.head.proves_labels:
+        facts["scores"] = selection.scores
     if model.tolerance is not None:
         facts["tolerance"] = ", ".join(f"{value:.6g}" for value in model.tolerance)
     if selection.dtype == "float32":
