@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
@@ -15,12 +16,14 @@ HEAD = """\
 What `kernelite export` writes, against the usual tools' export of the same model. Written by
 `python -m benchmarks.exports`."""
 
+MEANING = Path(__file__).with_name("meaning.md").read_text(encoding="utf-8").rstrip()
+
 
 def document_text(document: dict[str, Any]) -> str:
     """The page."""
     content = document["content"]
     where = f"Measured on {document['date']} on {machine.in_words(document['machine'])}."
-    parts = [HEAD, where]
+    parts = [HEAD, where, MEANING]
     if content.get("onnx"):
         parts += ["## ONNX", _ABOUT_ONNX]
         for name, table in content["onnx"].items():

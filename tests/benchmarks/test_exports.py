@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.exports import programs
 from benchmarks.exports.graphs import GRAPHS, onnx_table
-from benchmarks.exports.text import document_text
+from benchmarks.exports.text import MEANING, document_text
 from benchmarks.settings import PRESETS
 from benchmarks.workloads import Workload
 
@@ -41,6 +41,12 @@ def test_every_graph_is_checked_and_timed(toy: Workload) -> None:
     assert all(line["labels_differ"] == 0 for line in kept if "exact model" in line["graph"])
     text = document_text({"date": "d", "machine": MACHINE, "content": {"onnx": {"toy": table}}})
     assert text.count("| skl2onnx |") == 1
+
+
+def test_the_page_says_what_scores_mean() -> None:
+    page = Path(__file__).parents[2] / "docs" / "exports.md"
+    assert MEANING in page.read_text(encoding="utf-8")
+    assert MEANING in document_text({"date": "d", "machine": MACHINE, "content": {}})
 
 
 def test_programs_answer_as_their_models(toy: Workload, compiler: None) -> None:

@@ -184,6 +184,8 @@ def test_the_file_says_what_it_is() -> None:
     assert facts["guarantee_of_the_model"] == "certified"
     assert facts["promise"].startswith("Certified: all labels are the exact model's")
     assert facts["promise"] in graph.graph.doc_string
+    assert facts["scores"].startswith("Scores are as good as their labels")
+    assert "scores" not in {e.key for e in to_onnx(CASES["certified, regressor"]).metadata_props}
     assert graph.producer_name == "kernelite"
 
 

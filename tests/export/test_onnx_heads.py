@@ -36,7 +36,7 @@ from tests.store.models import compiled
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from kernelite.export.onnx_graph import IR_VERSION, OPSET, Graph, Value  # noqa: E402
+from kernelite.export.onnx_graph import IR_VERSION, OPSET, Graph, Value, described  # noqa: E402
 
 
 def run(graph: Any, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -65,19 +65,14 @@ def answers_of(head: Head, scores: Any, bounds: Any) -> dict[str, Any]:
 def graph_of(head: Head) -> Any:
     graph, helper = Graph(), onnx.helper
     values = answers_of(head, graph.input("scores"), graph.input("bounds"))
-    types = {"f": np.float64, "i": np.int64, "b": np.bool_, "O": np.object_}
+    types = {"f": "float64", "i": "int64", "b": "bool", "O": "object"}
     outputs = []
     for name, value in values.items():
         graph.named(value, name)
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(types[value.kind]))
-        outputs.append(helper.make_tensor_value_info(name, kind, [None] * value.ndim))
-    kind = onnx.TensorProto.DOUBLE
-    inputs = [
-        helper.make_tensor_value_info(name, kind, [None, head.n_scores])
-        for name in ("scores", "bounds")
-    ]
+        outputs.append(described(name, types[value.kind], [None] * value.ndim))
+    inputs = [described(name, "float64", [None, head.n_scores]) for name in ("scores", "bounds")]
     return helper.make_model(
-        helper.make_graph(graph.nodes, "head", inputs, outputs, graph.initializers),
+        graph.proto("head", inputs, outputs),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
@@ -328,11 +323,9 @@ def test_no_runtime_takes_a_margin_for_nothing(start: float, number: float) -> N
     graph, helper = Graph(), onnx.helper
     x = graph.input("x")
     graph.named(x * number if start else x + number, "out")
-    described = [
-        helper.make_tensor_value_info(n, onnx.TensorProto.DOUBLE, [None, 1]) for n in ("x", "out")
-    ]
+    ends = [[described(n, "float64", [None, 1])] for n in ("x", "out")]
     model = helper.make_model(
-        helper.make_graph(graph.nodes, "g", described[:1], described[1:], graph.initializers),
+        graph.proto("g", *ends),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
@@ -343,7 +336,7 @@ def test_a_graph_has_each_node_once() -> None:
     graph = Graph()
     x = graph.input("x")
     assert (x + 1.0).name == (x + 1.0).name
-    assert len(graph.nodes) == len(graph.initializers) == 1
+    assert len(graph.nodes) == len(graph.constants) == 1
     with pytest.raises(TypeError, match="only when the graph runs"):
         bool(x > 0.0)
     assert isinstance(np.float64(2.0) * x, Value)

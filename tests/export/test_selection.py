@@ -6,15 +6,16 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scipy.stats import gaussian_kde
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.svm import SVC
+from sklearn.preprocessing import PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.export import to_c
 from kernelite.export.selection import select
 from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
@@ -78,7 +79,7 @@ def test_wrong_arguments_are_named(model, options, says) -> None:
 def test_models_with_transformers_are_refused() -> None:
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(PolynomialFeatures(), SVC(gamma=0.01)).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match="steps that are not exported"):
+    with pytest.raises(UnsupportedModelError, match=r"a step that is not exported \(Polynomial\)"):
         select(kernelite.compile(pipeline, X, guarantee="exact"))
     scaled = make_pipeline(StandardScaler(), SVC(gamma=0.01)).fit(X, y)
     assert (
@@ -109,8 +110,7 @@ def test_every_part_of_a_model_was_thought_of() -> None:
         *("plan", "origin", "on_invalid"),  # not needed to answer
         *("posterior", "local"),  # variances are not exported; all centers are taken
         "score_tolerance",  # scores of exports are as good as their labels, as their docs say
-        "preparation",  # in ONNX; C refuses all but maps
-        *("parts", "tail"),  # in ONNX; C refuses them
+        *("preparation", "parts", "tail"),
     }
 
 
@@ -121,12 +121,32 @@ def test_promises_say_what_is_proven() -> None:
     assert select(CERTIFIED, "exact", dtype="float32").promise == "The exact model in float32."
 
 
+def test_files_say_what_their_scores_are() -> None:
+    """Beside labels, scores are no better than these unless more was asked for."""
+    assert "no better" in select(CERTIFIED).scores
+    assert "no better" in select(CASES["calibrated, three"]).scores
+    within = replace(CERTIFIED, tolerance=np.full(1, 0.1))
+    assert "within the tolerance" in select(within).scores
+    assert "up to the rounding" in select(CERTIFIED, "exact").scores
+    assert "`error_bound`" in select(CERTIFIED, "approximation", decided=True).scores
+    assert select(FORM).scores == "Scores are the form's."
+    assert select(CERTIFIED).scores in to_c(CERTIFIED)
+
+
 @pytest.mark.parametrize("ending", ["onnx", "h"])
 def test_steps_that_are_not_exported_are_refused_in_a_sentence(tmp_path, ending) -> None:
     X, y = load_iris(return_X_y=True)
-    projected = make_pipeline(PCA(2), SVC(gamma=0.1)).fit(X, y)
-    for model in (projected, gaussian_kde(X[:, :2].T)):
-        fast = kernelite.compile(model, X[:, : 4 if model is projected else 2])
-        with pytest.raises(UnsupportedModelError, match="prepares its rows by steps"):
-            fast.export(tmp_path / f"model.{ending}")
+    fast = kernelite.compile(make_pipeline(PCA(2), SVC(gamma=0.1)).fit(X, y), X)
+    with pytest.raises(UnsupportedModelError, match=r"a step that is not exported \(Projection\)"):
+        fast.export(tmp_path / f"model.{ending}")
     assert not list(tmp_path.iterdir())
+    assert "Exports: ONNX and C no (this model prepares its rows by a step" in str(fast.plan)
+
+
+def test_what_cannot_be_saved_is_said_when_compiling() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = TransformedTargetRegressor(SVR(), transformer=QuantileTransformer(n_quantiles=9))
+    said = str(kernelite.compile(model.fit(X, y), X).plan)
+    assert "Cannot be saved: this model keeps a QuantileTransformer behind it" in said
+    assert "Exports: ONNX no (" in said
+    assert "saved" not in str(kernelite.compile(SVC().fit(X, y), X).plan)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelite.cli.arguments import (
@@ -83,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     from kernelite.cli.models import check_output, fitted_model
     from kernelite.compiler import compile
     from kernelite.sources import read
+    from kernelite.store.packing import unstorable
 
     check_output(args.output, args.model, args.sample, args.input_range)
     options = compile_options(args)
@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
         from kernelite.sources.svm_scale import with_range
 
         source = with_range(source, args.input_range)
-    _check_storable(source)
+    why = unstorable(source)
+    if why is not None:
+        raise InputError(why)
     compiled = compile(source, _sample(args, source), plan=args.plan, **options)
     if args.format == "approxsvm":
         from kernelite.store import approxsvm
@@ -103,18 +105,6 @@ def run(args: argparse.Namespace) -> int:
         compiled.save(args.output)
     _report(args, compiled)
     return 0
-
-
-def _check_storable(part: Any) -> None:
-    """Refuse, before the work begins, a model of which a part cannot be written to a file."""
-    if hasattr(part, "__unstorable__"):
-        raise InputError(part.__unstorable__)
-    if is_dataclass(part) and not isinstance(part, type):
-        for field in fields(part):
-            _check_storable(getattr(part, field.name))
-    elif isinstance(part, tuple | list):
-        for item in part:
-            _check_storable(item)
 
 
 def _sample(args: argparse.Namespace, source: Machine) -> Any:

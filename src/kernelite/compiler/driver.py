@@ -25,6 +25,7 @@ from kernelite.model import CompiledModel, Origin
 from kernelite.model.validity import OnInvalid, check_on_invalid
 from kernelite.sources import Machine, read
 from kernelite.sources.svm_scale import with_range
+from kernelite.store.packing import unstorable
 
 __all__ = ["GUARANTEES", "compile"]
 
@@ -164,11 +165,19 @@ def compile(
 
 
 def _noted(source: Machine, compiled: CompiledModel) -> CompiledModel:
-    """With what its plan should say about the steps before it."""
+    """With what its plan should say about the steps before it, and where it cannot go."""
     notes = source.notes
     if source.preparation.keeps:
         names = ", ".join(source.preparation.keeps)
         notes += (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
+        return replace(compiled, plan=compiled.plan.noting(*notes))
+    why = unstorable(source)
+    notes += () if why is None else (f"Cannot be saved: {why}",)
+    refused = compiled.export_refusals()
+    if len(set(refused.values())) == 1 and len(refused) > 1:
+        refused = {" and ".join(refused): next(iter(refused.values()))}
+    said = "; ".join(f"{target} no ({why})" for target, why in refused.items())
+    notes += (f"Exports: {said}.",) if said else ()
     return replace(compiled, plan=compiled.plan.noting(*notes)) if notes else compiled
 
 

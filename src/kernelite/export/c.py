@@ -14,27 +14,32 @@ The functions are templates in the folder `templates`; this module chooses and f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from kernelite import __version__
 from kernelite.errors import UnsupportedModelError
 from kernelite.export.c_arrays import Writer, check_name, comment
 from kernelite.export.c_constants import (
+    STEPS,
     bound_constants,
-    exact_constants,
+    exact_text,
     form_constants,
-    map_constants,
+    map_text,
+    polynomial_text,
 )
+from kernelite.export.c_formulas import kernel_function
 from kernelite.export.c_heads import CHead, Labels, c_head, label_constants
 from kernelite.export.c_third import has_third, third_constants
 from kernelite.export.float32 import float32_error
-from kernelite.export.selection import Dtype, Part, Selection, select
+from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.model import CompiledModel
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["to_c", "to_c_program"]
+__all__ = ["check", "to_c", "to_c_program"]
 
 FORMS: dict[type, str] = {QuadraticForm: "quadratic", SpectralForm: "spectral"}
 """Form -> its template."""
@@ -46,8 +51,9 @@ class _Source:
 
     w: Writer
     selection: Selection
-    head: CHead
-    labels: Labels
+    head: CHead = CHead("")
+    labels: Labels = Labels()
+    before: tuple[Any, ...] = ()
 
     @property
     def labelled(self) -> bool:
@@ -95,14 +101,13 @@ def to_c(
     """
     source = _source(model, name, part, decided, dtype)
     w, guard = source.w, f"KERNELITE_{name.upper()}_H"
-    label = _spaced(source.labels.c_type)
     parts = [
         _opening(source, sample),
         f"#ifndef {guard}\n#define {guard}\n\n",
         w.template("fast_math.h"),
         "\n#include <math.h>\n\n",
-        _constants(source),
-        *(f"\n{w.template(file).replace('LABEL ', label)}" for file in _files(source)),
+        _sum_of_machines(source) if model.parts else _machine(source),
+        *(f"\n{text}" for text in _answers(source)),
         "\n#endif\n",
     ]
     return "".join(parts)
@@ -152,19 +157,56 @@ def to_c_program(
 def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: Dtype) -> _Source:
     w = Writer(check_name(name), dtype)
     selection = select(model, part, decided=decided, dtype=dtype)
-    _check_machine(selection)
     head = c_head(selection.head)
+    several = model.parts or model.tail is not None
+    if head.family == "density" or (selection.falls_back and several):
+        selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
+    _check_machine(selection)
     return _Source(w, selection, head, label_constants(w, head.labels))
 
 
-def _constants(source: _Source) -> str:
-    w, selection = source.w, source.selection
-    model, approximation = selection.model, selection.approximation
+def _sum_of_machines(source: _Source) -> str:
+    """A function for each machine, and NAME_score, which adds their scores up."""
+    w, whole = source.w, source.selection
+    text = _sizes(source)
+    adding = ""
+    for i, piece in enumerate(whole.pieces):
+        own = replace(w, name=f"{w.name}_{i}")
+        alone = replace(
+            whole,
+            model=piece.model,
+            pieces=(replace(piece, outputs=np.arange(len(piece.outputs))),),
+        )
+        before = whole.model.preparation.steps
+        text += _machine(_Source(own, alone, before=before))
+        text += own.array("place", piece.outputs, "int")
+        adding += (
+            f"    NAME_{i}_score(x, own);\n    for (k = 0; k < NAME_{i}_OUTPUTS; k++)\n"
+            f"        scores[NAME_{i}_place[k]] += own[k];\n"
+        )
+    return (
+        text
+        + _answer_constants(source)
+        + w.template("sum.h").replace("    ADDING\n", w.fill(adding))
+    )
+
+
+def _sizes(source: _Source) -> str:
+    w, model = source.w, source.selection.model
     text = w.define("FEATURES", str(model.n_features_in_))
-    text += w.define("OUTPUTS", str(model.head.n_scores))
+    return text + w.define("OUTPUTS", str(model.head.n_scores))
+
+
+def _machine(source: _Source) -> str:
+    """Constants and functions of one machine, up to NAME_score."""
+    w, selection = source.w, source.selection
+    model, approximation, expansion = selection.model, selection.approximation, selection.expansion
+    served: Any = expansion if approximation is None else approximation.form
+    text = _sizes(source) + w.define("WIDTH", str(served.n_features))
     if approximation is not None:
         text += form_constants(w, approximation)
-    text += map_constants(w, model.preparation.input_map)
+    text += map_text(w, (*source.before, *model.preparation.steps))
+    text += polynomial_text(w, model.tail)
     text += _answer_constants(source)
     if _bounded(selection):
         assert approximation is not None
@@ -173,15 +215,18 @@ def _constants(source: _Source) -> str:
         text += third_constants(w, approximation) if _has_second_tier(selection) else ""
     elif selection.falls_back:
         text += w.define("THRESHOLD", w.literal(model.threshold or 0.0))
-    if selection.expansion is not None:
-        text += exact_constants(w, selection.expansion, alone=approximation is None)
-    return text
+    text += "".join(f"\n{w.template(file)}" for file in _forms(source))
+    if expansion is not None:
+        density = source.head.family == "density"
+        text += exact_text(w, expansion, alone=approximation is None, density=density)
+    return f"{text}\n{w.template(_score_file(selection))}"
 
 
 def _answer_constants(source: _Source) -> str:
     """Tolerances, labels and the rules by which they are told."""
     w, tolerance = source.w, source.selection.model.tolerance
-    text = "" if tolerance is None else w.array("tolerance", tolerance, "float64")
+    used = tolerance is not None and _bounded(source.selection)
+    text = w.array("tolerance", tolerance, "float64") if used else ""  # type: ignore[arg-type]
     if source.head.labels is not None:
         text += w.define("CLASSES", str(len(source.head.labels)))
     text += "".join(w.define(name, value) for name, value in source.head.macros)
@@ -192,15 +237,13 @@ def _spaced(c_type: str) -> str:
     return c_type if c_type.endswith("*") else f"{c_type} "
 
 
-def _files(source: _Source) -> list[str]:
-    """Templates in the order in which they use each other."""
+def _forms(source: _Source) -> list[str]:
+    """Templates that scores need, in the order in which they use each other."""
     selection, family = source.selection, source.head.family
-    model, approximation = selection.model, selection.approximation
-    files = ["map.h"] if model.preparation.input_map is not None else []
-    files += [f"{family}.h"] if source.labelled else []
-    answers = ["label.h"] if source.labelled else []
+    approximation = selection.approximation
+    files = [f"{family}.h"] if source.labelled else []
     if approximation is None:
-        return [*files, "exact.h", "score_exact.h", *answers]
+        return files
     form = FORMS[type(approximation.form)]
     files += ["cells.h"] if len(approximation.cells) > 1 else []
     files += [f"{form}.h"]
@@ -208,16 +251,32 @@ def _files(source: _Source) -> list[str]:
         files += ["bound.h"] if approximation.form.kernel == "rbf" else []
         files += [f"{form}_bound.h"]
         files += [f"{family}_decided.h"] if source.labelled else []
-        files += ["within.h"] if model.tolerance is not None else []
-    if selection.decided:
-        answers += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
-    if not selection.falls_back:
-        return [*files, "score_form.h", *answers]
-    if model.guarantee == "calibrated":
-        return [*files, f"{family}_margin.h", "exact.h", "score_calibrated.h", *answers]
+        files += ["within.h"] if selection.model.tolerance is not None else []
     if _has_second_tier(selection):
-        return [*files, "third.h", "exact.h", "score_third.h", *answers]
-    return [*files, "exact.h", "score_certified.h", *answers]
+        return [*files, "third.h"]
+    calibrated = selection.falls_back and selection.model.guarantee == "calibrated"
+    return [*files, f"{family}_margin.h"] if calibrated else files
+
+
+def _score_file(selection: Selection) -> str:
+    """The template of NAME_score."""
+    if selection.approximation is None:
+        return "score_exact.h"
+    if not selection.falls_back:
+        return "score_form.h"
+    if selection.model.guarantee == "calibrated":
+        return "score_calibrated.h"
+    return "score_third.h" if _has_second_tier(selection) else "score_certified.h"
+
+
+def _answers(source: _Source) -> list[str]:
+    """Texts of what comes after the scores."""
+    w, files = source.w, ["label.h"] if source.labelled else []
+    if source.selection.decided:
+        files += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
+    label = _spaced(source.labels.c_type)
+    winner = [f"{source.head.family}.h"] if source.labelled and source.selection.model.parts else []
+    return [w.template(file).replace("LABEL ", label) for file in [*winner, *files]]
 
 
 def _has_second_tier(selection: Selection) -> bool:
@@ -249,6 +308,7 @@ def _opening(source: _Source, sample: Any) -> str:
     selection = source.selection
     model = selection.model
     lines = [f"Written by kernelite {__version__}.", model.origin.description, selection.promise]
+    lines += [selection.scores] if source.labelled else []
     if model.tolerance is not None:
         lines.append("Tolerance: " + ", ".join(f"{value:.6g}" for value in model.tolerance))
     if selection.dtype == "float32":
@@ -280,21 +340,34 @@ def _features(model: CompiledModel) -> list[str]:
     return ["A row x has, in this order:", *(f"  x[{i}]  {name}" for i, name in enumerate(names))]
 
 
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is written, what C does not say."""
+    _source(selection.model, "model", "all", selection.decided, selection.dtype)
+
+
 def _check_machine(selection: Selection) -> None:
     model = selection.model
-    if model.parts:
+    machines = [model, *(piece.model for piece in selection.pieces)]
+    for preparation in (machine.preparation for machine in machines):
+        unknown = [step for step in preparation.steps if type(step) not in STEPS]
+        if model.tail is not None:
+            unknown += preparation.before_map.steps
+        if unknown:
+            raise UnsupportedModelError(
+                f"the step {type(unknown[0]).__name__} before this model is not written in C; "
+                "ONNX graphs hold more."
+            )
+    if selection.decided and (model.parts or model.tail is not None):
         raise UnsupportedModelError(
-            f"this model is made of {len(model.parts)} machines that do not share a kernel, which "
-            "are not written in C; export it to ONNX."
+            "bounds of several machines, or beside a polynomial, are not written in C; ONNX graphs hold more."
         )
-    if model.tail is not None:
-        raise UnsupportedModelError(
-            "this model adds a polynomial of the rows to its kernels, which is not written in C; "
-            "export it to ONNX."
-        )
-    if model.preparation.before_map.steps:
-        raise UnsupportedModelError(
-            "this model selects features of a row, which is not written in C; export it to ONNX."
-        )
+    for piece in selection.pieces:
+        cells = () if piece.approximation is None else piece.approximation.cells
+        if len({type(cell.form) for cell in cells}) > 1:
+            raise UnsupportedModelError(
+                "the cells of this model hold forms of different kinds, which is not written in C; "
+                "ONNX graphs hold more."
+            )
+    require_kernels(selection, "C", lambda one: kernel_function(Writer("model"), one))
     if model.n_features_in_ < 1:
         raise UnsupportedModelError("a model without features has no arrays to write.")

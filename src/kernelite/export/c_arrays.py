@@ -64,8 +64,9 @@ class Writer:
         return self.fill(folder.joinpath(file).read_text("utf-8"))
 
     def fill(self, text: str) -> str:
-        """Template text with its placeholders replaced."""
-        real = "float" if self.dtype == "float32" else "double"
+        """Template text with its placeholders replaced; MATH_exp is `exp`, or `expf`."""
+        real, end = ("float", "f") if self.dtype == "float32" else ("double", "")
+        text = re.sub(r"\bMATH_(\w+)\b", rf"\1{end}", text)
         return re.sub(r"\bREAL\b", real, re.sub(r"\bNAME_", f"{self.name}_", text))
 
 
@@ -105,7 +106,7 @@ def literal(value: float, dtype: str = "float64") -> str:
 
 
 def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
-    """`static const double name[a][b] = {...};`
+    """`static const double name[a][b] = {...};`; "int": of whole numbers.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
     static const double c[1][2] = {
         {1.0, 2.5}};
     """
-    kind = "float" if dtype == "float32" else "double"
+    kind = {"float32": "float", "int": "int"}.get(dtype, "double")
     shape = "".join(f"[{length}]" for length in values.shape)
     return f"static const {kind} {name}{shape} = {_braced(values, dtype, 1)};\n"
 
@@ -174,7 +175,7 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
         return "{\n" + "    " * depth + inner + "}"
     lines, line = [], ""
     for value in values:
-        token = literal(float(value), dtype)
+        token = str(int(value)) if dtype == "int" else literal(float(value), dtype)
         if line and len(line) + len(token) + 2 > WIDTH - 4 * depth:
             lines.append(line + ",")
             line = token

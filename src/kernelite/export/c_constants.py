@@ -5,24 +5,35 @@ In: what is exported. Out: C text; the templates use the names that are defined 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_arrays import Writer
+from kernelite.export.c_formulas import kernel_function
+from kernelite.export.selection import packed
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import CosineKernel
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation.projection import Projection
+from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import SAFETY
 from kernelite.series.spectral import SpectralForm
 
 __all__ = [
+    "STEPS",
     "bound_constants",
-    "exact_constants",
+    "exact_text",
     "form_constants",
-    "map_constants",
+    "map_text",
+    "polynomial_text",
     "triangles",
 ]
 
@@ -32,8 +43,8 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     cells = approximation.cells
     forms = [cell.form for cell in cells]
     form = approximation.form
-    text = w.define("CELLS", str(len(cells))) + _kernel(w, form.gamma, form.kernel)
-    damping = "NAME_EXP(-NAME_GAMMA * (square))" if form.kernel == "rbf" else "1"
+    text = w.define("CELLS", str(len(cells))) + w.define("GAMMA", w.literal(form.gamma))
+    damping = "MATH_exp(-NAME_GAMMA * (square))" if form.kernel == "rbf" else "1"
     text += w.define("DAMPING(square)", damping)
     text += w.array("point", approximation.points)
     if len(cells) > 1:
@@ -45,8 +56,6 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     text += w.array("intercept", form.intercept)
     if all(isinstance(f, QuadraticForm) for f in forms):
         return text + w.array("triangle", np.stack([triangles(f) for f in forms]))
-    if not all(isinstance(f, SpectralForm) for f in forms):
-        raise UnsupportedModelError("the cells of this model hold forms of different kinds.")
     return text + _spectral(w, forms)  # type: ignore[arg-type]
 
 
@@ -85,33 +94,99 @@ def bound_constants(w: Writer, approximation: Approximation) -> str:
     return text + w.define("REMAINDER(square)", remainder)
 
 
-def exact_constants(w: Writer, expansion: KernelExpansion, *, alone: bool) -> str:
-    """Support vectors, coefficients and b; `alone`, if no form defined the last."""
-    text = _kernel(w, expansion.gamma, str(expansion.kernel)) if alone else ""
-    text += w.define("CENTERS", str(expansion.n_centers))
-    if expansion.kernel == "rbf":
-        term, kernel = "((a) - (b)) * ((a) - (b))", "NAME_EXP(-NAME_GAMMA * (s))"
-    else:
-        text += w.define("COEF0", w.literal(expansion.coef0))
-        inner = "(NAME_GAMMA * (s) + NAME_COEF0)"
-        term, kernel = "(a) * (b)", f"({inner} * {inner})"
-    text += w.define("TERM(a, b)", f"({term})") + w.define("KERNEL(s)", kernel)
+def exact_text(w: Writer, expansion: KernelExpansion, *, alone: bool, density: bool = False) -> str:
+    """NAME_exact and its constants: weights, a tensor, or support vectors and their kernel.
+
+    `alone`: no form defined b. `density`: in logarithms, so that no sum underflows.
+    """
+    if packed_degree(expansion) == 1:
+        return _linear(w, expansion)
+    intercept = w.array("intercept", expansion.intercept) if alone else ""
+    tensor = packed(expansion)
+    if tensor is not None:
+        numbers = tensor if tensor.ndim == 2 else _upper(tensor)
+        file = "cubic.h" if tensor.ndim == 2 else "quartic.h"
+        return intercept + w.array("tensor", numbers) + "\n" + w.template(file)
+    text = w.define("CENTERS", str(expansion.n_centers)) + intercept
     # An array needs a member; a model without support vectors never looks at it.
-    centers = expansion.dense_centers() if expansion.n_centers else np.zeros((1, _width(expansion)))
-    coefficients = expansion.coefficients if expansion.n_centers else np.zeros((1, 1))
-    text += w.array("center", centers)
+    some, d = expansion.n_centers > 0, expansion.n_features
+    text += w.array("center", expansion.dense_centers() if some else np.zeros((1, d)))
+    coefficients = expansion.coefficients if some else np.zeros((1, 1))
+    if density:
+        with np.errstate(divide="ignore"):
+            coefficients = np.log(coefficients)
     text += w.array("coefficient", coefficients)
-    return text + (w.array("intercept", expansion.intercept) if alone else "")
+    file = "density.h" if density else "exact.h"
+    return f"{text}\n{kernel_function(w, expansion, logarithm=density)}\n{w.template(file)}"
 
 
-def map_constants(w: Writer, mapped: AffineMap | None) -> str:
-    """How a row reaches the form: as it is, or through an affine map."""
-    if mapped is None:
+def _linear(w: Writer, expansion: KernelExpansion) -> str:
+    found = linear_map(expansion)
+    weights = found.weights
+    if found.columns is not None:
+        weights = np.zeros((len(weights), expansion.n_features))
+        weights[:, found.columns] = found.weights
+    text = w.array("intercept", found.intercept) + w.array("weight", weights)
+    file = "cosine.h" if isinstance(expansion.kernel, CosineKernel) else "linear.h"
+    return f"{text}\n{w.template(file)}"
+
+
+def map_text(w: Writer, steps: Sequence[Any]) -> str:
+    """How a row reaches the form: as it is, or by NAME_map, step by step."""
+    if not steps:
         return w.define("ROW(x)", "const REAL *row = x")
-    text = w.array("scale", mapped.scale) + w.array("shift", mapped.shift)
-    text += "" if mapped.low is None else w.array("low", mapped.low)
-    text += w.define("LOW(i)", "0" if mapped.low is None else "NAME_low[i]")
-    return text + w.define("ROW(x)", "REAL row[NAME_FEATURES]; NAME_map(x, row)")
+    arrays, lines, held = "", "", "x"
+    for t, step in enumerate(steps):
+        made = f"row_{t}" if t + 1 < len(steps) else "row"
+        own, entry, width = STEPS[type(step)](w, step, t, held)
+        lines += f"    REAL {made}[{width}];\n" if made != "row" else ""
+        lines += f"    for (i = 0; i < {width}; i++) {{\n        {made}[i] = {entry};\n    }}\n"
+        arrays, held = arrays + own, made
+    function = (
+        "/* What comes before the model: scalers, length scales, selected features. A shift may have\n"
+        "   two words, so do not let the compiler reorder the sums (no -ffast-math). */\n"
+        f"static inline void NAME_map(const REAL *x, REAL *row)\n{{\n    int i;\n{lines}}}\n"
+    )
+    return arrays + w.define("ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)") + w.fill(function)
+
+
+def _affine_step(w: Writer, step: AffineMap, t: int, held: str) -> tuple[str, str, int]:
+    arrays, low = w.array(f"scale_{t}", step.scale) + w.array(f"shift_{t}", step.shift), "0"
+    if step.low is not None:
+        arrays, low = arrays + w.array(f"low_{t}", step.low), f"NAME_low_{t}[i]"
+    entry = f"(({held}[i] - NAME_shift_{t}[i]) - {low}) * NAME_scale_{t}[i]"
+    return arrays, entry, len(step.scale)
+
+
+def _selection_step(w: Writer, step: Selection, t: int, held: str) -> tuple[str, str, int]:
+    arrays = w.array(f"column_{t}", step.columns, "int")
+    return arrays, f"{held}[NAME_column_{t}[i]]", step.n_out
+
+
+def _projection_step(w: Writer, step: Projection, t: int, held: str) -> tuple[str, str, int]:
+    arrays, d = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift), step.n_out
+    terms = [f"NAME_matrix_{t}[i][{j}] * ({held}[{j}] - NAME_shift_{t}[{j}])" for j in range(d)]
+    return arrays, "\n            + ".join(terms), d
+
+
+STEPS: dict[type, Any] = {
+    AffineMap: _affine_step,
+    Selection: _selection_step,
+    Projection: _projection_step,
+}
+"""Step -> (its arrays, what is assigned to the i-th feature, how many features come out)."""
+
+
+def polynomial_text(w: Writer, tail: PolynomialTail | None) -> str:
+    """NAME_ADD, which adds the model's polynomial, if it has one."""
+    if tail is None:
+        return w.define("ADD(x, scores)", "((void)0)")
+    text = w.define("TERMS", str(len(tail.powers))) + w.array("power", tail.powers, "int")
+    text += w.array("beta", tail.coefficients)
+    text += w.array("origin", tail.shift) + w.array("unit", tail.scale)
+    return (
+        text + w.define("ADD(x, scores)", "NAME_polynomial(x, scores)") + w.template("polynomial.h")
+    )
 
 
 def _spectral(w: Writer, forms: list[SpectralForm]) -> str:
@@ -138,14 +213,3 @@ def _upper(matrices: FloatArray) -> FloatArray:
     rows, columns = np.triu_indices(matrices.shape[-1])
     doubled = np.where(rows == columns, 1.0, 2.0)
     return matrices[..., rows, columns] * doubled
-
-
-def _kernel(w: Writer, gamma: float, kernel: str) -> str:
-    text = w.define("GAMMA", w.literal(gamma))
-    if kernel == "rbf":
-        text += w.define("EXP", "expf" if w.dtype == "float32" else "exp")
-    return text
-
-
-def _width(expansion: KernelExpansion) -> int:
-    return max(1, expansion.n_features)

@@ -1,7 +1,8 @@
 """Heads in C: a table of what each kind of head makes of its scores.
 
 In: a head. Out: the family of templates that decides, its macros, and the labels; or a refusal. A
-family is "binary" (one score and a boundary), "votes" (pairs of classes), "argmax", or "" (values).
+family is "binary" (one score and a boundary), "votes" (pairs of classes), "argmax", "density" (sums
+in logarithms), or "" (values).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kernelite.export.c_arrays import Writer, literal, string
 from kernelite.machine.heads import (
     ArgmaxHead,
     ClassifierHead,
+    DensityHead,
     Head,
     LatentHead,
     LinearHead,
@@ -35,7 +37,7 @@ class CHead:
 
     Parameters
     ----------
-    family : {"binary", "votes", "argmax", ""}
+    family : {"binary", "votes", "argmax", "density", ""}
     labels : ndarray, optional
         In the order of their indices; None of values.
     macros : tuple of (name, value)
@@ -60,7 +62,7 @@ def c_head(head: Head) -> CHead:
     if type(head) not in HEADS:
         raise UnsupportedModelError(
             f"what this {head.kind} makes of its scores ({type(head).__name__}) is not written in "
-            "C; export it to ONNX."
+            "C; ONNX graphs hold more."
         )
     return HEADS[type(head)](head)
 
@@ -120,7 +122,9 @@ def _outlier(head: OutlierHead) -> CHead:
 
 def _classifier(head: ClassifierHead) -> CHead:
     if head.labels_by_probability:
-        raise UnsupportedModelError("labels by probability are not written in C; export to ONNX.")
+        raise UnsupportedModelError(
+            "labels by probability are not written in C; ONNX graphs hold more."
+        )
     if head.n_classes == 2:
         rule = (">" if head.first_positive else "<") + ("=" if head.zero_is_first else "")
         return _binary(head.classes, rule, head.threshold)
@@ -154,6 +158,7 @@ def _values(head: RegressorHead | TransformHead) -> CHead:
 HEADS: dict[type, Callable[[Any], CHead]] = {
     ArgmaxHead: _argmax,
     ClassifierHead: _classifier,
+    DensityHead: lambda head: CHead("density", None, (("LOG_SCALE", literal(head.log_scale)),)),
     LatentHead: lambda head: _binary(head.classes, "<="),
     LinearHead: _linear,
     OutlierHead: _outlier,

@@ -47,7 +47,7 @@ def third_constants(w: Writer, approximation: Approximation) -> str:
         text += w.define("THIRD_TERM(i, j)", "0.0")
     else:
         text += w.array("directions", np.ascontiguousarray(cubic.basis.T))
-        text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_FEATURES")
+        text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_WIDTH")
         text += w.define("THIRD_TERM(i, j)", "NAME_directions[j][i] * u[i]")
     hidden = FOREIGN * hidden_square(d, r)
     text += w.define("HIDDEN", w.literal(hidden))

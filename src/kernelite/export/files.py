@@ -6,12 +6,12 @@ import os
 import re
 from typing import Any
 
-from kernelite.errors import InputError
-from kernelite.export.selection import Dtype, Part
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.export.selection import Dtype, Part, select
 from kernelite.model import CompiledModel
 from kernelite.support.files import atomic_write
 
-__all__ = ["TARGETS", "export", "export_names"]
+__all__ = ["TARGETS", "export", "export_names", "refusals"]
 
 TARGETS = {".onnx": "ONNX graph", ".h": "C99 header"}
 
@@ -74,6 +74,29 @@ def export(
     if probabilities:
         raise InputError("probabilities are not written in C; export to ONNX.")
     return _write_c(model, file, name or _identifier(stem), main, sample, options)
+
+
+def refusals(model: CompiledModel) -> dict[str, str]:
+    """Why a model cannot be exported, for each target that refuses it.
+
+    Nothing is built, and no library of a target is needed: about a millisecond.
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> refusals(kernelite.compile(bump, guarantee="exact"))
+    {}
+    """
+    from kernelite.export import c, onnx
+
+    found = {}
+    for target, check in {"ONNX": onnx.check, "C": c.check}.items():
+        try:
+            check(select(model))
+        except UnsupportedModelError as error:
+            found[target] = str(error).rstrip(".")
+    return found
 
 
 def export_names(file: str, *, main: bool) -> list[str]:

@@ -14,16 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.export.onnx_forms import about_their_mean
-from kernelite.export.selection import Selection
+from kernelite.export.selection import Selection, packed
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray, check_rows, dense_block
+from kernelite.machine.kernels import CosineKernel, Kernel
+from kernelite.machine.preparation.projection import Projection
+from kernelite.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.series.cells import Approximation
+from kernelite.series.cubic import cubic_values
+from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.spectral import SpectralForm
 
 __all__ = ["Float32Error", "float32_error", "scores_in"]
 
 ROWS = 1000  # at most so many rows are tried
+TILE = 8  # of them at a time
 
 
 @dataclass(frozen=True)
@@ -96,14 +101,16 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
 
 
 def _prepared(steps: Sequence[Any], X: NDArray[Any]) -> NDArray[Any]:
-    """Rows after affine maps and selections, in their own precision."""
+    """Rows after affine maps, selections and whitening, in their own precision."""
     for step in steps:
-        if not isinstance(step, AffineMap):
+        if isinstance(step, Projection):
+            X = (X - step.shift.astype(X.dtype)) @ step.matrix.T.astype(X.dtype)
+        elif isinstance(step, AffineMap):
+            X = X - step.shift.astype(X.dtype)
+            X = X if step.low is None else X - step.low.astype(X.dtype)
+            X = X * step.scale.astype(X.dtype)
+        else:
             X = X[:, step.columns]
-            continue
-        X = X - step.shift.astype(X.dtype)
-        X = X if step.low is None else X - step.low.astype(X.dtype)
-        X = X * step.scale.astype(X.dtype)
     return X
 
 
@@ -130,6 +137,8 @@ def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> N
 
 
 def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    if isinstance(expansion.kernel, Kernel):
+        return _kernel_scores(expansion, X, dtype)
     gamma = expansion.gamma
     A, b = expansion.coefficients.astype(dtype), expansion.intercept.astype(dtype)
     if expansion.kernel == "poly2":
@@ -141,6 +150,29 @@ def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> ND
     tile -= dtype(gamma) * np.einsum("ij,ij->i", U, U)[:, None]
     tile -= own.astype(dtype)
     return np.exp(np.minimum(tile, dtype(0))) @ A + b
+
+
+def _kernel_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    kernel: Any = expansion.kernel
+    if packed_degree(expansion) == 1:
+        found = linear_map(expansion)
+        X = CosineKernel.normalized(X) if isinstance(kernel, CosineKernel) else X
+        seen = X if found.columns is None else X[:, found.columns]
+        return np.asarray(seen @ found.weights.T.astype(dtype) + found.intercept.astype(dtype))
+    b, tensor = expansion.intercept.astype(dtype), packed(expansion)
+    if tensor is not None:
+        w = np.hstack([X, np.ones((len(X), 1), dtype)])
+        if tensor.ndim == 2:
+            return cubic_values(tensor.astype(dtype), w) + b
+        first, second = pair_places(w.shape[1])
+        pairs = w[:, first] * w[:, second]
+        each = [((pairs @ M.astype(dtype)) * pairs).sum(axis=1) for M in tensor]
+        return np.stack(each, axis=1) + b
+    centers, A = expansion.dense_centers().astype(dtype), expansion.coefficients.astype(dtype)
+    out = np.empty((len(X), len(b)), dtype)
+    for block in row_blocks(len(X), TILE):  # differences of all features are held at once
+        out[block] = kernel.values(X[block], centers) @ A + b
+    return out
 
 
 def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:

@@ -21,10 +21,18 @@ from numpy.typing import NDArray
 from kernelite import __version__
 from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.export.float32 import float32_error
-from kernelite.export.onnx_forms import log_sums
-from kernelite.export.onnx_graph import IR_VERSION, OPSET, Formula, Graph, Value, require_onnx
+from kernelite.export.onnx_forms import kernel_values, log_sums
+from kernelite.export.onnx_graph import (
+    IR_VERSION,
+    OPSET,
+    Formula,
+    Graph,
+    Value,
+    described,
+    require_onnx,
+)
 from kernelite.export.onnx_scores import evaluate, prepared
-from kernelite.export.selection import Dtype, Part, Selection, select
+from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
@@ -36,7 +44,7 @@ from kernelite.program.criteria import (
     probability_criterion,
 )
 
-__all__ = ["to_onnx"]
+__all__ = ["check", "to_onnx"]
 
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
 
@@ -86,7 +94,7 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
-    _require_answers(selection)
+    check(selection)
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
     X = graph.input("X")
@@ -115,12 +123,10 @@ def to_onnx(
 def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:
     """The graph with its inputs and outputs described, if it fits into a file."""
     model = selection.model
-    finished = graph.onnx.helper.make_graph(
-        graph.nodes,
+    finished = graph.proto(
         "kernelite",
-        [_described(graph, "X", selection.dtype, (model.n_features_in_,))],
+        [described("X", selection.dtype, ["N", model.n_features_in_])],
         [_output(selection, name, value) for name, value in outputs.items()],
-        graph.initializers,
         doc_string=f"{model.origin.description}. {selection.promise}",
     )
     size = finished.ByteSize()
@@ -186,7 +192,7 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
         dtype = "bool"
     elif name == "error_bound":
         width = head.n_scores
-    return _described(value.graph, name, dtype, () if value.ndim == 1 else (width,))
+    return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 
 def _label_lists(head: Head) -> list[NDArray[Any]]:
@@ -215,12 +221,6 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     return known[kind]
 
 
-def _described(graph: Graph, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
-    helper = graph.onnx.helper
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, kind, ["N", *shape])
-
-
 def _problem(head: Formula, method: str) -> str | None:
     """Why a method's answers are no formula of the scores; None where they are."""
     try:
@@ -232,7 +232,8 @@ def _problem(head: Formula, method: str) -> str | None:
     return None
 
 
-def _require_answers(selection: Selection) -> None:
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
     head = selection.head
     if [len(labels) for labels in _label_lists(head)] == [1]:
         raise UnsupportedModelError("a model with one class has no score to export.")
@@ -241,6 +242,9 @@ def _require_answers(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
+    if head.proves_labels:
+        _label_type(head)
+    require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
@@ -268,6 +272,8 @@ def _facts(selection: Selection, sample: Any) -> dict[str, str]:
         "promise": selection.promise,
         "dtype": selection.dtype,
     }
+    if selection.head.proves_labels:
+        facts["scores"] = selection.scores
     if model.tolerance is not None:
         facts["tolerance"] = ", ".join(f"{value:.6g}" for value in model.tolerance)
     if selection.dtype == "float32":

@@ -77,7 +77,7 @@ def second_tier(cell: Cell, rows: Value, evaluated: Evaluated) -> tuple[Value, V
         bounds = form_bounds(cell, evaluated, degree=3)
         return evaluated.scores, bounds + _directional(cubic, U, evaluated.sq_norms, E)
     Y = U if cubic.basis is None else U @ cubic.basis
-    scores = evaluated.scores + damped(cubic_values(cubic, Y), E)
+    scores = evaluated.scores + damped(cubic_values(cubic.packed, Y, cubic.rank), E)
     bounds = form_bounds(cell, evaluated._replace(scores=scores), degree=3)
     if cubic.basis is not None:
         bounds = bounds + _tail(cubic, evaluated.sq_norms, Y, E)

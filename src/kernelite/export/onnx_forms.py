@@ -1,19 +1,22 @@
-"""Forms and the exact expansion as ONNX nodes; the formulas are those of `kernelite.cpu`.
+"""Forms and the exact expansion as ONNX nodes.
 
-In: a form and rows X of shape (m, d). Out: scores (m, k) and what bounds need of a row.
+In: a form, or an expansion, and rows X of shape (m, d). Out: scores (m, k) and what bounds need of a
+row. Kernels need no table: their `values` run on the graph's values (`kernelite.machine.ops`).
 """
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.export.onnx_graph import Value
+from kernelite.export.selection import packed
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import CosineKernel, Kernel
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.cubic import CubicForm
+from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import UNIT
 from kernelite.series.spectral import SpectralForm
@@ -26,11 +29,12 @@ __all__ = [
     "damping",
     "evaluate_exact",
     "evaluate_form",
+    "kernel_values",
     "log_sums",
 ]
 
 FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
-LOST_DIGITS = 1e-9  # the relative error of a kernel value that products may bring
+LOST_DIGITS = 1e-9  # the relative error of a kernel value from which products are not taken
 
 
 class Evaluated(NamedTuple):
@@ -80,50 +84,94 @@ def damped(value: Value, E: Value) -> Value:
     return value.graph.where(E > 0.0, value * E, 0.0)
 
 
-def cubic_values(cubic: CubicForm, Y: Value) -> Value:
+def cubic_values(tensor: FloatArray, Y: Value, r: int) -> Value:
     """sum_{a<=b<=c} t_abc y_a y_b y_c of each row: shape (m, k).
 
-    The directions are split into two halves. Two of a, b, c are in the same half, so products of
-    pairs within the halves are all that is needed: whole outer products, nothing to be picked.
+    Parameters
+    ----------
+    tensor : ndarray of shape (k, r (r + 1) (r + 2) / 6)
+        As `series.cubic` packs it.
+    Y : Value
+        Of shape (m, r).
     """
-    k, r, graph = len(cubic.packed), cubic.rank, Y.graph
     # Columns stand for rows here: long runs, whatever the number of directions.
-    across = Y.transposed()
-    parts = []
-    for (start, stop), matrix in zip(_halves(r), _by_halves(cubic)):
-        part, size = across.span(start, stop), stop - start
+    across, parts = Y.transposed(), []
+    for start, matrices in _by_halves(tensor, r):
+        size = matrices.shape[-1]
+        part = across.span(start, start + size)
         products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
-        parts.append(graph.real(matrix.reshape(k * r, -1)) @ products.reshape(size * size, -1))
-    pulled = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-    return graph.sum(pulled.reshape(k, r, -1) * across, axis=1).transposed()
+        flat = matrices.reshape(len(tensor), r, size * size)
+        parts.append(_contracted(flat, products.reshape(size * size, -1), across))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-def _halves(r: int) -> list[tuple[int, int]]:
-    return [(0, r)] if r == 1 else [(0, r // 2), (r // 2, r)]
+def _by_halves(tensor: FloatArray, r: int) -> list[tuple[int, FloatArray]]:
+    """For each half of the directions its start, and t_abc of shape (k, r, size, size).
+
+    Two of a, b, c are in the same half, so that products of pairs within the halves are all that is
+    needed: whole outer products, nothing to be picked.
+    """
+    a, b, c = np.array(list(combinations_with_replacement(range(r), 3))).T
+    half, found = np.arange(r) >= r // 2, []
+    paired = half[a] == half[b]
+    alone, one, other = (np.where(paired, *sides) for sides in ((c, a), (a, b), (b, c)))
+    for start, stop in ((0, r // 2), (r // 2, r)):
+        matrices = np.zeros((len(tensor), r, stop - start, stop - start))
+        own = (start <= one) & (one < stop)
+        matrices[:, alone[own], one[own] - start, other[own] - start] = tensor[:, own]
+        found.append((start, matrices))
+    return found if r > 1 else found[1:]
 
 
-def _by_halves(cubic: CubicForm) -> list[FloatArray]:
-    """For each half, t_abc at row c, column (a, b), of shape (k, r, size, size)."""
-    k, r = len(cubic.packed), cubic.rank
-    halves = _halves(r)
-    half = [index for index, (start, stop) in enumerate(halves) for _ in range(start, stop)]
-    matrices = [np.zeros((k, r, stop - start, stop - start)) for start, stop in halves]
-    triples = ((a, b, c) for a in range(r) for b in range(a, r) for c in range(b, r))
-    for index, (a, b, c) in enumerate(triples):
-        alone, one, other = (c, a, b) if half[a] == half[b] else (a, b, c)
-        start = halves[half[one]][0]
-        matrices[half[one]][:, alone, one - start, other - start] = cubic.packed[:, index]
-    return matrices
+def _pairs(across: Value, r: int) -> Value:
+    """y_a y_b for a <= b; a line per product, so that runs are long: shape (pairs, m)."""
+    a, b = (across.graph.index(places) for places in pair_places(r))
+    return across.rows(a) * across.rows(b)
+
+
+def _contracted(matrices: FloatArray, products: Value, across: Value) -> Value:
+    """q'M_j p of each row and output, p and q given by lines: shape (m, k)."""
+    k, lines, width = matrices.shape
+    graph = across.graph
+    pulled = graph.real(matrices.reshape(k * lines, width)) @ products
+    return graph.sum(pulled.reshape(k, lines, -1) * across, axis=1).transposed()
 
 
 def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
-    """f of each row by products with all centers: (m, n) kernel values at once."""
-    if expansion.kernel not in KERNELS:
-        known = " and ".join(KERNELS)
-        raise UnsupportedModelError(
-            f"the kernel {expansion.kernel!r} is not exported to ONNX; {known} are."
-        )
-    return KERNELS[expansion.kernel](expansion, rows) @ expansion.coefficients + expansion.intercept
+    """f of each row: one product, a packed polynomial, or all kernel values (m, n) at once."""
+    if packed_degree(expansion) == 1:
+        return _linear(expansion, rows)
+    tensor = packed(expansion)
+    r, k = expansion.n_features + 1, expansion.n_outputs
+    # A tensor of degree 3 takes three times its packed numbers here.
+    if tensor is not None and k * r * r * (r + 1) / 2 <= expansion.n_centers * (r + 15 + k):
+        ones = rows.graph.full((rows.shape[0], 1), 1.0)
+        Y = rows.graph.concat([rows, ones], axis=1)
+        if tensor.ndim == 2:
+            return cubic_values(tensor, Y, r) + expansion.intercept
+        products = _pairs(Y.transposed(), r)
+        return _contracted(tensor, products, products) + expansion.intercept
+    return kernel_values(expansion, rows) @ expansion.coefficients + expansion.intercept
+
+
+def kernel_values(expansion: KernelExpansion, rows: Value) -> Value:
+    """k(x_i, z) for every row and center: shape (m, n)."""
+    if isinstance(expansion.kernel, Kernel):
+        values: Any = expansion.kernel.values
+        return values(rows, expansion.dense_centers())
+    if expansion.kernel == "rbf":
+        return rows.graph.exp(_exponents(expansion, rows))
+    products = rows @ (expansion.gamma * expansion.dense_centers().T) + expansion.coef0
+    return products * products
+
+
+def _linear(expansion: KernelExpansion, rows: Any) -> Value:
+    """W z + b; of a cosine kernel, z is brought to length one."""
+    found = linear_map(expansion)
+    if isinstance(expansion.kernel, CosineKernel):
+        rows = CosineKernel.normalized(rows)
+    seen = rows if found.columns is None else rows[:, found.columns]
+    return seen @ found.weights.T + found.intercept
 
 
 def log_sums(expansion: KernelExpansion, rows: Value) -> Value:
@@ -136,26 +184,13 @@ def log_sums(expansion: KernelExpansion, rows: Value) -> Value:
     return xp.log(xp.sum(xp.exp(exponents - top), axis=1)) + top[:, 0]
 
 
-def _rbf(expansion: KernelExpansion, rows: Value) -> Value:
-    return rows.graph.exp(_exponents(expansion, rows))
-
-
-def _squares_of_products(expansion: KernelExpansion, rows: Value) -> Value:
-    products = rows @ (expansion.gamma * expansion.dense_centers().T) + expansion.coef0
-    return products * products
-
-
 def _exponents(expansion: KernelExpansion, rows: Value) -> Value:
     """-gamma |x_i - z|^2, shape (m, n)."""
-    gamma = expansion.gamma
+    gamma, graph = expansion.gamma, rows.graph
     point, shifted, own = about_their_mean(expansion)
     if (shifted.shape[1] + 8) * 4.0 * own.max(initial=0.0) * UNIT > LOST_DIGITS:
-        raise UnsupportedModelError(
-            "the support vectors lie so many kernel widths apart that products with them lose the "
-            "digits of small distances; scale the features, or train with a smaller gamma."
-        )
-    farthest = FARTHEST[rows.graph.dtype.name]
-    graph = rows.graph
+        return graph.squared_distances(rows, expansion.dense_centers()) * -gamma
+    farthest = FARTHEST[graph.dtype.name]
     U = graph.clip(rows - point, -farthest, farthest)
     products = graph.op("Gemm", U, graph.real(2.0 * gamma * shifted.T), graph.real(-own))
     return graph.minimum(products - U.sum_of_squares() * gamma, 0.0)
@@ -193,6 +228,3 @@ def _finish(form: QuadraticForm | SpectralForm, g: Value, sq_norms: Value) -> Va
 
 FORMS: dict[type, Any] = {QuadraticForm: _quadratic, SpectralForm: _spectral}
 """Form -> its nodes; a function of the form and u = x - p."""
-
-KERNELS: dict[str, Any] = {"rbf": _rbf, "poly2": _squares_of_products}
-"""Kernel -> all of a row's values of it; a function of the expansion and rows."""

@@ -3,20 +3,21 @@
 In: Python expressions over `Value`s. Out: nodes and initializers of the standard operator set.
 A `Value` is the name of a tensor; rows are always its first axis. `Graph` has the operations of
 `kernelite.machine.ops`, so that formulas in these terms become nodes as they stand. The same node
-or constant is made once.
+or constant is made once, and only what the outputs need is written. The `onnx` package is needed to
+write a graph, not to build one.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import MissingExtraError
-from kernelite.export.onnx_ops import Operations
+from kernelite.export.onnx_ops import TENSOR_TYPES, Operations
 
-__all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "require_onnx"]
+__all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "described", "require_onnx"]
 
 OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
 IR_VERSION = 8
@@ -39,6 +40,15 @@ def require_onnx() -> Any:
     return onnx
 
 
+class Node(NamedTuple):
+    """An operator, its inputs, its one output, its attributes."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    output: str
+    options: dict[str, Any]
+
+
 class Graph(Operations):
     """Nodes and constants under construction, and the operations that make them.
 
@@ -46,20 +56,25 @@ class Graph(Operations):
     ----------
     dtype : {"float64", "float32"}
         Of every real number in the graph.
+    prefix : str
+        What its names begin with: those of a graph inside another must be its own.
     """
 
-    def __init__(self, dtype: str = "float64") -> None:
-        self.onnx = require_onnx()
-        self.dtype = np.dtype(dtype)
-        self.nodes: list[Any] = []
-        self.initializers: list[Any] = []
+    def __init__(self, dtype: str = "float64", prefix: str = "") -> None:
+        self.dtype, self.prefix = np.dtype(dtype), prefix
+        self.nodes: list[Node] = []
+        self.constants: dict[str, NDArray[Any]] = {}
         self._made: dict[Any, Value] = {}
 
     # Nodes and constants ----------------------------------------------------------------------
 
-    def input(self, name: str) -> Value:
+    def input(self, name: str, ndim: int = 2) -> Value:
         """A value that the caller feeds."""
-        return Value(self, name)
+        return Value(self, f"{self.prefix}{name}", ndim)
+
+    def inner(self) -> Graph:
+        """An empty graph, for an operator that repeats one."""
+        return Graph(self.dtype.name, f"inner{len(self._made)}_")
 
     def op(
         self, name: str, *inputs: Value, ndim: int | None = None, kind: Kind = "f", **options: Any
@@ -67,10 +82,8 @@ class Graph(Operations):
         """The node's one output; by default as many axes as its inputs have at most."""
         key = (name, *(v.name for v in inputs), *sorted((k, repr(v)) for k, v in options.items()))
         if key not in self._made:
-            output = f"{name.lower()}_{len(self._made)}"
-            self.nodes.append(
-                self.onnx.helper.make_node(name, [v.name for v in inputs], [output], **options)
-            )
+            output = f"{self.prefix}{name.lower()}_{len(self._made)}"
+            self.nodes.append(Node(name, tuple(v.name for v in inputs), output, options))
             axes = max(v.ndim for v in inputs) if ndim is None else ndim
             self._made[key] = Value(self, output, axes, kind)
         return self._made[key]
@@ -81,8 +94,8 @@ class Graph(Operations):
         data = tuple(array.tolist()) if text else np.ascontiguousarray(array).tobytes()
         key = (array.dtype.str, array.shape, data)
         if key not in self._made:
-            name = f"constant_{len(self._made)}"
-            self.initializers.append(self.onnx.numpy_helper.from_array(array, name))
+            name = f"{self.prefix}constant_{len(self._made)}"
+            self.constants[name] = array
             kind = {"u": "i", "U": "O"}.get(array.dtype.kind, array.dtype.kind)
             self._made[key] = Value(self, name, array.ndim, kind)
         return self._made[key]
@@ -120,7 +133,56 @@ class Graph(Operations):
 
     def named(self, value: Value, name: str) -> None:
         """Make a value an output of that name."""
-        self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
+        self.nodes.append(Node("Identity", (value.name,), name, {}))
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def proto(self, name: str, inputs: list[Any], outputs: list[Any], **options: Any) -> Any:
+        """The graph as `onnx` holds it: the nodes and constants that its outputs need.
+
+        Parameters
+        ----------
+        name : str
+        inputs, outputs : list
+            As `described` makes them.
+        options
+            Of `onnx.helper.make_graph`.
+        """
+        onnx = require_onnx()
+        needed, nodes = {output.name for output in outputs}, []
+        for node in reversed(self.nodes):
+            if node.output in needed:
+                needed |= set(node.inputs)
+                made = {key: _attribute(value) for key, value in node.options.items()}
+                nodes.append(
+                    onnx.helper.make_node(node.operator, node.inputs, [node.output], **made)
+                )
+        tensors = [
+            onnx.numpy_helper.from_array(array, key)
+            for key, array in self.constants.items()
+            if key in needed
+        ]
+        return onnx.helper.make_graph(nodes[::-1], name, inputs, outputs, tensors, **options)
+
+
+def described(name: str, dtype: str, shape: list[Any] | None) -> Any:
+    """Name, type and shape of an input or output."""
+    helper = require_onnx().helper
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def _attribute(value: Any) -> Any:
+    """Of a node: arrays become tensors, and (graph, inputs, outputs) a graph inside."""
+    if isinstance(value, np.ndarray):
+        return require_onnx().numpy_helper.from_array(value)
+    if not isinstance(value, tuple):
+        return value
+    graph, inputs, outputs = value
+    kinds = [
+        [described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)
+    ]
+    return graph.proto("inner", *kinds)
 
 
 class _Rows:
@@ -194,8 +256,13 @@ class Value:
         return self.combined("Div", other, turned=True)
 
     def __matmul__(self, other: Any) -> Value:
+        """By Gemm, where there are two axes.
+
+        onnxruntime takes a number beside MatMul into it, in single precision (seen in 1.31).
+        """
         right = other if isinstance(other, Value) else self.graph.real(other)
-        return self.graph.op("MatMul", self.real(), right)
+        name = "Gemm" if self.ndim == right.ndim == 2 else "MatMul"
+        return self.graph.op(name, self.real(), right)
 
     def __gt__(self, other: Any) -> Value:
         return self.combined("Greater", other)
@@ -252,8 +319,7 @@ class Value:
         """Truth values or whole numbers as reals of the graph's precision."""
         if self.kind == "f":
             return self
-        to = self.graph.onnx.helper.np_dtype_to_tensor_dtype(self.graph.dtype)
-        return self.graph.op("Cast", self, to=int(to))
+        return self.graph.op("Cast", self, to=TENSOR_TYPES[self.graph.dtype.name])
 
     def reshape(self, *shape: Any) -> Value:
         """-1: whatever is left; the rows of a value, as many as there are."""

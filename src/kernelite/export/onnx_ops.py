@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from kernelite.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
-    from kernelite.export.onnx_graph import Value
+    from kernelite.export.onnx_graph import Graph, Value
 
-__all__ = ["Operations"]
+__all__ = ["TENSOR_TYPES", "Operations"]
+
+TENSOR_TYPES = {"float32": 1, "int64": 7, "float64": 11}  # as onnx.TensorProto numbers them
 
 
 class Operations:
     """What a formula may use, in terms of nodes and constants that a graph adds."""
 
     if TYPE_CHECKING:
-        onnx: Any
         dtype: np.dtype[Any]
+        _made: dict[Any, Value]
 
         def op(
             self,
@@ -36,6 +38,7 @@ class Operations:
             kind: str = "f",
             **options: Any,
         ) -> Value: ...
+        def inner(self) -> Graph: ...
         def real(self, array: Any) -> Value: ...
         def index(self, array: Any) -> Value: ...
         def labels(self, array: NDArray[Any]) -> Value: ...
@@ -175,7 +178,9 @@ class Operations:
             np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
         )
         passed = self.sum(x[:, None] >= places[None, :], axis=1)
-        before = self.op("Cast", self.maximum(passed - 1.0, 0.0), to=_INT64, kind="i")
+        before = self.op(
+            "Cast", self.maximum(passed - 1.0, 0.0), to=TENSOR_TYPES["int64"], kind="i"
+        )
         start, value, slope = (
             self.op("Gather", self.real(table), before, axis=0)
             for table in (places, values, slopes)
@@ -187,6 +192,14 @@ class Operations:
         """The largest and the second largest of each row, each of shape (m,)."""
         winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
         return self.max(x), self.max(self.where(winner, -np.inf, x))
+
+    def squared_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|^2 of all pairs, by differences: shape (m, n)."""
+        return self._over_features("square", rows, centers)
+
+    def city_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|_1 of all pairs, likewise."""
+        return self._over_features("size", rows, centers)
 
     def function(self, name: str, x: Value) -> Value:
         """An elementary function by NumPy's name."""
@@ -200,15 +213,29 @@ class Operations:
 
     def _filled(self, size: Value, value: Any, ndim: int) -> Value:
         dtype = {bool: np.dtype(bool), int: np.dtype(np.int64)}.get(type(value), self.dtype)
-        entry = self.onnx.numpy_helper.from_array(np.array([value], dtype))
+        entry = np.array([value], dtype)
         return self.op("ConstantOfShape", size, value=entry, ndim=ndim, kind=dtype.kind)
+
+    def _over_features(self, term: str, rows: Value, centers: NDArray[Any]) -> Value:
+        """The sum of |z - x| or its square over features, one at a time: (m, n) numbers each."""
+        points = self.real(centers)
+        key = term, rows.name, points.name
+        if key not in self._made:
+            body = self.inner()
+            total, z, x = body.input("total"), body.input("z", 1), body.input("x", 1)
+            gap = z[:, None] - x
+            added = total + (gap * gap if term == "square" else body.abs(gap))
+            self._made[key] = self.op(
+                *("Scan", self.full((rows.shape[0], len(centers)), 0.0), rows, points),
+                body=(body, (total, z, x), (added,)),
+                num_scan_inputs=2,
+                scan_input_axes=[1, 1],
+            )
+        return self._made[key]
 
 
 def _is_value(x: Any) -> bool:
     return not isinstance(x, bool | int | float | np.generic | np.ndarray)
-
-
-_INT64 = 7  # onnx.TensorProto.INT64
 
 
 def _log1p(xp: Operations, x: Value) -> Value:
@@ -249,6 +276,7 @@ _FUNCTIONS: dict[str, Any] = {
     "log2": lambda xp, x: xp.log(x) * (1.0 / math.log(2.0)),
     "negative": lambda xp, x: -x,
     "rad2deg": lambda xp, x: x * (180.0 / math.pi),
+    "sin": lambda xp, x: xp.op("Sin", x),
     "sinh": _sinh,
     "sqrt": Operations.sqrt,
     "tanh": lambda xp, x: xp.op("Tanh", x),

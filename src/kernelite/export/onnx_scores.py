@@ -19,6 +19,7 @@ from kernelite.export.selection import Piece, Selection
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.front import Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation.projection import Projection
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT, sum_error
@@ -53,25 +54,30 @@ def evaluate(
         each.append(_first(piece, own, inner if bounded else None))
     k = selection.head.n_scores
     scores, bounds = _total(pieces, each, k)
+    if model.tail is not None:
+        values, rounding = _polynomial(model.tail, X)
+        scores, bounds = scores + values, None if bounds is None else bounds + rounding
     scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
-    if selection.falls_back:
-        assert criterion is not None
-        still_open = (~criterion(scores, scores if bounds is None else bounds)).places()
-        exact = [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)]
-        scores = scores.updated(still_open, _total(pieces, exact, k)[0]).of_width(k)
-        bounds = None
-    if model.tail is None:
+    if not selection.falls_back:
         return scores, bounds
-    values, rounding = _polynomial(model.tail, X)
-    return scores + values, None if bounds is None else bounds + rounding
+    assert criterion is not None
+    still_open = (~criterion(scores, scores if bounds is None else bounds)).places()
+    exact = _total(
+        pieces, [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)], k
+    )[0]
+    if model.tail is not None:
+        exact = exact + values.rows(still_open)
+    return scores.updated(still_open, exact).of_width(k), None
 
 
 def prepared(preparation: Preparation, X: Value) -> Value:
-    """Rows after selections of features and affine maps."""
+    """Rows after selections of features, affine maps and plain projections."""
     for step in preparation.steps:
         if isinstance(step, AffineMap):
             X = X - step.shift
             X = (X if step.low is None else X - step.low) * step.scale
+        elif isinstance(step, Projection):
+            X = (X - step.shift) @ step.matrix.T
         else:
             X = X[:, step.columns]  # type: ignore[union-attr]
     return X

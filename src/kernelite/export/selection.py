@@ -6,27 +6,33 @@ that an export is never weaker than the model unless the caller chose so by name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.errors import InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.front import Kept
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation.projection import Projection
 from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.model import CompiledModel
+from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.packed import packed_degree, packed_tensor
 
-__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "select"]
+__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "require_kernels", "select"]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
-EXPORTED_STEPS = (AffineMap, Features)
+EXPORTED_STEPS = (AffineMap, Features, Projection)
+LEAST = 1e-250  # that the largest number of a tensor must be above
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +94,21 @@ class Selection:
         return self.pieces[0].expansion
 
     @property
+    def scores(self) -> str:
+        """What the scores beside labels are worth: one sentence."""
+        if all(piece.approximation is None for piece in self.pieces):
+            return f"Scores are the exact model's, up to the rounding of {self.dtype}."
+        if not self.falls_back:
+            bound = ", off by at most `error_bound`" if self.decided else ""
+            return f"Scores are the form's{bound}."
+        if self.model.guarantee == "certified" and self.model.tolerance is not None:
+            return "Scores are within the tolerance, and have the label of the exact ones."
+        return (
+            "Scores are as good as their labels, no better: export the exact model for values "
+            "to rank by."
+        )
+
+    @property
     def falls_back(self) -> bool:
         """Whether the exact model stands behind the approximation."""
         return _falls_back(self.pieces)
@@ -126,7 +147,6 @@ def select(
     if dtype not in DTYPES:
         raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     _check_rows(model)
-    _check_kernels(model)
     pieces = _pieces(model, part)
     if decided:
         _check_decided(model, pieces, dtype)
@@ -163,24 +183,60 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
-def _check_kernels(model: CompiledModel) -> None:
-    for machine in [part.model for part in model.parts] or [model]:
-        if machine.expansion is not None and not machine.expansion.has_series:
+def require_kernels(
+    selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
+) -> None:
+    """Refuse a kernel whose formula a target cannot express; tried on one center.
+
+    Parameters
+    ----------
+    selection : Selection
+    target : str
+        What messages call it.
+    write : callable
+        Expresses an expansion's kernel on the target.
+    """
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if expansion is None or expansion.has_series or packed_degree(expansion) == 1:
+            continue
+        one = replace(
+            expansion, centers=expansion.centers[:1], coefficients=expansion.coefficients[:1]
+        )
+        try:
+            write(one)
+        except (KerneliteError, AttributeError, TypeError) as error:
             raise UnsupportedModelError(
-                f"the kernel of this model ({machine.expansion.kernel_name}) is not exported; "
-                "exported are RBF kernels and polynomials of degree 2."
-            )
+                f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
+                f"{str(error).rstrip('.')}."
+            ) from None
+
+
+def packed(expansion: KernelExpansion) -> FloatArray | None:
+    """The tensor of a polynomial of degree 3 or 4 that has fewer numbers than the centers.
+
+    Examples
+    --------
+    >>> packed(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)) is None
+    True
+    """
+    if packed_degree(expansion) not in (3, 4):
+        return None
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        tensor = packed_tensor(expansion)
+    sound = np.isfinite(tensor).all() and np.abs(tensor).max(initial=0.0) > LEAST
+    return tensor if sound else None
 
 
 def _check_rows(model: CompiledModel) -> None:
     machines = [model, *(part.model for part in model.parts)]
-    steps = [step for machine in machines for step in machine.preparation.steps]
-    if not all(isinstance(step, EXPORTED_STEPS) for step in steps):
-        raise UnsupportedModelError(
-            "this model prepares its rows by steps that are not exported, such as encoders, "
-            "imputers or projections; scalers and selections of features are. Compile and export "
-            "the last step alone, and transform the rows before."
-        )
+    for step in (step for machine in machines for step in machine.preparation.steps):
+        if not isinstance(step, EXPORTED_STEPS) or not getattr(step, "plain", True):
+            name = step.name if isinstance(step, Kept) else type(step).__name__
+            raise UnsupportedModelError(
+                f"this model prepares its rows by a step that is not exported ({name}); export its "
+                "last step alone, and transform the rows before."
+            )
 
 
 def _check_part(

@@ -41,6 +41,7 @@ class NumpyOps:
     minimum = staticmethod(np.minimum)
     nextafter = staticmethod(np.nextafter)
     sign = staticmethod(np.sign)
+    sqrt = staticmethod(np.sqrt)
     stack = staticmethod(np.stack)
     sum = staticmethod(np.sum)
     take_along_axis = staticmethod(np.take_along_axis)
@@ -61,6 +62,24 @@ class NumpyOps:
         """The largest and the second largest of each row, each of shape (m,)."""
         top = np.partition(x, -2, axis=1)
         return top[:, -1], top[:, -2]
+
+    @staticmethod
+    def squared_distances(rows: Any, centers: Any) -> Any:
+        """|x - z|^2 of all pairs, by differences: (m, d) and (n, d) to (m, n)."""
+        if rows.dtype == np.float32:  # which SciPy would make doubles of
+            return np.square(rows[:, None, :] - centers).sum(axis=2)
+        from scipy.spatial.distance import cdist
+
+        return cdist(rows, centers, "sqeuclidean")
+
+    @staticmethod
+    def city_distances(rows: Any, centers: Any) -> Any:
+        """|x - z|_1 of all pairs, likewise."""
+        if rows.dtype == np.float32:
+            return np.abs(rows[:, None, :] - centers).sum(axis=2)
+        from scipy.spatial.distance import cdist
+
+        return cdist(rows, centers, "cityblock")
 
     @staticmethod
     def function(name: str, x: Any) -> Any:

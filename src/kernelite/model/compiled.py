@@ -146,6 +146,12 @@ class CompiledModel(ScikitLearnContract):
 
         return export(self, path, **options)
 
+    def export_refusals(self) -> dict[str, str]:
+        """Why this model cannot be exported, for each of "ONNX" and "C" that refuses it."""
+        from kernelite.export.files import refusals
+
+        return refusals(self)
+
     def report(
         self,
         X: Any,

@@ -157,13 +157,13 @@ def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
     array([[54.]])
     """
     m, r = U.shape
-    out = np.zeros((m, len(packed)))
+    out = np.zeros((m, len(packed)), U.dtype)  # single precision stays so
     start = 0
     with np.errstate(over="ignore", invalid="ignore"):
         for a in range(r):
             rest = r - a
             stop = start + rest * (rest + 1) // 2
-            upper, part, corner = np.triu_indices(rest), U[:, a:], np.zeros((rest, rest))
+            upper, part, corner = np.triu_indices(rest), U[:, a:], np.zeros((rest, rest), U.dtype)
             for output, coefficients in enumerate(packed[:, start:stop]):
                 corner[upper] = coefficients
                 out[:, output] += U[:, a] * np.einsum("ij,ij->i", part @ corner, part)

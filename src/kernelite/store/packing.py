@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ from kernelite.store.registry import (
     tag_of,
 )
 
-__all__ = ["pack", "unpack"]
+__all__ = ["pack", "unpack", "unstorable"]
 
 Tree: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 Tensors: TypeAlias = "dict[str, NDArray[Any]]"
@@ -154,6 +155,22 @@ class _Packer:
         stored = value.__pack__() if hasattr(cls, "__pack__") else own
         tree = {name: self.tree(item, _join(path, name)) for name, item in stored.items()}
         return {"class": tag} | tree
+
+
+def unstorable(value: Any) -> str | None:
+    """Why no file can hold a model, or a part of one; None where nothing is known to be in the way.
+
+    Examples
+    --------
+    >>> unstorable((1.0, "text")) is None
+    True
+    """
+    if hasattr(value, "__unstorable__"):
+        return str(value.__unstorable__)
+    parts: Any = value if isinstance(value, tuple | list) else ()
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [getattr(value, field.name) for field in fields(value)]
+    return next((why for why in map(unstorable, parts) if why is not None), None)
 
 
 class _Unpacker:

@@ -2,9 +2,9 @@
    row, its entries off the diagonal doubled. Returns |u|^2. */
 static inline REAL NAME_form(int cell, const REAL *x, REAL *scores, REAL *damping, REAL *kept)
 {
-    REAL u[NAME_FEATURES], square = 0;
+    REAL u[NAME_WIDTH], square = 0;
     int i, j, k;
-    for (i = 0; i < NAME_FEATURES; i++) {
+    for (i = 0; i < NAME_WIDTH; i++) {
         u[i] = x[i] - NAME_point[cell][i];
         square += u[i] * u[i];
     }
@@ -13,9 +13,9 @@ static inline REAL NAME_form(int cell, const REAL *x, REAL *scores, REAL *dampin
     for (k = 0; k < NAME_OUTPUTS; k++) {
         const REAL *m = NAME_triangle[cell][k];
         REAL g = NAME_constant[cell][k];
-        for (i = 0; i < NAME_FEATURES; i++) {
+        for (i = 0; i < NAME_WIDTH; i++) {
             REAL inner = NAME_linear[cell][k][i];
-            for (j = i; j < NAME_FEATURES; j++)
+            for (j = i; j < NAME_WIDTH; j++)
                 inner += *m++ * u[j];
             g += u[i] * inner;
         }

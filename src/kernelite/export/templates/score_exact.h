@@ -3,4 +3,5 @@ static inline void NAME_score(const REAL *x, REAL *scores)
 {
     NAME_ROW(x);
     NAME_exact(row, scores);
+    NAME_ADD(x, scores);
 }

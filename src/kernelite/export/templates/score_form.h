@@ -4,4 +4,5 @@ static inline void NAME_score(const REAL *x, REAL *scores)
     REAL damping, kept;
     NAME_ROW(x);
     NAME_form(NAME_CELL(row), row, scores, &damping, &kept);
+    NAME_ADD(x, scores);
 }

@@ -2,11 +2,11 @@
    u = x - p and y = V'u. C is one triangle, its entries off the diagonal doubled. Returns |u|^2. */
 static inline REAL NAME_form(int cell, const REAL *x, REAL *scores, REAL *damping, REAL *kept)
 {
-    REAL u[NAME_FEATURES], y[NAME_RANK], square = 0;
+    REAL u[NAME_WIDTH], y[NAME_RANK], square = 0;
     int i, j, k;
     for (j = 0; j < NAME_RANK; j++)
         y[j] = 0;
-    for (i = 0; i < NAME_FEATURES; i++) {
+    for (i = 0; i < NAME_WIDTH; i++) {
         u[i] = x[i] - NAME_point[cell][i];
         square += u[i] * u[i];
         for (j = 0; j < NAME_RANK; j++)
@@ -19,7 +19,7 @@ static inline REAL NAME_form(int cell, const REAL *x, REAL *scores, REAL *dampin
     for (k = 0; k < NAME_OUTPUTS; k++) {
         const REAL *m = NAME_core[cell][k];
         REAL g = NAME_constant[cell][k] + NAME_mid[cell][k] * square;
-        for (i = 0; i < NAME_FEATURES; i++)
+        for (i = 0; i < NAME_WIDTH; i++)
             g += NAME_linear[cell][k][i] * u[i];
         for (i = 0; i < NAME_RANK; i++) {
             REAL inner = 0;

@@ -15,10 +15,10 @@ static inline double NAME_remainder_4(double square)
 
 static inline void NAME_third(const double *x, double *scores, double *bounds)
 {
-    double u[NAME_FEATURES], y[NAME_THIRD_RANK], square = 0.0, kept = 0.0;
+    double u[NAME_WIDTH], y[NAME_THIRD_RANK], square = 0.0, kept = 0.0;
     double damping, remainder, norm, inside, rest, reach;
     int i, j, k, l;
-    for (i = 0; i < NAME_FEATURES; i++) {
+    for (i = 0; i < NAME_WIDTH; i++) {
         u[i] = x[i] - NAME_point[0][i];
         square += u[i] * u[i];
     }
@@ -37,9 +37,9 @@ static inline void NAME_third(const double *x, double *scores, double *bounds)
     for (k = 0; k < NAME_OUTPUTS; k++) {
         const double *m = NAME_WHOLE(k), *t = NAME_cubic[k];
         double g = NAME_constant[0][k];
-        for (i = 0; i < NAME_FEATURES; i++) {
+        for (i = 0; i < NAME_WIDTH; i++) {
             double inner = NAME_linear[0][k][i];
-            for (j = i; j < NAME_FEATURES; j++)
+            for (j = i; j < NAME_WIDTH; j++)
                 inner += *m++ * u[j];
             g += u[i] * inner;
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
+from operator import add, mul
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class ProductKernel(_Several):
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return reduce(np.multiply, (kernel.values(rows, centers) for kernel in self.kernels))
+            return reduce(mul, (kernel.values(rows, centers) for kernel in self.kernels))
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return reduce(np.multiply, (kernel.diagonal(rows) for kernel in self.kernels))
@@ -128,10 +129,10 @@ class SumKernel(_Several):
     def _added(self, terms: list[FloatArray], *, rising: bool = False) -> FloatArray:
         """The weighted sum; `rising`: not below the real one, infinite where it is unknown."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            total = sum(a * term for a, term in zip(self.amplitudes, terms))
+            total = reduce(add, (a * term for a, term in zip(self.amplitudes, terms)))
             if rising:
                 total = np.where(np.isnan(total), np.inf, 1.0001 * total)
-        return np.asarray(total)
+        return total
 
     @property
     def label(self) -> str:

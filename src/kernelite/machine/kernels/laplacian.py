@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Laplacian"]
@@ -40,12 +41,9 @@ class Laplacian(Kernel):
         check_positive(gamma=self.gamma)
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
-        from scipy.spatial.distance import cdist
-
+        xp = ops(rows)
         with np.errstate(over="ignore", under="ignore"):
-            exponents = cdist(rows, centers, "cityblock")
-            exponents *= -self.gamma
-            return np.asarray(np.exp(exponents, out=exponents))
+            return xp.exp(xp.city_distances(rows, centers) * -self.gamma)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.ones(len(rows))

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.kernels.radial import ScaledRadial
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Matern"]
@@ -55,20 +56,21 @@ class Matern(ScaledRadial):
         return self.nu in CLOSED
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        a = np.sqrt(squares, out=squares)
-        a *= math.sqrt(2.0 * self.nu)
-        a = np.minimum(a, FAR, out=a)
+        xp = ops(squares)
+        a = xp.minimum(xp.sqrt(squares) * math.sqrt(2.0 * self.nu), FAR)
         if self.nu == 0.5:
-            return np.exp(-a)
+            return xp.exp(-a)
         if self.nu == 1.5:
-            return np.asarray((1.0 + a) * np.exp(-a))
+            return (1.0 + a) * xp.exp(-a)
         if self.nu == 2.5:
-            return np.asarray((1.0 + a + a * a / 3.0) * np.exp(-a))
+            return (1.0 + a + a * a / 3.0) * xp.exp(-a)
         return self._by_bessel(a)
 
     def _by_bessel(self, a: FloatArray) -> FloatArray:
         from scipy.special import gammaln, kve
 
+        if not isinstance(a, np.ndarray):
+            raise UnsupportedModelError("its kernel rests on SciPy's Bessel functions")
         with np.errstate(all="ignore"):
             logs = (1.0 - self.nu) * math.log(2.0) - gammaln(self.nu) + self.nu * np.log(a) - a
             found = np.exp(logs) * kve(self.nu, a)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernelite.machine.kernels.base import check_positive
 from kernelite.machine.kernels.radial import Radial
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["ExpSineSquared"]
@@ -28,6 +27,7 @@ class ExpSineSquared(Radial):
 
     Examples
     --------
+    >>> import numpy as np
     >>> ExpSineSquared(1.0, 2.0).values(np.zeros((1, 1)), np.array([[1.0], [2.0]])).round(4)
     array([[0.1353, 1.    ]])
     """
@@ -55,13 +55,10 @@ class ExpSineSquared(Radial):
         return rows / self.periodicity
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        angles = np.sqrt(squares, out=squares)
-        angles *= math.pi
-        waves = np.sin(angles, out=angles)
-        waves /= self.length_scale
-        exponents = np.square(waves, out=waves)
-        exponents *= -2.0
-        return np.nan_to_num(np.exp(exponents, out=exponents))  # of an infinite angle: anything
+        xp = ops(squares)
+        waves = xp.function("sin", xp.sqrt(squares) * math.pi) / self.length_scale
+        found = xp.exp(waves * waves * -2.0)
+        return xp.where(xp.isnan(found), 0.0, found)  # of an infinite angle: anything
 
     def sensitivity(self, r: FloatArray) -> FloatArray:
         return r * self.slope(r)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
@@ -35,10 +36,8 @@ class _OfProducts(Kernel):
             raise InputError(f"`coef0` of a kernel must be finite, got {self.coef0!r}.")
 
     def argument(self, products: FloatArray) -> FloatArray:
-        """gamma x.z + coef0, in place."""
-        products *= self.gamma
-        products += self.coef0
-        return products
+        """gamma x.z + coef0."""
+        return products * self.gamma + self.coef0
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -49,7 +48,7 @@ class _OfProducts(Kernel):
             return self.function(self.argument(np.einsum("ij,ij->i", rows, rows)))
 
     def function(self, argument: FloatArray) -> FloatArray:
-        """k of the argument; may overwrite it."""
+        """k of the argument, in the operations of `machine.ops`."""
         raise NotImplementedError
 
     def size(self, reach: Reach) -> FloatArray:
@@ -155,7 +154,7 @@ class SigmoidKernel(_OfProducts):
         self._check()
 
     def function(self, argument: FloatArray) -> FloatArray:
-        return np.tanh(argument, out=argument)
+        return ops(argument).function("tanh", argument)
 
     def largest(self, reach: Reach) -> FloatArray:
         return np.ones(len(reach.rows))
@@ -185,15 +184,18 @@ class CosineKernel(Kernel):
     shifts = False
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
-        return np.asarray(self.normalized(rows) @ self.normalized(centers).T)
+        return self.normalized(rows) @ self.normalized(centers).T
 
     @staticmethod
     def normalized(rows: FloatArray) -> FloatArray:
         """Rows of length one; zeros stay, shape (m, d). Divided twice, so that no norm is lost."""
-        sizes = np.abs(rows).max(axis=1, initial=0.0)
-        rows = rows / np.where(sizes > 0.0, sizes, 1.0)[:, None]
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return np.asarray(rows / np.where(norms > 0.0, norms, 1.0)[:, None])
+        xp = ops(rows)
+        if isinstance(rows, np.ndarray) and not rows.shape[1]:
+            return rows
+        sizes = xp.max(xp.abs(rows), axis=1, keepdims=True)
+        rows = rows / xp.where(sizes > 0.0, sizes, 1.0)
+        norms = xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True))
+        return rows / xp.where(norms > 0.0, norms, 1.0)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.asarray(rows.any(axis=1), dtype=np.float64)

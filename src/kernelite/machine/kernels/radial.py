@@ -22,6 +22,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, units
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Radial", "Rbf", "ScaledRadial"]
@@ -43,7 +44,7 @@ class Radial(Kernel):
 
     @abstractmethod
     def profile(self, squares: FloatArray) -> FloatArray:
-        """k from scaled r^2 (in place if it likes), any shape; defined up to infinity."""
+        """k from scaled r^2 of any shape, up to infinity, in the operations of `machine.ops`."""
 
     @abstractmethod
     def sensitivity(self, r: FloatArray) -> FloatArray | float:
@@ -69,16 +70,11 @@ class Radial(Kernel):
 
     def squares(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         """Scaled r^2 of all pairs, by differences: shape (m, n)."""
-        from scipy.spatial.distance import cdist
-
+        xp = ops(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.isotropic:
-                found = cdist(rows, centers, "sqeuclidean")
-                found *= self.scale
-                found *= self.scale
-            else:
-                found = cdist(self.scaled(rows), self.scaled(centers), "sqeuclidean")
-        return np.asarray(found)
+                return xp.squared_distances(rows, centers) * self.scale * self.scale
+            return xp.squared_distances(self.scaled(rows), self.scaled(centers))
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
@@ -143,13 +139,14 @@ class ScaledRadial(Radial):
         return len(self.length_scale) == 1
 
     def scaled(self, rows: FloatArray) -> FloatArray:
-        if not self.isotropic and len(self.length_scale) != rows.shape[1]:
+        known = isinstance(rows, np.ndarray)  # other targets show no width
+        if known and not self.isotropic and len(self.length_scale) != rows.shape[1]:
             raise InputError(
                 f"a kernel with {len(self.length_scale)} length scales does not fit rows of "
                 f"{rows.shape[1]} features."
             )
         with np.errstate(over="ignore"):
-            return rows / np.array(self.length_scale)
+            return rows / np.array(self.length_scale, dtype=rows.dtype if known else None)
 
     @property
     def scales(self) -> str:
@@ -173,8 +170,7 @@ class Rbf(ScaledRadial):
     vanishes = True
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        squares *= -0.5
-        return np.exp(squares, out=squares)
+        return ops(squares).exp(squares * -0.5)
 
     def sensitivity(self, r: FloatArray) -> float:
         return 0.7358  # 2 / e

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelite.machine.kernels.base import Reach, check_positive
 from kernelite.machine.kernels.radial import FARTHEST, Radial, ScaledRadial
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["InverseMultiquadric", "InverseQuadratic", "Multiquadric", "RationalQuadratic", "Shaped"]
@@ -42,10 +43,8 @@ class RationalQuadratic(ScaledRadial):
         check_positive(alpha=self.alpha)
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        squares /= 2.0 * self.alpha
-        logs = np.log1p(squares, out=squares)
-        logs *= -self.alpha
-        return np.exp(logs, out=logs)
+        xp = ops(squares)
+        return xp.exp(xp.function("log1p", squares / (2.0 * self.alpha)) * -self.alpha)
 
     def sensitivity(self, r: FloatArray) -> float:
         return min(2.0, 2.0 * self.alpha)
@@ -107,8 +106,7 @@ class Multiquadric(Shaped):
     bounded = False
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        squares += 1.0
-        return np.negative(np.sqrt(squares, out=squares), out=squares)
+        return -ops(squares).sqrt(squares + 1.0)
 
     def sensitivity(self, r: FloatArray) -> FloatArray:
         return r
@@ -131,8 +129,7 @@ class InverseMultiquadric(Shaped):
     """
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        squares += 1.0
-        return np.divide(1.0, np.sqrt(squares, out=squares), out=squares)
+        return 1.0 / ops(squares).sqrt(squares + 1.0)
 
     def sensitivity(self, r: FloatArray) -> float:
         return 0.39
@@ -152,8 +149,7 @@ class InverseQuadratic(Shaped):
     """
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        squares += 1.0
-        return np.divide(1.0, squares, out=squares)
+        return 1.0 / (squares + 1.0)
 
     def sensitivity(self, r: FloatArray) -> float:
         return 0.5

@@ -13,6 +13,7 @@ import numpy as np
 from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Reach
 from kernelite.machine.kernels.rational import Shaped
+from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["PowerSpline", "ThinPlateSpline"]
@@ -34,9 +35,8 @@ class ThinPlateSpline(Shaped):
     bounded = False
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        logs = np.log(np.where(squares > 0.0, squares, 1.0))
-        logs *= 0.5
-        return np.multiply(squares, logs, out=squares)
+        xp = ops(squares)
+        return squares * (xp.log(xp.where(squares > 0.0, squares, 1.0)) * 0.5)
 
     def sensitivity(self, r: FloatArray) -> FloatArray:
         return r * r * (2.0 * _logs(r) + 1.0) + 0.4
@@ -74,11 +74,10 @@ class PowerSpline(Shaped):
             raise InputError(f"`power` of a spline must be 1, 3 or 5, got {self.power!r}.")
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        r = np.sqrt(squares)
+        r = ops(squares).sqrt(squares)
         for _ in range(self.power // 2):
-            r *= squares
-        r *= SIGNS[self.power]
-        return r
+            r = r * squares
+        return r * SIGNS[self.power]
 
     def sensitivity(self, r: FloatArray) -> FloatArray:
         return np.asarray(self.power * r**self.power)
