@@ -175,12 +175,12 @@ def _plan(model: CompiledModel) -> dict[str, Any]:
     plan = model.plan
     return {
         "chosen": plan.chosen.name,
-        "nanoseconds_a_row": plan.chosen.nanoseconds,
+        "nanoseconds_per_row": plan.chosen.nanoseconds,
         "falls_back": plan.chosen.open_share,
         "expected_speed_up": plan.speed_up,
         "notes": list(plan.notes),
         "others": [
-            {"name": other.name, "nanoseconds_a_row": other.nanoseconds, "verdict": other.verdict}
+            {"name": other.name, "nanoseconds_per_row": other.nanoseconds, "verdict": other.verdict}
             for other in plan.others
         ],
     }

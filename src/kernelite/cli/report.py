@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         "rows": measured.rows,
         "labels_differ": measured.differ,
         "decided_by": {tier: int((measured.tier == i).sum()) for i, tier in TIER_NAMES},
-        "seconds_a_row": {"compiled": timed.compiled, "exact": timed.exact},
+        "seconds_per_row": {"compiled": timed.compiled, "exact": timed.exact},
     }
     print_json(summary | ({} if compared is None else {"original": asdict(compared)}))
     return 0
