@@ -137,8 +137,8 @@ def compile(
             random_state=random_state,
             on_invalid="ignore",
         )
-        kept = {"guarantee": guarantee, "origin": _origin(source), "on_invalid": on_invalid}
-        kept["posterior"] = posterior
+        kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
+        kept |= {"origin": _origin(source), "on_invalid": on_invalid}
         composite = compile_composite(source, X, tolerance, compile_part, **kept)
         return _contained_as(model, _noted(source, composite))
     given = None if X is None else sample_rows(source, X)
