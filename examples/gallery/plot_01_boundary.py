@@ -27,7 +27,7 @@ print(fast.plan.summary)
 across, up = np.meshgrid(np.linspace(-1.8, 2.8, 150), np.linspace(-1.3, 1.7, 100))
 grid = np.column_stack([across.ravel(), up.ravel()])
 seen = [fast.predict(point[None], return_stats=True)[1] for point in grid]
-tier = np.array([3 if found.exact else 1 if found.stages["form"] else 2 for found in seen])
+tier = np.array([3 if found.exact else 1 if found.stages.get("form") else 2 for found in seen])
 label = fast.predict(grid)
 
 # %%
