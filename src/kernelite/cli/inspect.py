@@ -234,5 +234,7 @@ def _shown(value: Any) -> str:
         items = value.tolist()
         items = items if isinstance(items, list) else [items]
         more = f", ... ({len(items)})" if len(items) > _MOST_CLASSES else ""
-        return ", ".join(map(_shown, items[:_MOST_CLASSES])) + more
+        # Labels that are truth values stay such.
+        shown = [str(i) if isinstance(i, bool) else _shown(i) for i in items[:_MOST_CLASSES]]
+        return ", ".join(shown) + more
     return printable(str(value), one_line=True)
