@@ -261,11 +261,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             ratio = entry["whole_call_us"] / entry["certified_us"]
             print(
                 f"{entry['name']}: scikit-learn's single call on {args.rows:,} rows takes "
-                f"{entry['whole_call_us']:.3g} us a row, {ratio:.3g} times ours"
+                f"{entry['whole_call_us']:.3g} us per row, {ratio:.3g} times ours"
             )
         if "bare_us" in entry:
             print(
-                f"{entry['name']}: {entry['certified_us']:.3g} us a row of the frame, "
+                f"{entry['name']}: {entry['certified_us']:.3g} us per row of the frame, "
                 f"{entry['array_us']:.3g} of an array, {entry['bare_us']:.3g} without the scaler"
             )
     results.save("machines", found, PRESETS["quick"], "quick", results.FOLDER)

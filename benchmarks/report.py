@@ -52,7 +52,7 @@ def batch_table(workload: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows for one workload of `batch`."""
     columns = [
         "contestant",
-        "us a row",
+        "us per row",
         "scikit-learn",
         "best exact peer",
         "labels differ",
@@ -91,7 +91,7 @@ def single_table(workload: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 def file_table(workload: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows for one workload of `files`."""
-    columns = ["command", "us a row", "MB/s", "rows", "seconds", "peak MB", "labels differ"]
+    columns = ["command", "us per row", "MB/s", "rows", "seconds", "peak MB", "labels differ"]
     rows = [
         [
             one["name"],

@@ -33,6 +33,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "auto_gallery/**/*.ipynb", "auto_gallery/**/*.json"]
 myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # two dashes are an option of a command
 myst_links_external_new_tab = False
 
 default_role = "code"  # single backticks in docstrings

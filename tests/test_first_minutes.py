@@ -65,3 +65,25 @@ def test_a_plan_has_a_view_of_its_own(fast: kl.CompiledModel) -> None:
     assert "ns per row" in page
     assert fast.plan.others[0].name in page
     assert "&lt;b&gt;a note" in page
+
+
+def public_calls() -> list[tuple[str, object]]:
+    """Functions of the package, and methods of the classes that users hold."""
+    functions = [(name, getattr(kl, name)) for name in kl.__all__]
+    classes = [kl.CompiledModel, kl.CompiledClassifier, kl.CompiledRegressor]
+    classes.append(kl.CompiledOutlierDetector)
+    methods = [
+        (f"{one.__name__}.{name}", value)
+        for one in classes
+        for name, value in inspect.getmembers_static(one, inspect.isfunction)
+        if not name.startswith("_") and value.__module__.startswith("kernelite")
+    ]
+    return [(name, one) for name, one in functions if inspect.isfunction(one)] + methods
+
+
+@pytest.mark.parametrize(("name", "call"), public_calls())
+def test_arguments_have_types(name: str, call: object) -> None:
+    """An editor says what may be passed: no argument is `Any`, but for options passed on."""
+    parameters = inspect.signature(call).parameters.values()  # type: ignore[arg-type]
+    kept = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
+    assert [p.name for p in kept if p.annotation in ("Any", p.empty)] == []

@@ -26,4 +26,8 @@ def test_clean_removes_all_that_git_ignores(ignored: str) -> None:
 
 
 def test_test_says_how_long_it_takes() -> None:
-    assert re.search(r"about \d+ minutes", recipe("test"))
+    found = re.search(r"about \d+ minutes on \d+ cores", recipe("test"))
+    assert found is not None
+    for page in ("README.md", "docs/start/install.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.findall(r"the whole test suite: (about .*)", text) == [found[0]], page

@@ -51,8 +51,8 @@ def summary_table(cases: list[Found]) -> Table:
 
 def case_table(cases: list[Found]) -> Table:
     """Speed of a batch: a line per case."""
-    columns = ["model", "SVs x features (classes)", "scikit-learn us", "intelex us", "exact us"]
-    columns += ["certified us", "calibrated us", "times scikit-learn", "times intelex"]
+    columns = ["model", "SVs x features (classes)", "scikit-learn µs", "intelex µs", "exact µs"]
+    columns += ["certified µs", "calibrated µs", "times scikit-learn", "times intelex"]
     rows = []
     for case in cases:
         spent = case["microseconds"]
@@ -68,7 +68,7 @@ def case_table(cases: list[Found]) -> Table:
 def cost_table(cases: list[Found]) -> Table:
     """What else is to be known of certified: a line per case."""
     columns = ["model", "plan", "rows per stage", "time / exact", "time / runner-up", "compile s"]
-    columns += ["one row: scikit-learn us", "certified us", "decision_function", "predict_proba"]
+    columns += ["one row: scikit-learn µs", "certified µs", "decision_function", "predict_proba"]
     columns += ["bytes", "exact bytes"]
     rows = []
     for case in cases:
@@ -118,6 +118,7 @@ def page(document: dict[str, Any], judgements: list[Judgement], picture: str) ->
         "What certified chose and costs; times of one row are medians.",
         markdown(*cost_table(cases)),
         "## Goals",
+        "What was aimed at before anything was measured, and what was found.",
         "\n".join(["| goal | holds | found |", "|---|---|---|", *goals]),
         f"Measured on {machine.in_words(document['machine'])}. Reproduce with "
         "`python -m benchmarks board`; with any other data, label in the last column: "

@@ -56,9 +56,9 @@ def figures(document: dict[str, Any]) -> list[Figure]:
 
 
 def standalone(figure: Figure) -> str:
-    """The figure as a file of its own, which follows the reader's colour scheme."""
-    light, dark = (variables(PALETTE[scheme]) for scheme in ("light", "dark"))
-    style = f"<style>svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}</style>"
+    """The figure as a file of its own, dark on white: it cannot know the colours of its page."""
+    light = variables(PALETTE["light"])
+    style = f'<style>svg{{{light}}}</style><rect width="100%" height="100%" fill="#fff"/>'
     return re.sub(r"(<svg[^>]*>)", lambda match: match.group(1) + style, figure.svg, count=1)
 
 
@@ -99,7 +99,7 @@ def _bound(found: list[dict[str, Any]]) -> Figure:
     _legend(axes)
     worst = sum(one["violations"] for one in found)
     caption = (
-        f"Certified bound against true error, {len(found[0]['error']):,} test rows a set, about "
+        f"Certified bound against true error, {len(found[0]['error']):,} test rows per set, about "
         f"the default point. The line is bound = error; rows below it: {worst}."
     )
     return _done("bound", caption, figure)

@@ -55,7 +55,7 @@ for ratio in ratios:
 
 figure, (speed, share) = plt.subplots(2, 1, sharex=True, figsize=(7.2, 6))
 speed.loglog(ratios, gains, "o-", color="#1f5fa8")
-speed.set_ylabel("times faster\nthan scikit-learn")
+speed.set(ylabel="times faster\nthan scikit-learn", ylim=(1, 10 ** np.ceil(np.log10(max(gains)))))
 share.semilogx(ratios, shares, "o-", color="#c46200", label="rows proven without the exact model")
 share.semilogx(ratios, accuracies, "s--", color="gray", ms=4, label="accuracy")
 share.set(xlabel="gamma / gamma_max", ylim=(-0.03, 1.05), xticks=ratios, xticklabels=ratios)

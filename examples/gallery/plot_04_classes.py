@@ -20,8 +20,8 @@ fast = kl.compile(svc, X, cells=1)
 print(fast.plan.summary)
 
 # %%
-# ``BatchScorer`` with the output ``decided`` tells row by row whether the label was proven without
-# the exact model; here the bound is asked directly, pair by pair.
+# ``decided`` tells row by row whether a label is proven, by whatever stage. Here the form's own
+# bound is asked, pair by pair.
 
 across, up = np.meshgrid(np.linspace(-8, 8, 260), np.linspace(-8, 8, 260))
 grid = np.column_stack([across.ravel(), up.ravel()])

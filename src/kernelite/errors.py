@@ -36,7 +36,20 @@ class KerneliteError(ValueError):
 
 
 class InputError(KerneliteError):
-    """An argument is wrong: the message names it, what was expected and what came."""
+    """An argument is wrong: the message names it, what was expected and what came.
+
+    `row` is the first row that is meant, counted from 0; `problem` the message without it.
+
+    Examples
+    --------
+    >>> str(InputError("`X` holds no numbers.", row=3))
+    'in row 3 (counted from 0): `X` holds no numbers.'
+    """
+
+    def __init__(self, problem: str = "", *, row: int | None = None) -> None:
+        self.problem, self.row = problem, row
+        place = "" if row is None else f"in row {row} (counted from 0): "
+        super().__init__(f"{place}{problem}")
 
 
 class UnsupportedModelError(KerneliteError):

@@ -10,13 +10,21 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelite.errors import InputError
-from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+from kernelite.rows.inputs import (
+    FloatArray,
+    Rows,
+    RowsLike,
+    check_rows,
+    dense_block,
+    is_sparse,
+    row_blocks,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,7 +69,13 @@ class GammaMax:
         return self.value
 
 
-def gamma_max(X: Any, /, *, about: str | ArrayLike = "origin", **reading: Any) -> GammaMax:
+def gamma_max(
+    X: RowsLike | str | os.PathLike[str],
+    /,
+    *,
+    about: Literal["origin", "mean"] | ArrayLike = "origin",
+    **reading: Any,
+) -> GammaMax:
     """The largest gamma for which every row of `X` is valid for a model trained on `X`.
 
     Parameters

@@ -33,6 +33,38 @@ def test_every_defect_of_a_data_file(kernelite, tmp_path) -> None:
     ]
 
 
+def test_defects_alike_are_summed_up(kernelite, tmp_path) -> None:
+    """A column of text is one line and not thousands; so is an index that begins at 0."""
+    path = tmp_path / "people.csv"
+    rows = [f"{i},{name},{i % 2}" for i in range(2500) for name in ("Rome", "Oslo")]
+    path.write_text("\n".join(["age,city,label", *rows, "7,,1", "8,3"]))
+    ran = kernelite("check", path)
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        f"{path}:2: column 2 (`city`): cell `Rome` is not a decimal number; 4,999 more like this, "
+        "the last in line 5,001",
+        f"{path}:5002: column 2 (`city`): cell `` is empty, expected a number",
+        f"{path}:5003: the row `8,3` has 2 cells, expected 3 as on line 1",
+        f"{path}: 5,002 defects of 3 kinds (data file)",
+    ]
+    found = kernelite("check", path, "--json").json
+    assert found["count"] == sum(defect["count"] for defect in found["defects"]) == 5002
+    assert found["defects"][0]["last_line"] == 5001
+    from_zero = tmp_path / "zero.svm"
+    from_zero.write_text("1 0:1 1:2\n" * 20)
+    ran = kernelite("check", from_zero)
+    assert ran.out.splitlines()[-1] == f"{from_zero}: 20 defects of 1 kind (data file)"
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_a_file_of_too_many_kinds_keeps_memory_bounded(kernelite, tmp_path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("0\n" + "\n".join("1," * i + "1" for i in range(1, 1100)))
+    ran = kernelite("check", path)
+    assert ran.out.splitlines()[-1] == (f"{path}: 1,099 defects of 1,000 or more kinds (data file)")
+    assert len(ran.out.splitlines()) == 1001
+
+
 def test_every_defect_of_a_model(toys, kernelite, tmp_path) -> None:
     path = tmp_path / "bad.model.bz2"
     text = toys.text("svc.model").replace("gamma ", "gamma x", 1).replace(" 2:", " 0:", 1)

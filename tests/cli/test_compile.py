@@ -127,6 +127,16 @@ def test_inspect_compiled(name, compiled, good) -> None:
     assert str(model.plan) in text
 
 
+def test_inspect_shows_truth_values_as_labels(good, tmp_path) -> None:
+    machine = kl.KernelExpansion([[0.0], [1.0]], [1.0, -1.0], 0.1, gamma=1.0)
+    model = kl.compile((machine, kl.ClassifierHead([False, True])), guarantee="exact")
+    model.save(tmp_path / "m.kernelite")
+    text = good("inspect", tmp_path / "m.kernelite").out
+    assert "  False, True\n" in text
+    facts = good("inspect", tmp_path / "m.kernelite", "--json").json
+    assert "nanoseconds_per_row" in facts["plan"]
+
+
 def test_inspect_says_what_the_bound_is(toys, good, tmp_path) -> None:
     out = tmp_path / "m.kernelite"
     good("compile", toys.path("svc.model"), "-o", out, "--guarantee", "none")

@@ -31,6 +31,7 @@ def test_json_tells_the_same(model, toys, good, tmp_path) -> None:
     assert told["rows"] == 75
     assert told["labels_differ"] == 0
     assert sum(told["decided_by"].values()) == 75
+    assert set(told["decided_by"]) == {"form", "second form", "exact model"}
 
 
 def test_the_exact_model_can_be_named(toys, good, tmp_path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import fields
 from importlib import import_module
 
 import pytest
 
 import kernelite
 from kernelite.cli.main import VERBS
+from kernelite.store.files import VERSION
 from tests.docs.pages import DOCS, ROOT
 
 API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
@@ -35,11 +38,42 @@ def test_every_name_of_a_public_module_is_there(module: str) -> None:
     assert missing <= named()
 
 
+def test_every_name_for_torch_is_there() -> None:
+    """Read off the source: torch itself is seldom installed where the site is built."""
+    source = (ROOT / "src" / "kernelite" / "torch.py").read_text(encoding="utf-8")
+    [names] = re.findall(r"^__all__ = (\[.*\])$", source, re.MULTILINE)
+    for name in ast.literal_eval(names):
+        assert f"`kernelite.torch.{name}" in API, name
+
+
 def test_every_name_on_the_page_exists_and_is_explained() -> None:
     for name in named():
         module, _, last = f"kernelite.{name}".rpartition(".")
         found = getattr(import_module(module), last)
         assert (found.__doc__ or "").strip(), name
+
+
+def test_the_format_is_the_one_that_is_written() -> None:
+    page = (DOCS / "reference" / "format.md").read_text(encoding="utf-8")
+    [listed] = re.findall(r"`CompiledModel` with the fields (.*?)\.\n", page, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", listed)) == {f.name for f in fields(kernelite.CompiledModel)}
+    assert f"the specification of version {VERSION}." in page
+    assert f'"version": {VERSION}' in page
+
+
+def test_plans_say_what_the_page_about_them_quotes() -> None:
+    """Each sentence in the table of reasons stands in the planner, numbers aside."""
+    page = (DOCS / "start" / "why-exact.md").read_text(encoding="utf-8")
+    folder = ROOT / "src" / "kernelite"
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for room in ("planner", "compiler")
+        for path in sorted((folder / room).glob("*.py"))
+    )
+    quoted = re.findall(r'"([^"|]+)"', page.partition("## Gamma against speed")[0])
+    assert len(quoted) >= 8
+    for words in quoted:
+        assert all(part in sources for part in re.split(r"\d+", words)), words
 
 
 def test_every_command_is_there() -> None:

@@ -159,7 +159,7 @@ def test_what_cannot_be_is_one_sentence(ending: str, tmp_path: Path) -> None:
     unknown = X.assign(city=["Paris", *X["city"][1:]])
     words = X.assign(age=["old", *X["age"][1:].astype(str)])
     for table, said in (
-        (unknown, "Found unknown categories"),
+        (unknown, r"row 1: unknown categories \['Paris'\] in column `city`"),
         (X.drop(columns="city"), "there is no column `city`"),
         (words, "column `age`"),
     ):

@@ -136,10 +136,11 @@ def test_encoders(encoder: Any) -> None:
 
 def test_encoders_refuse_unknown_categories_by_name() -> None:
     encoder = OneHotEncoder().fit(table()[["word"]])
-    with pytest.raises(
-        InputError, match=r"unknown categories \['new'\] in column 0, first in row 1"
-    ):
+    said = r"in row 1 \(counted from 0\): unknown categories \['new'\] in column `0`"
+    with pytest.raises(InputError, match=said):
         folded(encoder)(pd.DataFrame({"word": ["red", "new"]}))
+    with pytest.raises(InputError, match=r"\['new'\] in column `word`"):
+        folded(encoder)(pd.DataFrame({"word": ["red", "new"]}), ["word"])
     numbers = OrdinalEncoder().fit(table()[["count"]])
     with pytest.raises(InputError, match=r"unknown categories .9"):
         folded(numbers)(pd.DataFrame({"count": [1, 9]}))

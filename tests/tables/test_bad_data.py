@@ -101,7 +101,7 @@ TEXT = [
     Bad("cell-typo-first.csv", b"1.2x,2\n3,4\n", 1, "column 1: cell `1.2x` is not a decimal"),
     Bad("cell-inf.tsv", b"1\t2\n3\tinf\n", 2, "column 2: cell `inf` is not finite"),
     Bad("cell-overflow.csv", b"1,2\n3,-1e999\n", 2, "column 2: cell `-1e999` is too large"),
-    Bad("cell-text.csv", b"a,b\n1,cat\n", 2, "column 2: cell `cat` is not a decimal"),
+    Bad("cell-text.csv", b"a,b\n1,cat\n", 2, "column 2 (`b`): cell `cat` is not a decimal"),
     Bad("cell-of-two.csv", b"1,2\n3,4 5\n", 2, "column 2: cell `4 5` is not a decimal"),
     Bad("decimal-comma.csv", b"1,5;2\n", 1, "column 1: cell `1,5` has a decimal comma"),
     Bad("quote-open.csv", b'1,2\n"3,4\n', 2, "a quoted cell that does not end"),

@@ -83,22 +83,25 @@ def extent(path: str, **reading: Any) -> Extent:
     from dataclasses import replace
 
     from kernelite.gamma import gamma_max
+    from kernelite.support.progress import Progress
     from kernelite.tables.data import iter_data
 
     rows = features = 0
     farthest: GammaMax | None = None
-    for part in iter_data(path, **reading):
-        count = part.rows.shape[0]
-        features = max(features, part.n_features)
-        if count:
-            try:
-                here = gamma_max(part.rows)
-            except InputError:
-                problem = f"a squared norm in rows {rows + 1} to {rows + count} overflows"
-                raise FileFormatError(path, problem) from None
-            if farthest is None or here.max_sq_norm > farthest.max_sq_norm:
-                farthest = replace(here, row=rows + here.row)
-        rows += count
+    with Progress("reading rows") as bar:
+        for part in iter_data(path, **reading):
+            count = part.rows.shape[0]
+            features = max(features, part.n_features)
+            if count:
+                try:
+                    here = gamma_max(part.rows)
+                except InputError:
+                    problem = f"a squared norm in rows {rows + 1} to {rows + count} overflows"
+                    raise FileFormatError(path, problem) from None
+                if farthest is None or here.max_sq_norm > farthest.max_sq_norm:
+                    farthest = replace(here, row=rows + here.row)
+            rows += count
+            bar.advance(count)
     if farthest is None:
         raise InputError(f"`{path}` has no rows, expected at least one.")
     return Extent(rows, features, farthest)

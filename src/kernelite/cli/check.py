@@ -1,9 +1,11 @@
-"""`kernelite check FILE`: every defect of a data or model file, with its line."""
+"""`kernelite check FILE`: the defects of a data or model file by kind, with lines and counts."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,9 +28,12 @@ examples:
   kernelite check svm.kernelite --json
   kernelite check table --as data --label-column 0
 
-One line per defect, `FILE:LINE: problem`, then their count. Exit code 1 when there is any.
-Cells of text count as defects, since only some pipelines take them.
+One line per kind of defect, `FILE:LINE: problem` for the first one and how many lines have it,
+then their count. Exit code 1 when there is any. Cells of text count as defects, since only some
+pipelines take them.
 """
+_MOST_KINDS = 1000  # that are kept; a file with more is no data at all
+_TOKEN = re.compile(r"`[^`]*`")  # what a problem quotes from the file
 _MODEL_NAMES = (".kernelite", ".model")
 _DATA_NAMES = (".svm", ".libsvm", ".svmlight", ".csv", ".tsv", ".npy", ".npz")
 _IN_WORDS = {
@@ -56,30 +61,70 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List and count."""
     kind = _kind(args.file, args.kind)
-    found = _defects(args, kind)
+    kinds, total = _summed_up(_defects(args, kind))
     if args.json:
-        listed = [{"line": d.line, "token": d.token, "problem": d.problem} for d in found]
-        print_json(
-            {"file": args.file, "kind": kind, "defects": listed, "count": len(listed)},
-        )
-        return 1 if listed else 0
-    count = 0
-    for defect in found:
-        problem = FileFormatError(args.file, defect.problem, line=defect.line)
+        listed = [found.summary() for found in kinds]
+        print_json({"file": args.file, "kind": kind, "defects": listed, "count": total})
+        return 1 if total else 0
+    for found in kinds:
+        problem = FileFormatError(args.file, found.words(), line=found.first.line)
         print(printable(str(problem), one_line=True))
-        count += 1
-    counted = "no defects" if count == 0 else "1 defect" if count == 1 else f"{count} defects"
+    counted = "no defects" if total == 0 else "1 defect" if total == 1 else f"{total:,} defects"
+    if len(kinds) < total:
+        more = "or more " if len(kinds) == _MOST_KINDS else ""
+        counted += f" of {len(kinds):,} {more}kind{'s' if len(kinds) > 1 else ''}"
     print(f"{printable(args.file, one_line=True)}: {counted} ({_IN_WORDS[kind]})")
-    return 1 if count else 0
+    return 1 if total else 0
+
+
+@dataclass
+class _Alike:
+    """Defects that differ only in their lines and in what they quote from the file."""
+
+    first: Defect
+    count: int = 0
+    last: int | None = None
+
+    def words(self) -> str:
+        """The first one's problem, and how many there are."""
+        if self.count == 1:
+            return self.first.problem
+        end = "" if self.last is None else f", the last in line {self.last:,}"
+        return f"{self.first.problem}; {self.count - 1:,} more like this{end}"
+
+    def summary(self) -> dict[str, int | str | None]:
+        """The same for machines."""
+        first = self.first
+        return {
+            "line": first.line,
+            "token": first.token,
+            "problem": first.problem,
+            "count": self.count,
+            "last_line": self.last,
+        }
+
+
+def _summed_up(defects: Iterable[Defect]) -> tuple[list[_Alike], int]:
+    """Kinds of defects, by their first line, and how many defects there are in all."""
+    kinds: dict[str, _Alike] = {}
+    total = 0
+    for defect in defects:
+        total += 1
+        name = _TOKEN.sub("``", defect.problem)
+        if name in kinds or len(kinds) < _MOST_KINDS:
+            alike = kinds.setdefault(name, _Alike(defect))
+            alike.count, alike.last = alike.count + 1, defect.line
+    return list(kinds.values()), total
 
 
 def _kind(path: str, asked: str | None) -> Kind:
     from kernelite.store.model_kind import model_kind
+    from kernelite.support.compression import without_ending
     from kernelite.support.files import open_binary
 
     if not Path(path).is_fifo():  # a pipe can be opened only once
         open_binary(path).close()  # a file that is not there has no defects to list
-    bare = path.lower().removesuffix(".gz").removesuffix(".bz2")
+    bare = without_ending(path)
     if asked == "data" or (asked is None and bare.endswith(_DATA_NAMES)):
         return "data"
     try:

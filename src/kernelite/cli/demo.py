@@ -49,7 +49,7 @@ class Result:
     """One row of the table; `outside` is None where there is no validity bound."""
 
     predictor: str
-    microseconds_a_row: float
+    microseconds_per_row: float
     times_faster: float
     labels_that_differ: int
     rows_outside_validity: int | None
@@ -172,7 +172,7 @@ def _cells(result: Result) -> list[str]:
     outside = result.rows_outside_validity
     return [
         result.predictor,
-        f"{result.microseconds_a_row:,.1f}",
+        f"{result.microseconds_per_row:,.1f}",
         f"{result.times_faster:,.1f}x",
         f"{result.labels_that_differ}",
         "-" if outside is None else f"{outside}",

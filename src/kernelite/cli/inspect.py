@@ -175,12 +175,12 @@ def _plan(model: CompiledModel) -> dict[str, Any]:
     plan = model.plan
     return {
         "chosen": plan.chosen.name,
-        "nanoseconds_a_row": plan.chosen.nanoseconds,
+        "nanoseconds_per_row": plan.chosen.nanoseconds,
         "falls_back": plan.chosen.open_share,
         "expected_speed_up": plan.speed_up,
         "notes": list(plan.notes),
         "others": [
-            {"name": other.name, "nanoseconds_a_row": other.nanoseconds, "verdict": other.verdict}
+            {"name": other.name, "nanoseconds_per_row": other.nanoseconds, "verdict": other.verdict}
             for other in plan.others
         ],
     }
@@ -234,5 +234,7 @@ def _shown(value: Any) -> str:
         items = value.tolist()
         items = items if isinstance(items, list) else [items]
         more = f", ... ({len(items)})" if len(items) > _MOST_CLASSES else ""
-        return ", ".join(map(_shown, items[:_MOST_CLASSES])) + more
+        # Labels that are truth values stay such.
+        shown = [str(i) if isinstance(i, bool) else _shown(i) for i in items[:_MOST_CLASSES]]
+        return ", ".join(shown) + more
     return printable(str(value), one_line=True)

@@ -27,7 +27,7 @@ VERBS = {
     "report": "make a page about a model and how it does on some rows",
     "xval": "cross-validate grids of C and gamma, exact against compiled",
     "inspect": "say what a model file holds and what it guarantees",
-    "check": "list every defect of a data or model file",
+    "check": "say what is wrong with a data or model file, and in which lines",
     "fetch": "download the data sets of the paper, and check them",
     "warm-up": "compile all kernels ahead, so that the first prediction need not wait",
     "demo": "train, compile and compare on data that scikit-learn ships",

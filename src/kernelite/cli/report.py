@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         predictor,
         read_sample,
     )
+    from kernelite.report.measure import TIERS
     from kernelite.report.page import page_of, write
 
     check_output(args.output, args.model, args.data, args.exact, args.original)
@@ -74,11 +75,9 @@ def run(args: argparse.Namespace) -> int:
         "output": args.output,
         "rows": measured.rows,
         "labels_differ": measured.differ,
-        "decided_by": {tier: int((measured.tier == i).sum()) for i, tier in TIER_NAMES},
-        "seconds_a_row": {"compiled": timed.compiled, "exact": timed.exact},
+        "decided_by": {name: int((measured.tier == i).sum()) for i, name in enumerate(TIERS)},
+        "seconds_per_row": {"compiled": timed.compiled, "exact": timed.exact},
     }
     print_json(summary | ({} if compared is None else {"original": asdict(compared)}))
     return 0
 
-
-TIER_NAMES = tuple(enumerate(("form", "cubic", "exact")))

@@ -5,10 +5,13 @@ source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
 
 from kernelite.compiler.composite import compile_composite
 from kernelite.compiler.passes import (
@@ -21,10 +24,11 @@ from kernelite.compiler.passes import (
 from kernelite.compiler.task import Task, sample_rows
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.parts import SumOfMachines
-from kernelite.model import CompiledModel, Origin
+from kernelite.model import CompiledModel, Guarantee, Origin
 from kernelite.model.validity import OnInvalid, check_on_invalid
+from kernelite.rows.inputs import RowsLike
 from kernelite.sources import Machine, read
-from kernelite.sources.svm_scale import with_range
+from kernelite.sources.svm_scale import SvmRange, with_range
 from kernelite.store.packing import unstorable
 
 __all__ = ["GUARANTEES", "compile"]
@@ -34,23 +38,23 @@ MAX_BYTES = 256 * 2**20
 
 
 def compile(
-    model: Any,
+    model: object,
     /,
-    X: Any = None,
+    X: RowsLike | None = None,
     *,
-    guarantee: str = "certified",
-    expansion_point: Any = "auto",
-    tolerance: Any = None,
+    guarantee: Guarantee = "certified",
+    expansion_point: Literal["auto", "mean", "origin"] | ArrayLike = "auto",
+    tolerance: float | ArrayLike | None = None,
     max_disagreement: float = 1e-3,
     confidence: float = 0.99,
     cells: int | None = None,
-    rank: int | str = "auto",
+    rank: int | Literal["auto", "full"] = "auto",
     certificate: bool = False,
     plan: str = "auto",
     max_bytes: int = MAX_BYTES,
     random_state: int = 0,
     on_invalid: OnInvalid = "warn",
-    input_range: Any = None,
+    input_range: SvmRange | str | os.PathLike[str] | None = None,
 ) -> CompiledModel:
     """Compile a fitted kernel machine into a fast predictor.
 
@@ -134,8 +138,8 @@ def compile(
             random_state=random_state,
             on_invalid="ignore",
         )
-        kept = {"guarantee": guarantee, "origin": _origin(source), "on_invalid": on_invalid}
-        kept["posterior"] = posterior
+        kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
+        kept |= {"origin": _origin(source), "on_invalid": on_invalid}
         composite = compile_composite(source, X, tolerance, compile_part, **kept)
         return _contained_as(model, _noted(source, composite))
     given = None if X is None else sample_rows(source, X)
@@ -153,7 +157,7 @@ def compile(
             decided = exact_fields(task)
     compiled = CompiledModel(
         head=source.head,
-        guarantee=guarantee,  # type: ignore[arg-type]
+        guarantee=guarantee,
         origin=_origin(source),
         on_invalid=on_invalid,
         preparation=source.preparation,

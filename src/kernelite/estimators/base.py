@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelite.compiler import compile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from kernelite.rows.inputs import RowsLike
 
 __all__ = ["CompiledEstimator", "if_inner_has"]
 
@@ -49,10 +51,10 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: object = None,
         *,
         guarantee: str = _DEFAULTS["guarantee"],
-        expansion_point: Any = _DEFAULTS["expansion_point"],
+        expansion_point: str | ArrayLike = _DEFAULTS["expansion_point"],
         tolerance: float | None = None,
         max_disagreement: float | None = None,
         confidence: float | None = None,
@@ -72,7 +74,9 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.on_invalid = on_invalid
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit a clone of the SVM, then compile it with `X` as the sample.
 
         Parameters
@@ -99,7 +103,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.compiled_ = compile(self.estimator_, X, **self._compile_options())
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: RowsLike) -> NDArray[Any]:
         """Labels or values of the compiled model, shape (m,).
 
         Parameters

@@ -13,7 +13,7 @@ from kernelite.estimators.base import CompiledEstimator, if_inner_has
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kernelite.rows.inputs import FloatArray
+    from kernelite.rows.inputs import FloatArray, RowsLike
 
 __all__ = ["CompiledClassifier", "CompiledOutlierDetector", "CompiledRegressor"]
 
@@ -59,7 +59,7 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
         return self.estimator_.classes_
 
     @if_inner_has("decision_function")
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: RowsLike) -> FloatArray:
         """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2).
 
         Parameters
@@ -74,7 +74,7 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
         return self.compiled_.decision_function(rows)
 
     @if_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: RowsLike) -> FloatArray:
         """Class probabilities of shape (m, K), where the SVM was told to learn them.
 
         Parameters
@@ -89,7 +89,7 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
         return self.compiled_.predict_proba(rows)
 
     @if_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: RowsLike) -> FloatArray:
         """Logarithms of the class probabilities, shape (m, K).
 
         Parameters
@@ -176,7 +176,7 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
         return self.compiled_.head.offset
 
     @if_inner_has("decision_function")
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: RowsLike) -> FloatArray:
         """Signed distance to the boundary, positive for inliers; shape (m,).
 
         Parameters
@@ -191,7 +191,7 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
         return self.compiled_.decision_function(rows)
 
     @if_inner_has("score_samples")
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: RowsLike) -> FloatArray:
         """Scores without the offset, larger for inliers; shape (m,).
 
         Parameters

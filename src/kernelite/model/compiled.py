@@ -20,7 +20,7 @@ from kernelite.program.criteria import (
     never,
     predict_criterion,
 )
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, RowsLike
 
 __all__ = ["CompiledModel"]
 
@@ -34,7 +34,7 @@ class CompiledModel(ScikitLearnContract):
     why, `guarantee` what is promised. Immutable, hence safe to share between threads.
     """
 
-    def error_bound(self, X: Any, /) -> FloatArray:
+    def error_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `decision_function`, in its shape; else of `scores`.
 
         Where decision values are served within a tolerance, it is at least the tolerance. Models
@@ -64,7 +64,7 @@ class CompiledModel(ScikitLearnContract):
             bound = np.where(settled, np.maximum(bound, spread), bound)
         return bound
 
-    def score_bound(self, X: Any, /) -> FloatArray:
+    def score_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `scores`, shape (m, k).
 
         Where values are served within a tolerance by the exact engine, it is the tolerance. It
@@ -83,7 +83,7 @@ class CompiledModel(ScikitLearnContract):
                 "guarantee='certified'."
             )
 
-    def decided(self, X: Any, /, *, beyond: FloatArray | None = None) -> NDArray[np.bool_]:
+    def decided(self, X: RowsLike, /, *, beyond: FloatArray | None = None) -> NDArray[np.bool_]:
         """Rows whose answer is proven, shape (m,): all but those within the rounding of doubles.
 
         With "certified" and "exact", that `predict` agrees with the exact model in real arithmetic:
@@ -104,7 +104,7 @@ class CompiledModel(ScikitLearnContract):
             raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
         return runner.decided(rows, criterion)
 
-    def valid(self, X: Any, /) -> NDArray[np.bool_]:
+    def valid(self, X: RowsLike, /) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""
         rows, runner = rows_and_runner(self, X)
         return runner.valid(rows)
@@ -154,11 +154,11 @@ class CompiledModel(ScikitLearnContract):
 
     def report(
         self,
-        X: Any,
+        X: RowsLike,
         path: str | os.PathLike[str] | None = None,
         /,
         *,
-        model: Any = None,
+        model: object = None,
         exact: CompiledModel | None = None,
     ) -> str:
         """A page about this model and how it does on some rows; needs the extra `report`.

@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kernelite.errors import InputError
 from kernelite.model.html import model_html
 from kernelite.model.offering import offered
 from kernelite.model.transforming import Transforming
+from kernelite.rows.inputs import RowsLike
 from kernelite.support.printable import printable
 
 __all__ = ["ScikitLearnContract"]
@@ -30,7 +32,7 @@ ESTIMATOR_TYPES = {
 class ScikitLearnContract(Transforming):
     """Scores, parameters, tags and cloning of a compiled model."""
 
-    def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Self:
+    def fit(self, X: RowsLike, y: object = None, *args: object, **kwargs: object) -> Self:
         """Fit nothing and return the model: it is frozen; compile again after fitting its source.
 
         Parameters
@@ -41,7 +43,9 @@ class ScikitLearnContract(Transforming):
         return self
 
     @offered
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         """How well `y` is predicted, by the source's own default measure.
 
         Parameters
@@ -73,7 +77,7 @@ class ScikitLearnContract(Transforming):
         """No parameters: a compiled model is finished."""
         return {}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Refuses all but none: compile again with other options instead."""
         if params:
             raise InputError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kernelite.cpu.log_sums import log_sums
 from kernelite.errors import InputError
@@ -26,7 +26,7 @@ from kernelite.program.criteria import (
     probability_criterion,
 )
 from kernelite.program.stats import EXACT, Stats
-from kernelite.rows.inputs import FloatArray, is_tensor
+from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
 
 __all__ = ["Predicting"]
 
@@ -37,7 +37,7 @@ class Predicting(ModelFields):
     @overload
     def predict(
         self,
-        X: Any,
+        X: RowsLike,
         /,
         *,
         return_stats: Literal[False] = False,
@@ -47,18 +47,18 @@ class Predicting(ModelFields):
 
     @overload
     def predict(
-        self, X: Any, /, *, return_std: Literal[True]
+        self, X: RowsLike, /, *, return_std: Literal[True]
     ) -> tuple[NDArray[Any], FloatArray]: ...
 
     @overload
     def predict(
-        self, X: Any, /, *, return_cov: Literal[True]
+        self, X: RowsLike, /, *, return_cov: Literal[True]
     ) -> tuple[NDArray[Any], FloatArray]: ...
 
     @overload
     def predict(
         self,
-        X: Any,
+        X: RowsLike,
         /,
         *,
         return_stats: Literal[True],
@@ -69,7 +69,7 @@ class Predicting(ModelFields):
     @offered
     def predict(
         self,
-        X: Any,
+        X: RowsLike,
         /,
         *,
         return_std: bool = False,
@@ -114,7 +114,12 @@ class Predicting(ModelFields):
 
     @offered
     def decision_function(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """Decision values in the source's own shape and sign.
 
@@ -128,7 +133,12 @@ class Predicting(ModelFields):
 
     @offered
     def predict_proba(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """Class probabilities, where the source has them; shape (m, K).
 
@@ -143,7 +153,12 @@ class Predicting(ModelFields):
 
     @offered
     def predict_log_proba(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """The logarithm of `predict_proba`; minus infinity where that is 0."""
         with np.errstate(divide="ignore"):
@@ -151,7 +166,12 @@ class Predicting(ModelFields):
 
     @offered
     def score_samples(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """A score per row, larger for rows more like those trained on; shape (m,).
 
@@ -170,7 +190,7 @@ class Predicting(ModelFields):
         return answers
 
     @offered
-    def pdf(self, points: Any, /) -> FloatArray:
+    def pdf(self, points: ArrayLike, /) -> FloatArray:
         """Densities as SciPy's `gaussian_kde` gives them, shape (m,).
 
         Parameters
@@ -181,7 +201,7 @@ class Predicting(ModelFields):
         return np.exp(self.logpdf(points))
 
     @offered
-    def logpdf(self, points: Any, /) -> FloatArray:
+    def logpdf(self, points: ArrayLike, /) -> FloatArray:
         """The logarithm of `pdf`."""
         given, d = np.atleast_2d(np.asarray(points)), self.n_features_in_
         if given.shape[0] == 1 and given.shape[1] == d:  # one point, as SciPy reads it
@@ -208,7 +228,12 @@ class Predicting(ModelFields):
         return self.pdf(points) if "pdf" in self.offers else self.predict(points)
 
     def scores(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
         criterion = label_criterion(self.head, self.tolerance)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
 from kernelite.model.offering import offered
@@ -15,7 +15,7 @@ from kernelite.model.serving import answer
 from kernelite.model.validity import OnInvalid
 from kernelite.program.criteria import transform_criterion
 from kernelite.rows.frames import is_frame
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, RowsLike
 
 __all__ = ["Transforming"]
 
@@ -27,7 +27,12 @@ class Transforming(Predicting):
 
     @offered
     def transform(
-        self, X: Any, /, *, on_invalid: OnInvalid | None = None, beyond: FloatArray | None = None
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
     ) -> FloatArray:
         """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
         criterion = transform_criterion(self.head, self.tolerance)
@@ -35,7 +40,7 @@ class Transforming(Predicting):
         return self._contained(found, X)
 
     @offered
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the coordinates that `transform` gives, as scikit-learn makes them."""
         prefix = self.origin.type_name.lower()
         return np.array([f"{prefix}{i}" for i in range(self.head.n_scores)], dtype=object)

@@ -97,7 +97,7 @@ def margin_histogram(model: CompiledModel, measured: Measured) -> str:
         axes.set_xlim(0.0, top)
         axes.legend(loc="best", handlelength=1.0)
 
-    return _drawn(draw, "margins", "Histogram of margins by deciding tier.")
+    return _drawn(draw, "margins", "Histogram of margins by what decided the rows.")
 
 
 def bound_against_error(measured: Measured) -> str:

@@ -179,7 +179,7 @@ def facts(model: CompiledModel, measured: Measured, compared: Compared | None = 
         how = "the certificate of each row: ρ √P(3, 2γ|u|²) and rounding"
         out.append(Fact("median bound", f"{_median(measured.bounds):.3g}", how))
     if measured.exact is not None and model.approximation is not None:
-        how = "first tier's scores against exact scores"
+        how = "the form's scores against exact scores"
         out.append(Fact("median error of the form", f"{_median(measured.errors()):.3g}", how))
     return out
 

@@ -7,10 +7,10 @@ of the expected width, never the caller's own memory modified.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
 from kernelite.rows.frames import check_names, frame_values, is_frame
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FloatArray",
     "Rows",
+    "RowsLike",
     "check_csr",
     "check_rows",
     "dense_block",
@@ -35,6 +36,23 @@ __all__ = [
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = "FloatArray | csr_array"
+
+
+class SparseLike(Protocol):
+    """SciPy's sparse matrices and arrays."""
+
+    def tocsr(self) -> Any: ...
+
+
+class FrameLike(Protocol):
+    """Data frames of any library: columns with names."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+RowsLike: TypeAlias = ArrayLike | SparseLike | FrameLike
+"""What users pass as rows of shape (m, d); of models of text, a list of texts."""
 
 
 def is_sparse(X: object) -> TypeGuard[Any]:

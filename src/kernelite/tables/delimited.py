@@ -132,9 +132,17 @@ def _problems(text: str, layout: Layout) -> Iterator[tuple[str, str]]:
                 if problem is not None:
                     yield cell, problem
             else:
-                parse_float(cell.strip(" \t"), f"column {i + 1}: cell")
+                parse_float(cell.strip(" \t"), f"{_column(i, layout)}: cell")
         except BadNumber as error:
             yield cell, str(error)
+
+
+def _column(i: int, layout: Layout) -> str:
+    """A feature's column in words, with its name if the file has names."""
+    if layout.names is None:
+        return f"column {i + 1}"
+    before = layout.label_cell is not None and i > layout.label_cell
+    return f"column {i + 1} ({quote(layout.names[i - before])})"
 
 
 def _label_problem(label: str | None, layout: Layout) -> str | None:

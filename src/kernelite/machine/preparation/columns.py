@@ -72,14 +72,20 @@ class Branch:
         """How many features come out."""
         return chain_width(self.steps, len(self.columns))
 
-    def run(self, columns: Sequence[Column], m: int) -> list[Piece]:
-        """The features of m rows, in pieces."""
+    def run(
+        self, columns: Sequence[Column], m: int, names: Sequence[str] | None = None
+    ) -> list[Piece]:
+        """The features of m rows, in pieces; `names` are those of the whole table."""
         pieces: list[Piece] = list(columns)
+        places = self.columns.tolist()
+        called: list[str | int] = places if names is None else [names[j] for j in places]
         for step in self.steps:
             if step.takes_columns:
-                pieces = step.run(as_columns(pieces, m))  # type: ignore[union-attr]
+                pieces = step.run(as_columns(pieces, m), called)  # type: ignore[union-attr]
             else:
                 pieces = [step(assemble(pieces, m))]  # type: ignore[operator]
+            if not _keeps_columns(step):
+                called = list(range(step.n_out))
         return pieces
 
 
@@ -135,8 +141,14 @@ class Columns:
             columns, m = read_columns(X, wanted, self.n_features, names)
         found: list[Piece] = []
         for branch in self.branches:
-            found += branch.run([columns[int(j)] for j in branch.columns], m)
+            found += branch.run([columns[int(j)] for j in branch.columns], m, names)
         return Pieces(found, m)
+
+
+def _keeps_columns(step: Any) -> bool:
+    """Whether a step gives the columns that it takes, in their order."""
+    kept = getattr(step, "columns", None)
+    return isinstance(kept, np.ndarray) and step.n_out == step.n_features == len(kept)
 
 
 def chain_width(steps: Sequence[Any], width: int) -> int:

@@ -43,7 +43,7 @@ class Categories:
     Examples
     --------
     >>> sizes = Categories(("large", "small"), np.array([0, 1]), 2, -1)
-    >>> sizes.find(Coded(np.array([1, 0, 2]), ["large", "small", "tiny"]), 0)
+    >>> sizes.find(Coded(np.array([1, 0, 2]), ["large", "small", "tiny"]))
     array([ 1,  0, -1])
     """
 
@@ -84,8 +84,8 @@ class Categories:
         values = np.array([value for value, _ in held], dtype=np.int64 if whole else np.float64)
         return values, np.array([place for _, place in held], dtype=np.int64)
 
-    def find(self, column: Column, number: int) -> NDArray[np.int64]:
-        """The place of each row's value, shape (m,); `number` is the column's, for messages."""
+    def find(self, column: Column, name: str | int = 0) -> NDArray[np.int64]:
+        """The place of each row's value, shape (m,); `name` is the column's, for messages."""
         if isinstance(column, Coded):
             table, unknown = self._table, self.unknown
             places = np.array(
@@ -99,7 +99,7 @@ class Categories:
         else:
             found = self._find_numbers(column)
         if self.unknown == REFUSED and (found == REFUSED).any():
-            self._refuse(column, found, number)
+            self._refuse(column, found, name)
         return np.asarray(found)
 
     def _find_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
@@ -114,7 +114,7 @@ class Categories:
             found[np.isnan(column)] = self._of_nan
         return found
 
-    def _refuse(self, column: Column, found: NDArray[Any], number: int) -> None:
+    def _refuse(self, column: Column, found: NDArray[Any], name: str | int) -> None:
         rows = np.flatnonzero(found == REFUSED)
         if isinstance(column, Coded):
             seen = [column.values[int(column.codes[row])] for row in rows[:1000]]
@@ -122,8 +122,9 @@ class Categories:
             seen = column[rows[:1000]].tolist()
         some = list(dict.fromkeys(map(repr, seen)))[:5]
         raise InputError(
-            f"Found unknown categories [{', '.join(some)}] in column {number}, first in row "
-            f"{rows[0]}; drop such rows, or fit the encoder with handle_unknown='ignore'."
+            f"unknown categories [{', '.join(some)}] in column `{name}`; drop such rows, or fit "
+            "the encoder with handle_unknown='ignore'.",
+            row=int(rows[0]),
         )
 
     @property
@@ -164,18 +165,18 @@ class OneHot(_ByColumn):
         """How many features come out."""
         return sum(categories.width for categories in self.columns)
 
-    def run(self, columns: Sequence[Column]) -> list[Piece]:
-        """Places of ones, per column."""
+    def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
+        """Places of ones, per column; messages call the columns by their names."""
         found: list[Piece] = []
         unknown = []
-        for number, (categories, column) in enumerate(zip(self.columns, columns, strict=True)):
-            places = categories.find(column, number)
+        for categories, column, name in zip(self.columns, columns, names, strict=True):
+            places = categories.find(column, name)
             found.append(Hot(places, categories.width))
             if self.warns and _has_unknown(categories, column):
-                unknown.append(number)
+                unknown.append(name)
         if unknown:
             warnings.warn(
-                f"Found unknown categories in columns {unknown}; they are encoded as the "
+                f"unknown categories in columns {unknown}; they are encoded as the "
                 "infrequent category, or as all zeros where there is none.",
                 stacklevel=2,
             )
@@ -184,7 +185,7 @@ class OneHot(_ByColumn):
 
 def _has_unknown(categories: Categories, column: Column) -> bool:
     known = Categories(categories.values, np.zeros(len(categories.values), np.int64), 2, 1)
-    return bool((known.find(column, 0) == 1).any())
+    return bool((known.find(column) == 1).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +219,13 @@ class Ordinal(_ByColumn):
         """As many."""
         return len(self.columns)
 
-    def run(self, columns: Sequence[Column]) -> list[Piece]:
-        """A column of numbers each."""
-        pairs = enumerate(zip(self.columns, self.numbers, columns, strict=True))
+    def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
+        """A column of numbers each; messages call the columns by their names."""
         return [
-            np.asarray(values, dtype=np.float64)[categories.find(column, number)]
-            for number, (categories, values, column) in pairs
+            np.asarray(values, dtype=np.float64)[categories.find(column, name)]
+            for categories, values, column, name in zip(
+                self.columns, self.numbers, columns, names, strict=True
+            )
         ]
 
 
@@ -257,7 +259,7 @@ class Bins(_ByColumn):
         """How many features come out."""
         return sum(len(edges) + 1 for edges in self.edges) if self.onehot else len(self.edges)
 
-    def run(self, columns: Sequence[Column]) -> list[Piece]:
+    def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """Places of ones, or columns of numbers."""
         found: list[Piece] = []
         for edges, column in zip(self.edges, columns, strict=True):

@@ -72,15 +72,14 @@ class Missing:
             return is_nan(value)
         return value is None if self.marker is None else bool(value == self.marker)
 
-    def run(self, columns: Sequence[Column]) -> list[Piece]:
+    def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """A column of zeros and ones per column that is shown."""
         masks = [self.mask(column) for column in columns]
         if self.refuses_new:
             new = {j for j, mask in enumerate(masks) if mask.any()} - set(self.shown.tolist())
             if new:
-                raise InputError(
-                    f"`X` has missing values in columns {sorted(new)}, where fit saw none."
-                )
+                called = [names[j] for j in sorted(new)]
+                raise InputError(f"`X` has missing values in columns {called}, where fit saw none.")
         return [masks[j].astype(np.float64) for j in self.shown]
 
 
@@ -130,14 +129,14 @@ class Impute:
         """How many come out."""
         return len(self.columns) + self.missing.n_out
 
-    def run(self, columns: Sequence[Column]) -> list[Piece]:
+    def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """Filled columns, then those that tell what was missing."""
         if self.numeric:
             columns = [numbers(column) for column in columns]
         filled = [
             self._filled(columns[j], fill) for j, fill in zip(self.columns, self.fills, strict=True)
         ]
-        return [*filled, *self.missing.run(columns)]
+        return [*filled, *self.missing.run(columns, names)]
 
     def _filled(self, column: Column, fill: Any) -> Column:
         if isinstance(column, Coded):

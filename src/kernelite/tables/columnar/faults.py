@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kernelite.errors import FileFormatError, KerneliteError, MissingExtraError
+from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.tables.columnar.library import arrow, is_numeric
 from kernelite.tables.numbers import quote
 
@@ -135,7 +135,11 @@ def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[No
         problem = _first_defect(part, columns)
         if problem is None:
             reason = str(error) if isinstance(error, KerneliteError) else reason_of(error)
-            problem = f"{part.where}: {reason}" if part.where else reason
+            place = part.where
+            if isinstance(error, InputError) and error.row is not None:
+                place = f"{f'{place}, ' if place else ''}row {part.first_row + error.row + 1}"
+                reason = error.problem
+            problem = f"{place}: {reason}" if place else reason
         raise FileFormatError(path, without_stop(problem)) from None
 
 
