@@ -19,7 +19,7 @@ from kernelite.store.approxsvm_text import ApproxText, format_text
 from kernelite.store.files import dumps
 from tests.store.models import HEADS, compiled, with_cells
 
-__all__ = ["ENDINGS", "FORMATS", "Seed", "corpus"]
+__all__ = ["ENDINGS", "FORMATS", "TURNS", "Seed", "corpus", "turns"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,26 @@ ENDINGS = {
     "arrow": ".arrow",
 }
 """Format -> the ending of its files."""
+
+TURNS = dict.fromkeys(ENDINGS, 2) | {
+    **dict.fromkeys(("kernelite", "libsvm model", "approxsvm", "npy"), 3),
+    **dict.fromkeys(("parquet", "arrow"), 1),
+}
+"""Format -> how often it has its turn: those that are slow to make and read have fewer."""
+
+
+@cache
+def turns(formats: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """One round: at each place a format, and its how manieth turn that is.
+
+    Examples
+    --------
+    >>> turns(("npy", "arrow"))
+    (('npy', 0), ('arrow', 0), ('npy', 1), ('npy', 2))
+    """
+    most = max(TURNS[name] for name in formats)
+    return tuple((name, turn) for turn in range(most) for name in formats if turn < TURNS[name])
+
 
 MODEL = b"""svm_type c_svc
 kernel_type rbf
