@@ -193,7 +193,13 @@ def _nothing(mine: dict[str, Any]) -> dict[str, Any]:
     zero = dict.fromkeys(OUTCOMES, 0)
     return {
         **mine,
-        **{"next": mine["first"], "left": [], "seconds": 0.0, "inputs": 0, **zero},
-        **{"died_or_hung": [], "most_memory_mb": 0, "longest_seconds": 0.0},
+        "next": mine["first"],
+        "left": [],
+        "seconds": 0.0,
+        "inputs": 0,
+        **zero,
+        "died_or_hung": [],
+        "most_memory_mb": 0,
+        "longest_seconds": 0.0,
         "formats": {name: dict(zero) for name in ENDINGS},
     }

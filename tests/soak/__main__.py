@@ -1,4 +1,4 @@
-"""`python -m tests.soak --seconds 3600`; beside other work, `nice -n 10` and `--share 0.25`."""
+"""`python -m tests.soak --seconds 3600`; beside other work with `--share 0.2`."""
 
 from __future__ import annotations
 

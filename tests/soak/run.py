@@ -49,11 +49,11 @@ def soak(
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     done: Counter[str] = Counter()
     looks: list[Held] = []
+    ready = subjects()
     begin, worked = time.monotonic(), _worked()
     last = saved = begin
     try:
         with tempfile.TemporaryDirectory() as folder:
-            ready = subjects()
             for number, chore in enumerate(chores()):
                 chore(ready[number % len(ready)], Path(folder))
                 done[chore.__name__] += 1
