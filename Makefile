@@ -77,7 +77,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:
-	rm -rf $(VENV) $(VENV)-torch build dist kernelite-demo benchmarks/cache fuzz-failures attack-state.json
+	rm -rf $(VENV) $(VENV)-torch build dist kernelite-demo benchmarks/cache fuzz-failures *-state.json
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,13 +3,15 @@
 Each call is timed by the clock and by the processor's time of its own thread, and the system is
 asked (on Linux) whether the thread was taken off its core meanwhile: against its will, because
 another program or thread had its turn, or because it waited, which among several threads is for
-the interpreter. `slow_preempted` and `slow_waited` are their shares among the slowest 1%.
+the interpreter. `slow_preempted` and `slow_waited` are their shares among the slowest 1%. What is
+due to the interpreter shows beside processes, which share none, and a shorter switch interval.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -56,13 +58,15 @@ def load(seconds: float = 3.0, tell: Callable[[str], None] = lambda line: None) 
         for threads in THREADS:
             tell(f"{name}: {threads} threads")
             figures[str(threads)] = _figures(model, rows, threads, seconds)
-        tell(f"{name}: 8 threads, short switch interval")
+        tell(f"{name}: 8 threads, short switch interval; 8 processes")
         before = sys.getswitchinterval()
         sys.setswitchinterval(SHORT)
         try:
             figures["8, short interval"] = _figures(model, rows, 8, seconds)
         finally:
             sys.setswitchinterval(before)
+        if "fork" in multiprocessing.get_all_start_methods():
+            figures["8 processes"] = _figures(model, rows, 8, seconds, processes=True)
         share = stats.exact / stats.rows
         vectors = model.origin.n_centers
         found[name] = {"support_vectors": vectors, "exact_share": share, "threads": figures}
@@ -102,34 +106,38 @@ def _switches() -> tuple[int, int]:
     return used.ru_nivcsw, used.ru_nvcsw
 
 
+def _calls(
+    model: kl.CompiledModel, rows: list[np.ndarray], first: int, seconds: float
+) -> np.ndarray:
+    """Of every call: the time, the processor's time, how often it was preempted and waited."""
+    own: list[tuple[float, ...]] = []
+    until, i = perf_counter() + seconds, first
+    while perf_counter() < until:
+        (preempted, waited), worked = _switches(), thread_time()
+        begin = perf_counter()
+        model.predict(rows[i % len(rows)])
+        took = perf_counter() - begin
+        worked, after = thread_time() - worked, _switches()
+        own.append((took, worked, after[0] - preempted, after[1] - waited))
+        i += 1
+    return np.array(own)
+
+
 def _figures(
-    model: kl.CompiledModel, rows: list[np.ndarray], threads: int, seconds: float
+    model: kl.CompiledModel,
+    rows: list[np.ndarray],
+    callers: int,
+    seconds: float,
+    *,
+    processes: bool = False,
 ) -> dict[str, float]:
-    """Percentiles over every call of every thread, all of which start at once."""
+    """Percentiles over every call of every thread or process, all of which start at once."""
     for row in rows:
         model.predict(row)
-    start = threading.Barrier(threads)
-    taken: list[list[tuple[float, ...]]] = [[] for _ in range(threads)]
-
-    def caller(own: list[tuple[float, ...]], first: int) -> None:
-        start.wait()
-        until, i = perf_counter() + seconds, first
-        while perf_counter() < until:
-            (preempted, waited), worked = _switches(), thread_time()
-            begin = perf_counter()
-            model.predict(rows[i % len(rows)])
-            took = perf_counter() - begin
-            worked, after = thread_time() - worked, _switches()
-            own.append((took, worked, after[0] - preempted, after[1] - waited))
-            i += 1
-
-    callers = [threading.Thread(target=caller, args=(own, 7 * i)) for i, own in enumerate(taken)]
     gc.collect()
-    for one in callers:
-        one.start()
-    for one in callers:
-        one.join()
-    clock, worked, preempted, waited = np.concatenate([np.array(own) for own in taken]).T
+    ask = _by_processes if processes else _by_threads
+    taken = ask(callers, lambda first: _calls(model, rows, first, seconds))
+    clock, worked, preempted, waited = np.concatenate(taken).T
     clock, worked, slow = 1e6 * clock, 1e6 * worked, clock >= np.percentile(clock, 99)
     named = {f"p{p:g}": float(np.percentile(clock, p)) for p in PERCENTILES}
     own_time = {f"processor_p{p:g}": float(np.percentile(worked, p)) for p in PERCENTILES}
@@ -143,6 +151,38 @@ def _figures(
         "slow_waited": float((waited[slow] > 0).mean()),
         "calls": len(clock),
     }
+
+
+def _by_threads(callers: int, calls: Callable[[int], np.ndarray]) -> list[np.ndarray]:
+    start, taken = threading.Barrier(callers), []
+
+    def caller(number: int) -> None:
+        start.wait()
+        taken.append(calls(7 * number))
+
+    threads = [threading.Thread(target=caller, args=(number,)) for number in range(callers)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return taken
+
+
+def _by_processes(callers: int, calls: Callable[[int], np.ndarray]) -> list[np.ndarray]:
+    context = multiprocessing.get_context("fork")
+    start, results = context.Barrier(callers), context.SimpleQueue()
+
+    def caller(number: int) -> None:
+        start.wait()
+        results.put(calls(7 * number))
+
+    children = [context.Process(target=caller, args=(number,)) for number in range(callers)]
+    for one in children:
+        one.start()
+    taken = [results.get() for _ in children]
+    for one in children:
+        one.join()
+    return taken
 
 
 def load_table(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
-from tests.oracle import error_ratios, true_scores
+from tests.oracle import at_most, error_ratios, real, true_scores
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "LeadJudge", "VoteJudge"]
 
 CLEAR = 0.5
 LONG = np.longdouble
@@ -26,43 +26,134 @@ TINY = LONG("1e-4900") if EXTENDED else LONG(0)  # whatever underflows
 
 
 class Judge:
-    """f of some rows, as far as it is needed to judge scores and their bounds."""
+    """f of some rows, as far as it is needed to judge scores and their bounds.
 
-    def __init__(self, expansion: KernelExpansion, rows: np.ndarray) -> None:
-        self.expansion, self.rows = expansion, rows
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    rows : ndarray of shape (m, d)
+    others : KernelExpansion
+        f is the sum of them all.
+    """
+
+    def __init__(
+        self, expansion: KernelExpansion, rows: np.ndarray, *others: KernelExpansion
+    ) -> None:
+        self.terms, self.rows = (expansion, *others), rows
         self.escalated = 0
         self._truth: dict[int, list] = {}
-        if EXTENDED:
-            compute = _gaussian if expansion.kernel == "rbf" else _polynomial
+        self.extended = EXTENDED and all(isinstance(one.kernel, str) for one in self.terms)
+        if self.extended:
             with np.errstate(all="ignore"):
-                self._scores, self._errors = compute(expansion, rows)
+                self._scores, self._errors = _extended(self.terms, rows)
 
     def ratios(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Upper bounds of |f - score| / bound, shape (m, k); above `CLEAR` they are sharp."""
-        if not EXTENDED:
-            return self._exactly(scores, bounds, np.arange(len(self.rows)))
+        if not self.extended:
+            return self.exactly(scores, bounds)
+        with np.errstate(all="ignore"):
+            rough = self._rough(scores, bounds)
+            rough = np.where(np.isnan(rough), np.inf, np.minimum(rough, 1e300)).astype(float)
+        close = np.flatnonzero((rough > CLEAR).any(axis=1))
+        if len(close):
+            rough[close] = self.exactly(scores[close], bounds[close], close)
+        return rough
+
+    def exactly(
+        self, scores: np.ndarray, bounds: np.ndarray, at: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The ratios of some rows, or of all, in ball arithmetic."""
+        at = np.arange(len(self.rows)) if at is None else at
+        self.escalated += len(at)
+        return self._sharp([self._true(int(i)) for i in at], scores, bounds)
+
+    def _true(self, i: int) -> list:
+        if i not in self._truth:
+            each = [true_scores(one, self.rows[[i]])[0] for one in self.terms]
+            self._truth[i] = [sum(values[1:], start=values[0]) for values in zip(*each)]
+        return self._truth[i]
+
+    def _rough(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         assert not (bounds < 0).any(), "a bound is negative"
         known = np.isfinite(bounds)
         assert np.isfinite(scores[known]).all(), "a row has a bound, but no score"
-        with np.errstate(all="ignore"):
-            error = np.abs(self._scores - scores) + self._errors + TINY
-            found = np.where(known, error / bounds.astype(LONG), LONG(0))
-            rough = np.where(np.isnan(found), np.inf, np.minimum(found, 1e300)).astype(float)
-        close = np.flatnonzero((rough > CLEAR).any(axis=1))
-        if len(close):
-            rough[close] = self._exactly(scores[close], bounds[close], close)
-        return rough
+        error = np.abs(self._scores - scores) + self._errors + TINY
+        return np.where(known, error / bounds.astype(LONG), LONG(0))
 
-    def _exactly(self, scores: np.ndarray, bounds: np.ndarray, at: np.ndarray) -> np.ndarray:
-        self.escalated += len(at)
-        for i in at:
-            if int(i) not in self._truth:
-                self._truth[int(i)] = true_scores(self.expansion, self.rows[[i]])[0]
-        return error_ratios([self._truth[int(i)] for i in at], scores, bounds)
+    def _sharp(self, truth: list[list], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        return error_ratios(truth, scores, bounds)
+
+
+class LeadJudge(Judge):
+    """Judges claims that f is beyond a score, on its side of zero: score / f; NaN claims nothing.
+
+    That is what is proven of a winner's pairs, so a sign that is wrong has the ratio infinity.
+    """
+
+    def _rough(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        least = np.sign(scores) * self._scores - self._errors - TINY
+        return np.where(np.isnan(scores), 0, np.where(least > 0, np.abs(scores) / least, np.inf))
+
+    def _sharp(self, truth: list[list], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        ratios = np.zeros(scores.shape)
+        for i, j in np.argwhere(~np.isnan(scores)):
+            value = truth[i][j] * int(np.sign(scores[i, j]))
+            sure = value > 0
+            ratios[i, j] = at_most(abs(real(scores[i, j])) / value) if sure else np.inf
+        return ratios
+
+
+class VoteJudge(Judge):
+    """Judges decision values of shape "ovr": votes, and the sum of a class's pairs squashed."""
+
+    def _rough(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        K = scores.shape[1]
+        first, second = np.triu_indices(K, 1)
+        sure = np.abs(self._scores) > self._errors
+        value, off = np.zeros(scores.shape, LONG), np.zeros(scores.shape, LONG)
+        sums, votes = np.zeros(scores.shape, LONG), np.zeros(scores.shape, LONG)
+        for pair, (i, j) in enumerate(zip(first, second)):
+            f, error = self._scores[:, pair], np.where(sure[:, pair], self._errors[:, pair], np.inf)
+            sums[:, i] += f
+            sums[:, j] -= f
+            votes[:, i] += f > 0
+            votes[:, j] += f <= 0
+            # Each addition rounds by u of what it adds up to; 1/3 is the steepest slope.
+            off[:, i] += error + 2 * K * UNIT * np.abs(f)
+            off[:, j] += error + 2 * K * UNIT * np.abs(f)
+        value = votes + sums / (3 * (np.abs(sums) + 1))
+        error = np.abs(value - scores) + off / 3 + 8 * K * UNIT
+        return np.where(np.isfinite(bounds), error / bounds.astype(LONG), LONG(0))
+
+    def _sharp(self, truth: list[list], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        decisions = [_decision(row, scores.shape[1]) for row in truth]
+        return error_ratios(decisions, scores, bounds)
+
+
+def _decision(pairs: list, K: int) -> list:
+    """What scikit-learn's formula gives in real arithmetic."""
+    votes, sums = [real(0.0)] * K, [real(0.0)] * K
+    for value, i, j in zip(pairs, *np.triu_indices(K, 1)):
+        votes[i if value > 0 else j] += 1
+        sums[i] += value
+        sums[j] -= value
+    return [vote + each / (3 * (abs(each) + 1)) for vote, each in zip(votes, sums)]
+
+
+def _extended(
+    terms: tuple[KernelExpansion, ...], rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """f of each row and output in extended precision, and what that errs by at most."""
+    each = [(_gaussian if one.kernel == "rbf" else _polynomial)(one, rows) for one in terms]
+    scores, errors = each[0]
+    for more, off in each[1:]:
+        scores = scores + more
+        errors = errors + off + 2 * UNIT * np.abs(scores)
+    return scores, errors
 
 
 def _gaussian(expansion: KernelExpansion, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """f of each row and output in extended precision, and what that errs by at most."""
+    """Sums of Gaussians."""
     centers, A = expansion.dense_centers().astype(LONG), expansion.coefficients.astype(LONG)
     n, d = centers.shape
     differences = rows.astype(LONG)[:, None, :] - centers[None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.support.files import atomic_write
+from tests.reliability.runs import keep, kept
 
 __all__ = ["BLOCK", "attack", "attacked"]
 
@@ -84,7 +83,8 @@ def attack(
     dict
         Counts, the worst ratio of each subject, and the violated bounds, of which there are none.
     """
-    whole = _state_of(state, seed, first)
+    mine = {"seed": seed, "first": first, "version": __version__}
+    whole = kept(state, mine) or {**mine, "next": first, "seconds": 0.0, **_nothing()}
     begin, spent = time.monotonic(), whole["seconds"]
     starts = range(whole["next"], first + models, BLOCK)
     blocks = [(seed, start, min(start + BLOCK, first + models)) for start in starts]
@@ -94,9 +94,7 @@ def attack(
         for block, found in zip(blocks, pool.imap(_in_process, blocks)):
             _joined(whole, found)
             whole["next"], whole["seconds"] = block[2], round(spent + time.monotonic() - begin, 1)
-            if state is not None:
-                with atomic_write(state) as file:
-                    file.write(json.dumps(whole, indent=1) + "\n")
+            keep(state, whole)
             tell(f"{whole['models']} models, {len(whole['violations'])} violations")
             if time.monotonic() - begin > seconds:
                 break
@@ -106,14 +104,3 @@ def attack(
 
 def _in_process(block: tuple[int, int, int]) -> dict[str, Any]:
     return attacked(*block)
-
-
-def _state_of(state: Path | None, seed: int, first: int) -> dict[str, Any]:
-    """What was done already; a state of another seed, start or version is refused."""
-    mine = {"seed": seed, "first": first, "version": __version__}
-    if state is None or not state.is_file():
-        return {**mine, "next": first, "seconds": 0.0, **_nothing()}
-    kept: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
-    if {name: kept.get(name) for name in mine} != mine:
-        raise SystemExit(f"{state} is of another run; name another file, or remove it")
-    return kept

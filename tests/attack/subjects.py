@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.cpu.local import LocalEngine
 from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.runner import Runner
+from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import ClassifierHead
+from kernelite.machine.pairs import columns_of_class
+from kernelite.program.cascade import Cascade
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
@@ -24,48 +30,179 @@ from kernelite.series.directional import cubic_gram, directional_bound, gram_sla
 from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from tests.attack.judge import Judge
+from tests.attack.judge import Judge, LeadJudge, VoteJudge
 from tests.helpers import scores_and_bounds, widened
+from tests.machine.kernels.test_kernel_bounds import GROWING, KERNELS
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
 
-__all__ = ["Answer", "answers", "made"]
+__all__ = ["FAMILIES", "Answer", "answers", "made"]
 
 Answer = tuple[str, Judge, np.ndarray, np.ndarray]
 LARGE = 0.01  # the share of models that are as large as those of the suite
+FAMILIES = {"rbf": 0.72, "poly2": 0.12, "pairs": 0.08, "named": 0.08}
+"""Kinds of models and their shares; "named" are all other kernels, which cost the judge most."""
+MOST_CLASSES = 5
 
 
-def made(seed: int, number: int) -> tuple[Case, np.random.Generator]:
+@dataclass(frozen=True, eq=False)
+class Model(Case):
+    """A model of a family; of a named kernel, which one. What several subjects ask for is kept."""
+
+    family: str
+    kind: str
+
+    @cached_property
+    def engine(self) -> ExactEngine:
+        """The exact engine."""
+        return ExactEngine.prepare(self.expansion)
+
+    @cached_property
+    def form(self) -> QuadraticForm:
+        """The form about the point."""
+        return quadratic_form(self.expansion, self.point)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate of that form."""
+        return certify(self.expansion, self.point)
+
+    @property
+    def cell(self) -> Cell:
+        """Both."""
+        return Cell(self.form, self.certificate)
+
+
+def made(seed: int, number: int) -> tuple[Model, np.random.Generator]:
     """The model of that number, and a generator for what is done with it."""
     rng = np.random.default_rng([seed, number])
+    family = str(rng.choice([*FAMILIES], p=[*FAMILIES.values()]))
+    if family == "named":
+        return _named(rng), rng
+    kernel = "poly2" if family == "poly2" else "rbf"
     large = rng.random() < LARGE
     d, n = int(rng.integers(1, 41 if large else 9)), int(rng.integers(1, 201 if large else 13))
-    k = int(rng.choice([1, 1, 1, 2, 3]))
-    kernel = "poly2" if rng.random() < 0.15 else "rbf"
     gamma = 10.0 ** rng.uniform(-6, 1)
     spread = 10.0 ** rng.uniform(-2, 1.5) / np.sqrt(gamma * d)
     centers = rng.normal(size=(n, d)) * spread
     size = 10.0 ** rng.uniform(-6, 6)
-    A = rng.choice([-1.0, 1.0], (n, k)) * size * 10.0 ** rng.uniform(-2, 0, (n, k))
-    b = rng.normal(size=k) * rng.choice([0.0, 1e-3, 1.0]) * size
-    centers, A = made_hard(str(rng.choice(KINDS)), rng, centers, A, spread, kernel)
+    A = (
+        _of_pairs(rng, n)
+        if family == "pairs"
+        else _of_any(rng, n, int(rng.choice((1, 1, 1, 2, 3))))
+    )
+    b = rng.normal(size=A.shape[1]) * rng.choice([0.0, 1e-3, 1.0]) * size
+    centers, A = made_hard(str(rng.choice(KINDS)), rng, centers, size * A, spread, kernel)
     c = float(rng.choice([0.0, 1.0, -0.5])) if kernel == "poly2" else 0.0
     expansion = KernelExpansion(centers, A, b, gamma=gamma, kernel=kernel, coef0=c)  # type: ignore[arg-type]
     point = point_of(str(rng.choice(POINTS)) if kernel == "rbf" else "origin", rng, centers)
-    return Case(expansion, point, hard_rows(rng, expansion, point)), rng
+    return Model(expansion, point, hard_rows(rng, expansion, point), family, kernel), rng
 
 
-def answers(case: Case, rng: np.random.Generator) -> Iterator[Answer]:
-    """The exact engine in its precisions, and two other subjects that chance names."""
+def _of_any(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
+    return rng.choice([-1.0, 1.0], (n, k)) * 10.0 ** rng.uniform(-2, 0, (n, k))
+
+
+def _of_pairs(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Coefficients of one-vs-one: a center has those of its own class's pairs."""
+    K = int(rng.integers(3, MOST_CLASSES + 1))
+    A = np.zeros((n, K * (K - 1) // 2))
+    for i, c in enumerate(rng.integers(0, K, size=n)):
+        signs = np.where(np.delete(np.arange(K), c) > c, 1.0, -1.0)
+        A[i, columns_of_class(K, c)] = signs * 10.0 ** rng.uniform(-2, 0, K - 1)
+    return A
+
+
+def _named(rng: np.random.Generator) -> Model:
+    """A small model with one of the other kernels."""
+    kind = str(rng.choice([*KERNELS]))
+    d, n, k = int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.choice((1, 1, 2)))
+    width, size = 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-4, 4)
+    spread = width * 10.0 ** rng.uniform(-2, 1.5) / np.sqrt(d)
+    growing = kind in GROWING or "spline" in kind or "plate" in kind
+    centers, A = made_hard(
+        *(str(rng.choice(KINDS)), rng, rng.normal(size=(n, d)) * spread, size * _of_any(rng, n, k)),
+        *(spread, "poly2" if growing else "rbf"),
+    )
+    b = rng.normal(size=k) * rng.choice([0.0, 1.0]) * size
+    model = KernelExpansion(centers, A, b, kernel=KERNELS[kind](rng, d, width))
+    like = KernelExpansion(centers, A, b, gamma=1.0 / width**2)
+    point = np.zeros(d)
+    return Model(model, point, hard_rows(rng, like, point), "named", kind)
+
+
+def answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
+    """The exact engine in its precisions, and other subjects that chance names."""
     judge = Judge(case.expansion, case.rows)
+    if case.family == "named":
+        yield from _pointwise(case, judge)
+        return
     yield from _exact(case, judge, rng)
-    names = [*SUBJECTS] if case.expansion.kernel == "rbf" else ["form", "rank", "rank, full"]
+    if case.family == "pairs":
+        yield from _pairs(case, rng)
+        return
+    names = [*SUBJECTS] if case.family == "rbf" else ["form", "rank", "rank, full"]
     for name in rng.choice(names, 2, replace=False):
         yield from SUBJECTS[str(name)](case, judge, rng)
 
 
-def _exact(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
+    """Another kernel: as the engine serves it, in single precision, by tiles and by loops."""
+    engine = case.engine
+    yield f"kernel, {case.kind}", judge, *scores_and_bounds(engine.run(case.rows))
+    if engine.single is not None and engine.single.ready:
+        yield f"kernel, single precision, {case.kind}", judge, *engine.single.run(case.rows)
+    if engine.takes_sparse:
+        scores, bounds = scores_and_bounds(engine.run(csr_array(case.rows)))
+        yield f"kernel, sparse rows, {case.kind}", judge, scores, bounds
+    plain = PointwiseExact.prepare(case.expansion)  # also where a polynomial collapses
+    bounds = plain.rounding.bounds(plain.squares(case.rows))
+    ways = {"tiles": plain._add_tiles}
+    if plain.fused is not None and plain.fused.ready:
+        ways["loops"] = plain.fused.add
+    for how, add in ways.items():
+        sums = np.zeros((len(case.rows), case.expansion.n_outputs))
+        with np.errstate(all="ignore"):
+            add(case.rows, sums)
+        yield f"kernel, {how}, {case.kind}", judge, sums + case.expansion.intercept, bounds
+
+
+def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
+    """Winners of one-vs-one, and decision values of shape "ovr" from the form and exactly."""
+    engine = case.engine
+    k = case.expansion.n_outputs
+    K = (1 + round((1 + 8 * k) ** 0.5)) // 2
+    if engine.pairs is not None and engine.pairs.ready:
+        winners, leads = engine.pairs.winners(case.rows)
+        claims = np.full((len(case.rows), k), np.nan)
+        for i in np.flatnonzero(winners >= 0):
+            c = int(winners[i])
+            signs = np.where(np.delete(np.arange(K), c) > c, 1.0, -1.0)
+            claims[i, columns_of_class(K, c)] = signs * leads[i]
+        yield "winners of pairs", LeadJudge(case.expansion, case.rows), claims, claims
+    judge = VoteJudge(case.expansion, case.rows)
+    head = ClassifierHead(np.arange(K), shape="ovr")
+    fused, how = _engine(rng)
+    for name, (scores, bounds) in {
+        "decision values, exact": scores_and_bounds(engine.run(case.rows)),
+        f"decision values, form, {how}": _first(case.cell, case.rows, fused),
+    }.items():
+        yield name, judge, *_decisions(head, scores, bounds)
+
+
+def _decisions(
+    head: ClassifierHead, scores: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decision values and how far they may be off, as `error_bound` says it."""
+    with np.errstate(all="ignore"):
+        decision = head.decision(scores)
+        low, high = head.decision_range(scores, bounds)
+        off = np.maximum(high - decision, decision - low)
+    return decision, _known(off)
+
+
+def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     kernel = case.expansion.kernel
-    engine = ExactEngine.prepare(case.expansion)
+    engine = case.engine
     yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
     if engine.single is not None and engine.single.ready:
         scores, bounds = engine.single.run(case.rows)
@@ -104,42 +241,37 @@ def _engine(rng: np.random.Generator) -> tuple[bool, str]:
     return fused, "fused" if fused else "BLAS"
 
 
-def _both(case: Case) -> tuple[QuadraticForm, Certificate]:
-    return quadratic_form(case.expansion, case.point), certify(case.expansion, case.point)
-
-
-def _form(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _form(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    cell = Cell(*_both(case))
-    yield f"form, {case.expansion.kernel}, {how}", judge, *_first(cell, case.rows, fused)
+    yield f"form, {case.expansion.kernel}, {how}", judge, *_first(case.cell, case.rows, fused)
 
 
-def _rank(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _rank(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    form, certificate = _both(case)
+    form, certificate = case.form, case.certificate
     cut = truncate(spectrum(form), int(rng.integers(case.expansion.n_features + 1)))
     yield f"rank, {how}", judge, *_first(Cell(cut, certificate), case.rows, fused)
 
 
-def _rank_full(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _rank_full(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    form, certificate = _both(case)
+    form, certificate = case.form, case.certificate
     cut = truncate(spectrum(form), int(rng.integers(case.expansion.n_features + 1)))
     yield f"rank, full, {how}", judge, *_second(Cell(cut, certificate, full=form), case.rows, fused)
 
 
-def _cubic(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _cubic(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     (fused, how), d = _engine(rng), case.expansion.n_features
-    form, certificate = _both(case)
+    form, certificate = case.form, case.certificate
     tensors = [cubic_tensor(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     cubic = cubic_form(tensors, int(rng.integers(1, d + 1)))
     first = truncate(spectrum(form), d // 2) if rng.random() < 0.3 else form
     yield f"cubic, {how}", judge, *_second(Cell(first, certificate, cubic=cubic), case.rows, fused)
 
 
-def _product(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _product(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     (fused, how), d = _engine(rng), case.expansion.n_features
-    form, certificate = _both(case)
+    form, certificate = case.form, case.certificate
     tensors = [cubic_tensor(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     cell = Cell(form, certificate, cubic=cubic_form(tensors, d))
     engine = CellEngine.prepare(cell, fused=fused)
@@ -153,9 +285,9 @@ def _product(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Ans
     yield f"product, {how}", judge, scores, _known(bounds)
 
 
-def _directional(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _directional(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     (fused, how), d = _engine(rng), case.expansion.n_features
-    form, certificate = _both(case)
+    form, certificate = case.form, case.certificate
     grams = [cubic_gram(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     slack = gram_slack(case.expansion, certificate.rounding)
     bound = directional_bound(grams, int(rng.integers(1, d + 1)), slack)
@@ -163,25 +295,23 @@ def _directional(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator
     yield f"directional, {how}", judge, *_second(cell, case.rows, fused)
 
 
-def _cells(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _cells(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
     centers = case.expansion.dense_centers()
-    points = [case.point, *centers[rng.integers(len(centers), size=2)]]
-    cells = tuple(
-        Cell(quadratic_form(case.expansion, p), certify(case.expansion, p)) for p in points
-    )
-    yield f"several points, {how}", judge, *_of_cells(cells, case.rows, fused)
+    points = centers[rng.integers(len(centers), size=2)]
+    cells = [Cell(quadratic_form(case.expansion, p), certify(case.expansion, p)) for p in points]
+    yield f"several points, {how}", judge, *_of_cells((case.cell, *cells), case.rows, fused)
 
 
-def _widened(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
     beyond = rng.uniform(size=len(case.rows)) * 10.0 ** rng.uniform(-3, 3)
     beyond[:2] = 0.0, 2.0**100
     wider, rows, sq_norms = widened(case.expansion, case.rows, beyond)
     own = Judge(wider, rows)
     outside = OutsideRows(case.rows, sq_norms, 0.0)
-    forms = form_stages(Approximation((Cell(*_both(case)),)), fused=fused)
-    whole = Runner.with_engine(ExactEngine.prepare(case.expansion), forms).cascade
+    forms = form_stages(Approximation((case.cell,)), fused=fused)
+    whole = Runner.with_engine(case.engine, forms).cascade
     stages = damped(whole, case.expansion.gamma, case.expansion.intercept, None).stages
     for number, name in ((0, f"widened, {how}"), (-1, "widened, exact")):
         found = stages[number].run(outside, None)
@@ -190,17 +320,39 @@ def _widened(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Ans
         yield name, own, scores, _known(bounds)
 
 
-def _sparse(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _sparse(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     rows = case.rows.copy()
     rows[rng.random(rows.shape) < 0.6] = 0.0
-    form = quadratic_sparse.prepare(quadratic_form(case.expansion, case.point))
-    certificate = prepare_certificate(certify(case.expansion, case.point))
+    form = quadratic_sparse.prepare(case.form)
+    certificate = prepare_certificate(case.certificate)
     out = quadratic_sparse.scores(form, csr_array(rows), certificate)
     assert out.bounds is not None
     yield "sparse rows", Judge(case.expansion, rows), out.scores, _known(out.bounds)
 
 
-def _local(case: Case, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+    """Two machines added up: their forms, then one of them exactly, then both."""
+    fused, how = _engine(rng)
+    other = replace(
+        case.expansion,
+        gamma=float(case.expansion.gamma * 10.0 ** rng.uniform(-2, 2)),
+        coefficients=case.expansion.coefficients * rng.choice([-1.0, 1e-3, 1e3]),
+    )
+    both = replace(case, expansion=other)
+    parts, outputs = [], np.arange(other.n_outputs)
+    for one in (case, both):
+        forms = form_stages(Approximation((one.cell,)), fused=fused)
+        whole = Runner.with_engine(one.engine, forms).cascade
+        parts.append(PartStages(Cascade(forms, answers_all=False), whole, outputs, None, True))
+    own, found = Judge(case.expansion, case.rows, other), None
+    for number, stage in enumerate(sum_stages(tuple(parts), len(outputs))):
+        found = stage.run(PartRows((case.rows, case.rows)), None, found)
+        assert found is not None
+        scores, bounds = scores_and_bounds(found)
+        yield f"sum of parts, {number} exact, {how}", own, scores, _known(bounds)
+
+
+def _local(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     if not LocalEngine.serves(case.expansion):
         return
     left_out = 10.0 ** rng.uniform(-12, 0) * np.abs(case.expansion.coefficients).sum(axis=0)
@@ -221,4 +373,5 @@ SUBJECTS = {
     "widened": _widened,
     "sparse rows": _sparse,
     "near centers": _local,
+    "sum of parts": _sum,
 }

@@ -20,7 +20,7 @@ def test_every_plan_has_its_figures(tmp_path, monkeypatch, capsys) -> None:
     assert set(plans) == {"form", "cascade", "exact", "exact, six classes"}
     assert plans["exact"]["exact_share"] == 1.0
     for plan in plans.values():
-        assert list(plan["threads"]) == ["1", "2", "8, short interval"]
+        assert list(plan["threads"]) == ["1", "2", "8, short interval", "8 processes"]
         one = plan["threads"]["1"]
         assert 0 < one["p50"] <= one["p99"] <= one["p99.9"] <= one["worst"]
         assert one["calls"] > 1

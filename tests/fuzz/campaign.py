@@ -1,31 +1,39 @@
-"""The parent of a campaign: starts processes, ends those that hang, starts others, counts."""
+"""The parent of a campaign: starts processes, ends those that hang, starts others, counts.
+
+The state is kept all the while, so that a campaign may be stopped, even killed, and resumed: what
+it holds is of whole blocks, and blocks that were begun are done again.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any
 
+from kernelite import __version__
 from kernelite.cpu.warming import warm_up
 from kernelite.errors import InputError
 from tests.fuzz.corpus import ENDINGS
-from tests.fuzz.worker import STEADY, State, made, record, work
+from tests.fuzz.worker import OUTCOMES, STEADY, State, count, made, record, work
+from tests.reliability.runs import keep, kept
 
 __all__ = ["Options", "campaign"]
 
-GRACE = 120.0  # seconds to start: libraries, kernels
+GRACE = 180.0  # seconds to start: libraries, kernels
+SAVED = 10.0  # seconds between two states
 
 
 @dataclass(frozen=True)
 class Options:
-    """How long, from which seed, on how many processes; where failures go."""
+    """How long, from which seed, on how many processes; where failures and the state go."""
 
     seconds: float
     seed: int
@@ -34,113 +42,164 @@ class Options:
     formats: tuple[str, ...] = tuple(ENDINGS)
     time_limit: float = 20.0  # seconds for one input; a busy machine needs some
     first: int = 0
-    most: int = 2**62
+    most: int = 2**62  # the number of the input after the last
+    state: Path | None = None
     scratch: str = ""
 
 
 @dataclass
 class Slot:
-    """A process and its state; `number` is where another one would go on."""
+    """A process and its state."""
 
-    first: int
     state: Any = field(default_factory=lambda: RawValue(State))
     process: Any = None
     started: float = 0.0
 
 
-def campaign(options: Options, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Run until the time is over; what was tried and what came out."""
-    with suppress(InputError):  # without numba there is nothing to compile
-        warm_up()  # or else the time of the compiler would count
-    scratch = tempfile.mkdtemp(prefix="kernelite-fuzz-", dir=_in_memory())
-    options = Options(**{**vars(options), "scratch": scratch})
-    context = multiprocessing.get_context("spawn")
-    begin = time.monotonic()
-    stop = begin + options.seconds
-    slots = [Slot(options.first + job) for job in range(options.jobs)]
-    lost: list[str] = []
-    try:
-        for slot in slots:
-            _start(context, slot, options, slot.first, stop)
-        while any(slot.process is not None for slot in slots):
-            time.sleep(STEADY)
-            for slot in slots:
-                if slot.process is not None:
-                    _look(context, slot, options, stop, lost)
-            tell(_in_short(slots, lost, time.monotonic() - begin))
-    finally:
-        for slot in slots:
-            if slot.process is not None:
-                slot.process.kill()
-                slot.process.join()
-        shutil.rmtree(scratch, ignore_errors=True)
-    return _summary(slots, lost, options, time.monotonic() - begin)
+class Campaign:
+    """A piece of a campaign while it runs; `whole` is what earlier pieces found."""
 
+    def __init__(self, options: Options) -> None:
+        self.options, self.begin = options, time.monotonic()
+        self.stop = self.begin + options.seconds
+        mine = {"seed": options.seed, "first": options.first, "version": __version__}
+        mine["chosen"] = list(options.formats)
+        self.whole = kept(options.state, mine) or _nothing(mine)
+        self.context: Any = multiprocessing.get_context("spawn")
+        self.taken = self.context.Value("q", self.whole["next"])
+        self.slots = [Slot() for _ in range(max(options.jobs, len(self.whole["left"])))]
+        for slot, (start, end) in zip(self.slots, self.whole["left"]):
+            slot.state.start = slot.state.number = start
+            slot.state.end = end
+        self.lost: list[str] = []
 
-def _start(context: Any, slot: Slot, options: Options, first: int, stop: float) -> None:
-    slot.state.number, slot.state.since, slot.started = first, 0.0, time.monotonic()
-    arguments = (slot.state, options, first, options.jobs, stop)
-    slot.process = context.Process(target=work, args=arguments, daemon=True)
-    slot.process.start()
+    def start(self, slot: Slot) -> None:
+        """Start a process, which goes on where its slot's state is."""
+        slot.state.since, slot.started = 0.0, time.monotonic()
+        arguments = (slot.state, self.options, self.taken, self.stop)
+        slot.process = self.context.Process(target=work, args=arguments, daemon=True)
+        slot.process.start()
 
-
-def _look(context: Any, slot: Slot, options: Options, stop: float, lost: list[str]) -> None:
-    """Whether a process ended, died or hangs; the last two cost one input."""
-    process, state, now = slot.process, slot.state, time.monotonic()
-    since = state.since
-    if state.done:
-        process.join(GRACE)
-        process.kill()  # it has told all that it had to; nothing more is asked of it
+    def look(self, slot: Slot) -> None:
+        """Whether a process ended, died or hangs; the last two cost one input."""
+        process, state, now = slot.process, slot.state, time.monotonic()
+        since, limit = state.since, self.options.time_limit
+        if state.done:
+            process.join(GRACE)
+            process.kill()  # it has told all that it had to; nothing more is asked of it
+            process.join()
+            slot.process = None
+            return
+        if process.is_alive():
+            late = since > 0 and now - since > limit
+            if not late and (since > 0 or now - slot.started < GRACE):
+                return
+            process.kill()
         process.join()
         slot.process = None
-        return
-    if process.is_alive():
-        late = since > 0 and now - since > options.time_limit
-        if not late and (since > 0 or now - slot.started < GRACE):
-            return
-        process.kill()
-    process.join()
-    slot.process = None
-    if since == 0.0:
-        raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
-    slow = now - since > options.time_limit
-    why = f"took over {options.time_limit} s" if slow else f"died: exit code {process.exitcode}"
-    number = state.number
-    record(options.out, options.seed, number, made(options.seed, number, options.formats), why)
-    state.failed += 1
-    lost.append(f"input {number} {why}")
-    if now < stop:
-        _start(context, slot, options, number + options.jobs, stop)
+        if since == 0.0:
+            raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
+        slow = now - since > limit
+        self.lose(slot, f"took over {limit} s" if slow else f"died: exit code {process.exitcode}")
+        self.start(slot)
+
+    def lose(self, slot: Slot, why: str) -> None:
+        """The input that a process ended at has failed; the one after it is the next."""
+        number, options = slot.state.number, self.options
+        given = made(options.seed, number, options.formats)
+        record(options.out, options.seed, number, given, why)
+        count(slot.state.counts, given.name, "failed")
+        self.lost.append(f"input {number} {why}")
+        slot.state.number += 1
+
+    def found(self) -> dict[str, Any]:
+        """All that is settled, and where to go on."""
+        with self.taken.get_lock():
+            settled = [slot.state.settled for slot in self.slots]
+            blocks = [(slot.state.start, slot.state.end) for slot in self.slots]
+            whole = self.whole | {
+                "next": self.taken.value,
+                "left": [list(block) for block in blocks if block[0] < block[1]],
+                "formats": {
+                    name: {
+                        outcome: before + sum(one.outcomes[at][i] for one in settled)
+                        for i, (outcome, before) in enumerate(self.whole["formats"][name].items())
+                    }
+                    for at, name in enumerate(ENDINGS)
+                },
+            }
+            memory = max(one.most_memory for one in settled) >> 20
+            longest = round(max(one.longest for one in settled), 3)
+        for outcome in OUTCOMES:
+            whole[outcome] = sum(counts[outcome] for counts in whole["formats"].values())
+        whole["inputs"] = sum(whole[outcome] for outcome in OUTCOMES)
+        whole["died_or_hung"] = self.whole["died_or_hung"] + self.lost
+        whole["most_memory_mb"] = max(memory, self.whole["most_memory_mb"])
+        whole["longest_seconds"] = max(longest, self.whole["longest_seconds"])
+        whole["seconds"] = round(self.whole["seconds"] + time.monotonic() - self.begin, 1)
+        return whole
+
+    def run(self, tell: Callable[[str], None]) -> None:
+        """Until all processes are done."""
+        saved = 0.0
+        for slot in self.slots:
+            self.start(slot)
+        while any(slot.process is not None for slot in self.slots):
+            time.sleep(STEADY)
+            for slot in self.slots:
+                if slot.process is not None:
+                    self.look(slot)
+            if time.monotonic() - saved > SAVED:
+                saved = time.monotonic()
+                found = self.found()
+                keep(self.options.state, found)
+                tell(
+                    f"{found['seconds']:.0f} s: {found['inputs']} inputs, {found['failed']} failed"
+                )
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        with self.taken.get_lock():  # or one of them might end while it has the lock
+            for slot in self.slots:
+                if slot.process is not None:
+                    slot.process.kill()
+                    slot.process.join()
+
+
+def campaign(options: Options, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """Run until the time is over or all inputs are done; what was tried and what came out."""
+    with suppress(InputError):  # without numba there is nothing to compile
+        warm_up()  # or else the time of the compiler would count
+    os.environ["OMP_NUM_THREADS"] = "1"  # a process each; theirs would only be in each other's way
+    scratch = tempfile.mkdtemp(prefix="kernelite-fuzz-", dir=_in_memory())
+    piece = Campaign(replace(options, scratch=scratch))
+    try:
+        piece.run(tell)
+    except KeyboardInterrupt:
+        pass  # what is settled counts
+    finally:
+        piece.end()
+        shutil.rmtree(scratch, ignore_errors=True)
+    found = piece.found()
+    keep(options.state, found)
+    return found
 
 
 def _in_memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _total(slots: list[Slot], name: str) -> int:
-    return sum(getattr(slot.state, name) for slot in slots)
-
-
-def _in_short(slots: list[Slot], lost: list[str], seconds: float) -> str:
-    tried = sum(sum(slot.state.counts) for slot in slots) + len(lost)
-    return f"{seconds:.0f} s: {tried} inputs, {_total(slots, 'failed')} failures"
-
-
-def _summary(
-    slots: list[Slot], lost: list[str], options: Options, seconds: float
-) -> dict[str, Any]:
-    counts = [sum(slot.state.counts[i] for slot in slots) for i in range(len(ENDINGS))]
+def _nothing(mine: dict[str, Any]) -> dict[str, Any]:
+    zero = dict.fromkeys(OUTCOMES, 0)
     return {
-        "seed": options.seed,
-        "first": options.first,
-        "last": max(slot.state.number for slot in slots),
-        "seconds": round(seconds, 1),
-        "inputs": sum(counts) + len(lost),
-        "answered": _total(slots, "answered"),
-        "refused": _total(slots, "refused"),
-        "failed": _total(slots, "failed"),
-        "died_or_hung": lost,
-        "most_memory_mb": max(slot.state.most_memory for slot in slots) >> 20,
-        "longest_seconds": round(max(slot.state.longest for slot in slots), 3),
-        "formats": dict(zip(ENDINGS, counts)),
+        **mine,
+        "next": mine["first"],
+        "left": [],
+        "seconds": 0.0,
+        "inputs": 0,
+        **zero,
+        "died_or_hung": [],
+        "most_memory_mb": 0,
+        "longest_seconds": 0.0,
+        "formats": {name: dict(zero) for name in ENDINGS},
     }

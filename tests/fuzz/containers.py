@@ -229,7 +229,7 @@ def change_table(rng: random.Random, format: str) -> bytes:
         rng.choice(("a", "b", "c", "d", "label", "", "\x1b[2J", "é", "a" * 300)) for _ in range(6)
     ]
     if rng.random() < 0.7:
-        names[:4] = ["a", "b", "c", "d"]
+        names[:4] = ["a", "b", "c", rng.choice(("d", "Größe"))]
     columns = [_column(rng, rows) for _ in range(rng.choice((0, 3, 4, 4, 4, 6)))]
     if rng.random() < 0.6:
         columns = [pa.array([rng.gauss(0, 1) for _ in range(rows)]), *columns[1:]][: len(columns)]
@@ -261,7 +261,10 @@ def _column(rng: random.Random, rows: int) -> Any:
         lambda: pa.array([None] * rows),
         lambda: pa.array([True] * rows),
         lambda: pa.array(["1.5"] * rows),
-        lambda: pa.array(["x", *["y"] * rows][:rows]).dictionary_encode(),
+        lambda: pa.array(["x", *["klein"] * rows][:rows]).dictionary_encode(),
+        lambda: pa.array([None, *["groß"] * rows][:rows], pa.large_string()),
+        lambda: pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int8()), pa.array(["x"] * 9)),
+        lambda: pa.array(["\0" * 99] * rows, pa.string_view()),
         lambda: pa.array([1.5] * rows).dictionary_encode(),
         lambda: pa.array([[1.0]] * rows, pa.list_(pa.float64())),
         lambda: pa.array([{"x": 1.0}] * rows, pa.struct([("x", pa.float64())])),

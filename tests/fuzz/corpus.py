@@ -19,7 +19,7 @@ from kernelite.store.approxsvm_text import ApproxText, format_text
 from kernelite.store.files import dumps
 from tests.store.models import HEADS, compiled, with_cells
 
-__all__ = ["ENDINGS", "FORMATS", "Seed", "corpus"]
+__all__ = ["ENDINGS", "FORMATS", "TURNS", "Seed", "corpus", "turns", "with_text"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Seed:
     answers: tuple[object, ...] = ()
 
 
+METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "transform")
 ENDINGS = {
     "kernelite": ".kernelite",
     "kernelite, digest renewed": ".kernelite",
@@ -44,6 +45,26 @@ ENDINGS = {
     "arrow": ".arrow",
 }
 """Format -> the ending of its files."""
+
+TURNS = dict.fromkeys(ENDINGS, 2) | {
+    **dict.fromkeys(("kernelite", "libsvm model", "approxsvm", "npy"), 3),
+    **dict.fromkeys(("parquet", "arrow"), 1),
+}
+"""Format -> how often it has its turn: those that are slow to make and read have fewer."""
+
+
+@cache
+def turns(formats: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """One round: at each place a format, and its how manieth turn that is.
+
+    Examples
+    --------
+    >>> turns(("npy", "arrow"))
+    (('npy', 0), ('arrow', 0), ('npy', 1), ('npy', 2))
+    """
+    most = max(TURNS[name] for name in formats)
+    return tuple((name, turn) for turn in range(most) for name in formats if turn < TURNS[name])
+
 
 MODEL = b"""svm_type c_svc
 kernel_type rbf
@@ -77,6 +98,9 @@ SV
 0.5 3:2
 -1.5 1:-1 3:0.25
 """
+LINEAR = BINARY.replace(b"polynomial\ndegree 2\ngamma 0.25\ncoef0 1\n", b"linear\n")
+CUBIC = BINARY.replace(b"degree 2", b"degree 3")
+SIGMOID = MODEL.replace(b"rbf\n", b"sigmoid\n").replace(b"gamma 0.5\n", b"gamma 0.5\ncoef0 -1\n")
 REGRESSOR = b"""svm_type epsilon_svr
 kernel_type rbf
 gamma 0.1
@@ -102,6 +126,7 @@ CSV = (
     b"1;2;3;4\n5;6;7;8\n",
     b"# a comment\n1\t2\t3\t4\n\n5\t6\t7\t8\r\n",
     b'"a","b","c","d"\n"1","2","3","4"\n5,6,7,8\n',
+    "a,b,c,Größe\n1,2,3,klein\n0.5,,1e3,groß\n1,1,1,NA\n".encode(),
 )
 
 
@@ -130,13 +155,18 @@ def _models() -> list[Seed]:
         _pipeline("certified"),
         _pipeline("exact"),
         _several(),
+        *_of_other_kernels(),
+        *_of_other_heads(),
+        *_prepared(),
     ]
     return [Seed(dumps(model), answers_of(model)) for model in models]
 
 
 def answers_of(model: kl.CompiledModel) -> tuple[object, ...]:
     """What a model answers for a few rows: compared, where a damaged file is accepted."""
-    return tuple(model.predict(rows_for(model.n_features_in_)).tolist())
+    method = next(name for name in METHODS if name in model.offers)
+    found = getattr(model, method)(rows_for(model.n_features_in_))
+    return tuple(np.asarray(found).ravel().tolist())
 
 
 def rows_for(width: int) -> np.ndarray:
@@ -168,6 +198,88 @@ def _several() -> kl.CompiledModel:
     X, y = _iris()
     fitted = GaussianProcessRegressor(RBF(3.0) + RBF(30.0), alpha=0.5, optimizer=None).fit(X, y)
     return kl.compile(fitted, X, plan="estimate")
+
+
+def _of_other_kernels() -> list[kl.CompiledModel]:
+    """Kernels without forms, a sum and a product of kernels, variances, a polynomial beside."""
+    from scipy.interpolate import RBFInterpolator
+    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.svm import SVC, SVR
+
+    X, y = _iris()
+    mixed = RBF(3.0) * DotProduct(1.0) + RationalQuadratic(3.0) + 2.0 * Matern(4.0, nu=0.5)
+    fitted = [
+        SVC(kernel="linear").fit(X, y),
+        SVC(kernel="poly", degree=3, coef0=1.0).fit(X, y == 1),
+        SVR(kernel="sigmoid", gamma=0.01).fit(X, y),
+        KernelRidge(kernel="laplacian").fit(X, y),
+        KernelRidge(kernel="cosine").fit(X, np.column_stack([y, -y])),
+        GaussianProcessRegressor(Matern(2.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, y),
+        GaussianProcessRegressor(mixed, alpha=0.1, optimizer=None).fit(X, y),
+        GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, y),
+        RBFInterpolator(X + 1e-3 * rows_for(4)[0] * y[:, None], y, kernel="thin_plate_spline"),
+    ]
+    return [kl.compile(one, X, guarantee="exact") for one in fitted]
+
+
+def _of_other_heads() -> list[kl.CompiledModel]:
+    """Coordinates, densities, several machines."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.decomposition import KernelPCA
+    from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
+    from sklearn.neighbors import KernelDensity
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR
+
+    X, y = _iris()
+    svc, scaled = SVC(gamma=0.1), TransformedTargetRegressor(SVR(gamma=0.1), transformer=StandardScaler())
+    fitted = [
+        KernelPCA(2, kernel="rbf", gamma=0.1).fit(X),
+        KernelDensity(bandwidth=0.7).fit(X),
+        CalibratedClassifierCV(svc, method="isotonic", cv=2).fit(X, y),
+        OneVsRestClassifier(svc).fit(X, y),
+        OutputCodeClassifier(svc, code_size=2, random_state=0).fit(X, y),
+        scaled.fit(X, y.astype(float)),
+    ]
+    return [kl.compile(one, X, plan="estimate") for one in fitted]
+
+
+def with_text() -> kl.CompiledModel:
+    """A model of three columns of numbers, a, b and c, and one of text, Größe."""
+    return _prepared()[0]
+
+
+def _prepared() -> list[kl.CompiledModel]:
+    """Rows that go through steps first: text, gaps, bins, powers, quantiles, projections."""
+    import pandas
+    from sklearn import preprocessing as steps
+    from sklearn.compose import make_column_transformer
+    from sklearn.decomposition import PCA
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVC
+
+    X, y = _iris()
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    frame["Größe"] = [("klein", "groß", "\u202e", "")[i % 4] for i in range(len(X))]
+    ordinal = steps.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(add_indicator=True), steps.StandardScaler()), ["a", "b"]),
+        (steps.OneHotEncoder(handle_unknown="ignore"), ["Größe"]),
+        (ordinal, ["Größe"]),
+        (steps.KBinsDiscretizer(3), ["c"]),
+    )
+    chains = (
+        (steps.PowerTransformer(), steps.Normalizer()),
+        (steps.QuantileTransformer(n_quantiles=6), steps.PolynomialFeatures(2)),
+        (steps.StandardScaler(), PCA(2), steps.MinMaxScaler()),
+    )
+    models = [(make_pipeline(columns, SVC(gamma=0.1)).fit(frame, y), frame)]
+    models += [(make_pipeline(*chain, SVC(gamma=0.1)).fit(X, y), X) for chain in chains]
+    return [kl.compile(one, rows, plan="estimate") for one, rows in models]
 
 
 def _approxsvm() -> list[Seed]:
@@ -206,7 +318,8 @@ def _table() -> object:
 
     rng = np.random.default_rng(3)
     columns = {name: rng.normal(size=7) for name in "abcd"}
-    table = pa.table(columns | {"e": pa.array(list("uvwxyzz")).dictionary_encode()})
+    texts = pa.array(["klein", "groß", "", None, "klein", "\u202e", "neu"]).dictionary_encode()
+    table = pa.table(columns | {"Größe": texts})
     return table.append_column("n", pa.array([1, None, 3, 4, 5, 6, 7]))
 
 
@@ -238,7 +351,7 @@ def _arrow() -> list[Seed]:
 FORMATS: dict[str, Callable[[], list[Seed]]] = {
     "kernelite": _models,
     "kernelite, digest renewed": _models,
-    "libsvm model": lambda: _texts(MODEL, BINARY, REGRESSOR, ONE_CLASS),
+    "libsvm model": lambda: _texts(MODEL, BINARY, LINEAR, CUBIC, SIGMOID, REGRESSOR, ONE_CLASS),
     "libsvm data": lambda: _texts(*DATA),
     "range": lambda: _texts(*RANGES),
     "approxsvm": _approxsvm,

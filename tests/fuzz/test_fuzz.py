@@ -5,14 +5,18 @@ A regression file lies in `regressions/FORMAT/`, with the blanks of the format's
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.campaign import Options, campaign
-from tests.fuzz.corpus import ENDINGS, corpus
-from tests.fuzz.worker import Input, attempt, attempt_freely, made
+from tests.fuzz.corpus import ENDINGS, TURNS, corpus
+from tests.fuzz.targets import BY_COMMAND
+from tests.fuzz.worker import BLOCK, Input, _turn, attempt, attempt_freely, made
 
 SLUGS = {name.replace(", ", "-").replace(" ", "-"): name for name in ENDINGS}
 REGRESSIONS = sorted(
@@ -33,20 +37,46 @@ def test_what_broke_once_is_answered_or_refused(path: Path, tmp_path: Path) -> N
 
 
 def test_inputs_are_made_again_by_their_numbers() -> None:
-    some = [made(3, number) for number in range(44)]
-    again = [made(3, number).data for number in range(44)]
+    some = [made(3, number) for number in range(50)]
+    again = [made(3, number).data for number in range(50)]
     assert [one.data for one in some] == again
     assert {one.name for one in some} == set(ENDINGS)
-    assert len(set(again)) > 35
+    assert len(set(again)) > 40
+
+
+def test_every_format_has_its_share() -> None:
+    """Of two million inputs at least 50,000 each; and each by the command line now and then."""
+    order = [_turn(number, tuple(ENDINGS)) for number in range(sum(TURNS.values()) * BY_COMMAND)]
+    shares = Counter(name for name, _ in order)
+    assert min(shares[name] for name in ENDINGS) / len(order) > 0.026
+    asked = Counter(name for name, which in order if which % BY_COMMAND == 0)
+    assert asked == TURNS
 
 
 @linux
 def test_a_short_campaign_finds_nothing(tmp_path: Path) -> None:
-    found = campaign(Options(seconds=30, seed=17, jobs=1, out=tmp_path / "failures"))
+    found = campaign(Options(seconds=20, seed=17, jobs=1, out=tmp_path / "failures"))
     kept = [path.read_text() for path in (tmp_path / "failures").glob("*.txt")]
     assert found["failed"] == 0, kept[:3]
     assert found["inputs"] > 200
     assert found["answered"] > 0
+
+
+@linux
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    options = Options(60.0, 5, 1, tmp_path / "failures", ("npy", "range"), state=tmp_path / "state")
+    first = campaign(replace(options, most=BLOCK + 1))
+    assert (first["inputs"], first["next"], first["left"]) == (BLOCK + 1, BLOCK + 1, [])
+    # As a campaign leaves it that is killed in the middle of a block.
+    killed = first | {"next": 2 * BLOCK, "left": [[BLOCK + 1, 2 * BLOCK]]}
+    (tmp_path / "state").write_text(json.dumps(killed))
+    both = campaign(replace(options, most=2 * BLOCK + 7))
+    assert both["inputs"] == both["next"] == 2 * BLOCK + 7
+    for name in options.formats:
+        tried = [_turn(number, options.formats)[0] for number in range(2 * BLOCK + 7)].count(name)
+        assert sum(both["formats"][name].values()) == tried
+    with pytest.raises(SystemExit, match="another run"):
+        campaign(replace(options, seed=6))
 
 
 @linux

@@ -1,7 +1,7 @@
 """One process of a campaign: makes its inputs from their numbers, and watches its own memory.
 
 The parent reads from `State` which input is being tried and since when; so it can tell what a
-process was doing that died or hangs.
+process was doing that died or hangs. Inputs are taken in blocks, and counted when a block is done.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import ctypes
 import os
 import random
 import resource
+import signal
 import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.corpus import ENDINGS, Seed, corpus
+from tests.fuzz.corpus import ENDINGS, TURNS, Seed, corpus, turns
 from tests.fuzz.mutators import mutated
 from tests.fuzz.targets import run
 
@@ -27,21 +28,34 @@ MEMORY_PER_BYTE = 4096  # and for each of its own, which may be compressed;
 MEMORY_PER_COMMA = 16384  # of CSV: pyarrow takes 8 KB for each column, were it empty
 ROOM = 1 << 30  # of addresses: beyond what was asked for, threads and libraries take their own
 STEADY = 0.02  # seconds between two looks of the parent
+BLOCK = 220  # inputs that a process takes at a time
+OUTCOMES = ("answered", "refused", "failed")
+
+
+class Counts(ctypes.Structure):
+    """What came out, by format and outcome; the most memory and time of an input."""
+
+    _fields_ = [
+        ("outcomes", ctypes.c_int64 * len(OUTCOMES) * len(ENDINGS)),
+        ("most_memory", ctypes.c_int64),
+        ("longest", ctypes.c_double),
+    ]
 
 
 class State(ctypes.Structure):
-    """Shared with the parent: the number being tried, since when, what came out, if it is over."""
+    """Shared with the parent: the block and the input being tried, since when, what came out.
+
+    `counts` goes with `number`; `settled` is of whole blocks, and changed under the lock alone.
+    """
 
     _fields_ = [
+        ("start", ctypes.c_int64),
         ("number", ctypes.c_int64),
+        ("end", ctypes.c_int64),
         ("since", ctypes.c_double),
-        ("answered", ctypes.c_int64),
-        ("refused", ctypes.c_int64),
-        ("failed", ctypes.c_int64),
-        ("most_memory", ctypes.c_int64),
-        ("longest", ctypes.c_double),
         ("done", ctypes.c_int64),
-        ("counts", ctypes.c_int64 * len(ENDINGS)),
+        ("counts", Counts),
+        ("settled", Counts),
     ]
 
 
@@ -57,9 +71,16 @@ class Input:
 def made(seed: int, number: int, formats: tuple[str, ...] = tuple(ENDINGS)) -> Input:
     """The input of that number; the same on every machine."""
     rng = random.Random(f"{seed}/{number}")
-    name = formats[number % len(formats)]
+    name, _ = _turn(number, formats)
     one = rng.choice(corpus(name))
     return Input(name, mutated(rng, name, one.data), one)
+
+
+def _turn(number: int, formats: tuple[str, ...]) -> tuple[str, int]:
+    """The format of an input, and which of its files that is."""
+    order = turns(formats)
+    name, turn = order[number % len(order)]
+    return name, number // len(order) * TURNS[name] + turn
 
 
 def attempt(given: Input, folder: Path, number: int = 0) -> tuple[str, int]:
@@ -74,55 +95,100 @@ def attempt(given: Input, folder: Path, number: int = 0) -> tuple[str, int]:
     path.write_bytes(given.data)
     each = MEMORY_PER_COMMA if given.name == "csv" else MEMORY_PER_BYTE
     most = MEMORY + each * len(given.data)
-    before = _memory("VmRSS", reset=True)
+    size, before = _MEMORY.now()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + most + ROOM, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (size + most + ROOM, hard))
     try:
         outcome = run(given.name, path, given.seed, number)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    taken = _memory("VmHWM") - before
+    taken = _MEMORY.highest() - before
     if taken > most:
         raise MemoryError(f"{taken >> 20} MB for an input of {len(given.data)} bytes")
     return outcome, taken
 
 
-def _memory(field: str, *, reset: bool = False) -> int:
-    """Bytes by the system's own account."""
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5")  # the highest so far counts anew
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) << 10
-    raise OSError(f"this system does not tell {field}")
+class _Memory:
+    """The system's own account of this process, through files that stay open."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+
+    def now(self) -> tuple[int, int]:
+        """Bytes of addresses and of memory; the highest so far counts anew."""
+        if self._owner != os.getpid():  # a fork has its own account
+            names = {"_sizes": "statm", "_status": "status"}
+            for name, file in names.items():
+                setattr(self, name, os.open(f"/proc/self/{file}", os.O_RDONLY))
+            self._reset = os.open("/proc/self/clear_refs", os.O_WRONLY)
+            self._owner, self._page = os.getpid(), os.sysconf("SC_PAGE_SIZE")
+        os.pwrite(self._reset, b"5", 0)
+        size, resident, *_ = os.pread(self._sizes, 200, 0).split()
+        return int(size) * self._page, int(resident) * self._page
+
+    def highest(self) -> int:
+        """Bytes of memory at most since then."""
+        status = os.pread(self._status, 8192, 0)
+        at = status.index(b"VmHWM:")
+        return int(status[at + 6 : status.index(b"kB", at)]) << 10
 
 
-def work(state: Any, options: Any, first: int, step: int, stop: float) -> None:
-    """Try the inputs first, first + step, ... until the clock says `stop`."""
+_MEMORY = _Memory()
+
+
+def work(state: Any, options: Any, taken: Any, stop: float) -> None:
+    """Try inputs, block by block, until the clock says `stop` or there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends a campaign, after whole blocks
     os.environ["KERNELITE_COMPILE"] = "wait"
     folder = Path(options.scratch, str(os.getpid()))
     folder.mkdir(parents=True)
     for name in options.formats:  # libraries are loaded and kernels compiled before it counts
         for seed in corpus(name):
             attempt_freely(Input(name, seed.data, seed), folder)
-    number, parent = first, os.getppid()
-    while time.monotonic() < stop and number < options.most and os.getppid() == parent:
-        state.number, state.since = number, time.monotonic()
-        given = made(options.seed, number, options.formats)
-        try:
-            outcome, taken = attempt(given, folder, number // len(options.formats))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            state.failed += 1
-            record(options.out, options.seed, number, given, traceback.format_exc())
-        else:
-            setattr(state, outcome, getattr(state, outcome) + 1)
-            state.most_memory = max(state.most_memory, taken)
-        state.longest = max(state.longest, time.monotonic() - state.since)
-        state.counts[list(ENDINGS).index(given.name)] += 1
-        number += step
-    state.number, state.done = number, 1
+    parent = os.getppid()
+    while _has_block(state, options, taken, stop):
+        while state.number < state.end:
+            if os.getppid() != parent:
+                return
+            _try_one(state, options, folder)
+            state.number += 1
+    state.done = 1
+
+
+def _has_block(state: Any, options: Any, taken: Any, stop: float) -> bool:
+    """Count a block that is done and take the next; what a process that died left comes first."""
+    if state.number < state.end:
+        return True
+    with taken.get_lock():
+        state.settled = state.counts
+        if time.monotonic() >= stop or taken.value >= options.most:
+            state.start = state.end
+            return False
+        state.start = state.number = taken.value
+        taken.value = state.end = min(taken.value + BLOCK, options.most)
+    return True
+
+
+def _try_one(state: Any, options: Any, folder: Path) -> None:
+    number, counts = state.number, state.counts
+    state.since = begin = time.monotonic()
+    given = made(options.seed, number, options.formats)
+    try:
+        outcome, taken = attempt(given, folder, _turn(number, options.formats)[1])
+    except BaseException:
+        outcome, taken = "failed", 0
+        record(options.out, options.seed, number, given, traceback.format_exc())
+    count(counts, given.name, outcome)
+    counts.most_memory = max(counts.most_memory, taken)
+    counts.longest = max(counts.longest, time.monotonic() - begin)
+
+
+def count(counts: Any, name: str, outcome: str) -> None:
+    """One more of a format's inputs has that outcome."""
+    counts.outcomes[_FORMATS[name]][OUTCOMES.index(outcome)] += 1
+
+
+_FORMATS = {name: at for at, name in enumerate(ENDINGS)}
 
 
 def attempt_freely(given: Input, folder: Path) -> None:

@@ -77,7 +77,7 @@ ROWS = {
 
 
 def _latencies(load: Any) -> list[str]:
-    """Microseconds of one row from several threads."""
+    """Microseconds of one row from several threads, and what that says."""
     if load is None:
         return []
     machine = load["machine"]
@@ -88,10 +88,44 @@ def _latencies(load: Any) -> list[str]:
         "| plan | threads | p50 | p99 | p99.9 | undisturbed p99 | slow ones preempted, waiting |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, plan in load["content"]["plans"].items():
+    plans = load["content"]["plans"]
+    for name, plan in plans.items():
         for threads, one in plan["threads"].items():
             figures = ("p50", "p99", "p99.9", "undisturbed_p99")
             cells = [f"{one[figure] or 0:,.0f}" for figure in figures]
             shares = f"{one['slow_preempted']:.0%}, {one['slow_waited']:.0%}"
             lines.append(f"| {name} | {threads} | {' | '.join(cells)} | {shares} |")
-    return [*lines, ""]
+    return [*lines, "", *_reasons(plans["exact"]["threads"], load["content"], machine["cores"]), ""]
+
+
+def _reasons(exact: dict[str, Any], content: dict[str, Any], cores: int) -> list[str]:
+    """Why slow calls are slow: a sentence for one thread, one for eight."""
+    one, eight = exact["1"], exact["8"]
+    times = one["p99"] / one["p50"]
+    lines = [
+        f"An exact plan's p99 from one thread is {times:.1f} times its p50 (the goal is at most 5)."
+    ]
+    if "8 processes" not in exact:
+        return lines
+    short, usual = content["short_interval"], content["switch_interval"]
+    shorter, apart = exact["8, short interval"], exact["8 processes"]
+    helps = shorter["p99"] < eight["p99"] / 2
+    shared = apart["p99"] < eight["p99"] / 2
+    reason = (
+        "Most of that is the wait for the interpreter, which threads share: one that holds it and "
+        "loses its core keeps the others waiting."
+        if shared
+        else "Most of that is the wait for a core, since there are more callers than cores."
+    )
+    return [
+        *lines,
+        f"From 8 threads on {cores} cores p99 and p99.9 are {_milliseconds(eight)}; "
+        f"{eight['slow_waited']:.0%} of the slow calls waited. {reason}",
+        f"From 8 processes, which share no interpreter, they are {_milliseconds(apart)}; from 8 "
+        f"threads with a switch interval of {1e3 * short:g} ms instead of {1e3 * usual:g} ms, "
+        f"{_milliseconds(shorter)}, so that interval {'is' if helps else 'is not'} the reason.",
+    ]
+
+
+def _milliseconds(one: dict[str, Any]) -> str:
+    return f"{one['p99'] / 1e3:.1f} and {one['p99.9'] / 1e3:.0f} ms"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -103,6 +104,24 @@ def refuse(one: Subject, folder: Path) -> None:
         raise AssertionError("what is wrong was accepted")
 
 
+def files(one: Subject, folder: Path) -> None:
+    """Rows of a file, and answers into another; a row that is no number leaves none behind."""
+    rows, out = folder / "rows.csv", folder / "answers.csv"
+    np.savetxt(rows, one.rows[:50], fmt="%.17g", delimiter=",")
+    kl.predict_files(one.model, rows, out)
+    written = [json.loads(line) for line in out.read_text(encoding="utf-8").split()[1:]]
+    assert np.allclose(written, one.answers[:50]), f"a file has other answers: {written[:5]}"
+    out.unlink()
+    with rows.open("a", encoding="utf-8") as file:
+        file.write("what\n")
+    try:
+        kl.predict_files(one.model, rows, out)
+    except kl.KerneliteError:
+        assert not out.exists()
+        return
+    raise AssertionError("a word was taken for a row")
+
+
 def threads(one: Subject, folder: Path) -> None:
     """Eight callers at once."""
     with ThreadPoolExecutor(8) as pool:
@@ -123,7 +142,7 @@ def fork(one: Subject, folder: Path) -> None:
                 code = 0
             finally:
                 os._exit(code)
-        assert _ended(child, 60.0) == 0, "a forked child gave other answers, or none"
+        assert _ended(child, 300.0) == 0, "a forked child gave other answers, or none"
         for done in busy:
             done.result()
 
@@ -150,7 +169,7 @@ def spawn(one: Subject, folder: Path) -> None:
         "model = kernelite.load(sys.argv[1])\n"
         "model.predict(numpy.zeros((3, model.n_features_in_)))\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=600)
 
 
 def signals(one: Subject, folder: Path) -> None:
@@ -172,7 +191,7 @@ def chores() -> Iterator[Callable[[Subject, Path], None]]:
     """In order; what takes long comes seldom."""
     number = 0
     while True:
-        yield from (predict, save_and_load, threads, refuse, signals, fork)
+        yield from (predict, save_and_load, threads, refuse, files, signals, fork)
         if number % 3 == 0:
             yield compile_again
         if number % 20 == 0:
@@ -180,5 +199,5 @@ def chores() -> Iterator[Callable[[Subject, Path], None]]:
         number += 1
 
 
-CHORES = (predict, save_and_load, threads, refuse, signals, fork, compile_again, spawn)
+CHORES = (predict, save_and_load, threads, refuse, files, signals, fork, compile_again, spawn)
 """All that `chores` gives."""

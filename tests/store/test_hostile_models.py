@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
+from kernelite.machine.kernels import ExpSineSquared, Matern
 from kernelite.store.digest import content_digest
 from kernelite.store.files import dumps, loads
 from tests.models import fitted
@@ -213,3 +214,28 @@ def test_huge_numbers_are_refused_or_answered_by_numbers(name: str, guarantee: s
 def test_coefficients_that_overflow_are_refused() -> None:
     with pytest.raises(InputError, match="so large that scores overflow"):
         kl.compile(kl.KernelExpansion([[0.0], [1.0]], [1e308, 1e308], 0.0, gamma=1.0))
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-160, 1e160, 1e308])
+def test_a_period_of_any_size_has_answers(size: float) -> None:
+    """Its slope is 2 / length_scale^2, which is no reason to divide by zero or to overflow."""
+    for kernel in (ExpSineSquared(size, 1.0), ExpSineSquared(1.0, size)):
+        model = kl.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, kernel=kernel)
+        rows = np.array([[0.0], [0.3], [1e200]])
+        with np.errstate(all="ignore"):
+            found = loads(dumps(kl.compile(model, guarantee="exact"))).predict(rows)
+        assert np.isfinite(found).all()
+
+
+def test_length_scales_of_another_width_are_refused_when_loading() -> None:
+    kernel = Matern((1.0, 2.0), 0.5)
+    bump = kl.KernelExpansion([[0.0, 1.0]], [2.0], 0.5, kernel=kernel)
+    document, tensors = parts(dumps(kl.compile(bump, guarantee="exact")))
+    product = {"class": "ProductKernel", "kernels": [{"class": "CosineKernel"}, None]}
+    for scales in ([1.0, 2.0, 3.0], [1.0] * 9):
+        own = document["model"]["expansion"]["kernel"] | {"length_scale": scales}
+        for hostile in (own, product | {"kernels": [{"class": "CosineKernel"}, own]}):
+            document["model"]["expansion"]["kernel"] = hostile
+            with pytest.raises(FileFormatError, match="length scales does not fit rows of 2"):
+                loads(rebuilt(document, tensors))
+        document["model"]["expansion"]["kernel"] = own

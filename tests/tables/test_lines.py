@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelite.errors import FileFormatError, MissingExtraError
+from kernelite.tables import lines as lines_module
+from kernelite.tables.data import read_data
 from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
 
@@ -184,3 +186,21 @@ def test_pipes(tmp_path: Path) -> None:
     writer.start()
     assert lines_of(pipe) == [(1, "x"), (2, "y")]
     writer.join()
+
+
+def test_blank_lines_without_end_are_given_up(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(lines_module, "MOST_BLANK", 1000)
+    path = tmp_path / "a.svm"
+    for end in ("\n", "\r\n"):
+        path.write_bytes((f"1 1:1{end}" + end * 1000 + f"2 1:1{end}").encode())
+        with Lines(path) as lines:
+            assert [text for _, text in lines if text] == ["1 1:1", "2 1:1"]
+        path.write_bytes((f"1 1:1{end}" + end * 1001 + f"2 1:1{end}").encode())
+        found = []
+        with Lines(path, report=found.append) as lines:
+            assert [text for _, text in lines if text] == ["1 1:1"]
+        assert [(one.line, one.problem) for one in found] == [
+            (1002, "there are over 1000 blank lines in a row")
+        ]
+        with pytest.raises(FileFormatError, match="blank lines in a row"):
+            read_data(path)

@@ -91,6 +91,7 @@ class KernelExpansion:
         gamma, coef0 = _number("gamma", self.gamma), _number("coef0", self.coef0)
         if isinstance(self.kernel, Kernel):
             gamma, coef0 = 1.0, 0.0
+            self.kernel.check_width(centers.shape[1])
         elif self.kernel not in ("rbf", "poly2"):
             raise InputError(f"`kernel` must be 'rbf', 'poly2' or a Kernel, got {self.kernel!r}.")
         if not (np.isfinite(gamma) and gamma > 0):

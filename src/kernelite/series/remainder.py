@@ -126,9 +126,10 @@ def remainder_norms(
     if not near.all():
         # The triangle inequality: far centers enter by their own norms, and nothing overflows.
         far = _majorants(A[~near], exponents[~near], expansion.n_features)
-        rho = far + _norms(S[near], A[near], exponents[near], progress, sums)
+        own = _majorants(A[near], exponents[near], expansion.n_features)
+        rho = far + _norms(S[near], A[near], exponents[near], own, progress, sums)
     else:
-        rho = _norms(S, A, exponents, progress, sums)
+        rho = _norms(S, A, exponents, majorants, progress, sums)
     with np.errstate(over="ignore"):
         return round_up(np.minimum(round_up(rho), majorants) * scale)
 
@@ -159,6 +160,7 @@ def _norms(
     S: FloatArray,
     A: FloatArray,
     exponents: FloatArray,
+    majorants: FloatArray,
     progress: Callable[[float], None] | None,
     double_sums: DoubleSums,
 ) -> FloatArray:
@@ -167,7 +169,6 @@ def _norms(
         return np.zeros((2, A.shape[1]))
     d, largest = S.shape[1], float(exponents.max(initial=0.0))
     sums = double_sums(S, A, exponents, progress)
-    majorants = _majorants(A, exponents, d)
     for index, m in enumerate((3, 4)):
         relative = 2 * BLOCK + (d + 6) * (m + 4.0 * largest) + 28.0 * largest + 320.0
         sums[index] += SAFETY * UNIT * relative * majorants[index] ** 2

@@ -23,6 +23,9 @@ __all__ = ["MAX_LINE_BYTES", "Lines"]
 MAX_LINE_BYTES = 16 * 2**20
 """Longest accepted line of a text file: a row of about a million `index:value` pairs."""
 
+MOST_BLANK = 10**6
+"""Blank lines in a row after which a file is given up: a short compressed one may hold billions."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -33,7 +36,8 @@ class Lines(Iterator[tuple[int, str]]):
     dropped; lines end in LF or CRLF and the last one may lack its end. Memory stays bounded: a line
     longer than `max_line_bytes` is a defect and is skipped, as are lines that are not UTF-8 or hold
     a NUL.
-    A corrupt compressed stream is a defect that ends the file.
+    A corrupt compressed stream is a defect that ends the file, and so are `MOST_BLANK` blank lines in
+    a row.
 
     Parameters
     ----------
@@ -89,6 +93,7 @@ class Lines(Iterator[tuple[int, str]]):
         self._unread: IO[bytes] | None = None
         self._broken: Exception | None = None  # an error of the stream, to be told
         self._over = False  # it was told
+        self._blank = 0  # lines in a row
         if content is not None:
             self._raw: IO[bytes] = io.BytesIO(content)
             self._stream: Any = self._raw
@@ -108,6 +113,11 @@ class Lines(Iterator[tuple[int, str]]):
         while raw := self._readline(self._max + 2):  # two more for the line's end
             self._number += 1
             self.ended = raw.endswith(b"\n")
+            self._blank = self._blank + 1 if raw in (b"\n", b"\r\n") else 0
+            if self._blank > MOST_BLANK:
+                self._unread, self._over = None, True
+                self._defect(None, f"there are over {MOST_BLANK} blank lines in a row")
+                break
             text = self._text(raw)
             if text is not None:
                 return self._number, text

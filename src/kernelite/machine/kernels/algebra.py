@@ -37,6 +37,10 @@ class _Several(Kernel):
         """Whether all of them are."""
         return all(kernel.proven for kernel in self.kernels)
 
+    def check_width(self, n_features: int) -> None:
+        for kernel in self.kernels:
+            kernel.check_width(n_features)
+
 
 @dataclass(frozen=True)
 class ProductKernel(_Several):

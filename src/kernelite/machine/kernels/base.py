@@ -93,6 +93,10 @@ class Kernel(ABC):
     def label(self) -> str:
         """A few words for people, with the parameters."""
 
+    def check_width(self, n_features: int) -> None:
+        """Refuse rows of a width that its parameters do not fit."""
+        return
+
     def __str__(self) -> str:
         return self.label
 

@@ -64,7 +64,8 @@ class ExpSineSquared(Radial):
         return r * self.slope(r)
 
     def slope(self, r: FloatArray) -> float:
-        return math.pi * min(2.0 / self.length_scale**2, 1.22 / self.length_scale)
+        # By division, which overflows to infinity: then nothing is known of a value.
+        return math.pi * min(2.0 / self.length_scale / self.length_scale, 1.22 / self.length_scale)
 
     @property
     def label(self) -> str:

@@ -138,13 +138,17 @@ class ScaledRadial(Radial):
     def isotropic(self) -> bool:
         return len(self.length_scale) == 1
 
-    def scaled(self, rows: FloatArray) -> FloatArray:
-        known = isinstance(rows, np.ndarray)  # other targets show no width
-        if known and not self.isotropic and len(self.length_scale) != rows.shape[1]:
+    def check_width(self, n_features: int) -> None:
+        if not self.isotropic and len(self.length_scale) != n_features:
             raise InputError(
                 f"a kernel with {len(self.length_scale)} length scales does not fit rows of "
-                f"{rows.shape[1]} features."
+                f"{n_features} features."
             )
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        known = isinstance(rows, np.ndarray)  # other targets show no width
+        if known:
+            self.check_width(rows.shape[1])
         with np.errstate(over="ignore"):
             return rows / np.array(self.length_scale, dtype=rows.dtype if known else None)
 
