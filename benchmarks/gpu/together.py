@@ -11,8 +11,8 @@ __all__ = ["in_processes", "process_count"]
 
 
 def process_count(device: str) -> int:
-    """One on a CPU; on a GPU as many as there are cores, and at most 14."""
-    return 1 if device == "cpu" else min(14, os.cpu_count() or 1)
+    """One on a CPU; on a GPU as many as there are cores but three, and at most 14."""
+    return 1 if device == "cpu" else max(1, min(14, (os.cpu_count() or 1) - 3))
 
 
 def in_processes(call: Callable[..., Any], given: Sequence[Any], device: str) -> list[Any]:

@@ -134,13 +134,20 @@ def test_every_method_answers_where_the_rows_are(
         assert (np.abs(got - expected) <= np.max(limit) * (1.0 + 1e-9)).all(), method
 
 
-def test_what_has_no_formula_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_probabilities_are_coupled_as_on_arrays(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    count = classes * (classes - 1) // 2
+    sigmoids = rng.normal(size=(2, count)) - np.array([[2.0], [0.0]])
+    head = ClassifierHead(
+        np.arange(classes), platt_a=sigmoids[0], platt_b=sigmoids[1], couple_two_classes=True
+    )
+    scores = rng.normal(size=(200, count)) * 3.0
+    found = lower_head(head, None).probabilities(there(scores)).cpu().numpy()
+    np.testing.assert_allclose(found, head.probabilities(scores), atol=1e-9)
+
+
+def test_what_has_no_formula_is_refused_in_one_sentence() -> None:
     kept = TargetHead(RegressorHead(), KeptInverse(object()))
     with pytest.raises(UnsupportedModelError, match=r"TargetHead\) is not lowered to torch"):
         lower_head(kept, None)
-    sigmoids = np.ones(3)
-    head = ClassifierHead(np.arange(3), platt_a=-sigmoids, platt_b=sigmoids)
-    fast = certified_with(head)
-    monkeypatch.setattr(interchange, "CPU", -1)
-    with pytest.raises(UnsupportedModelError, match="since they are coupled by an iteration"):
-        fast.predict_proba(there(random_rows(m=5)))

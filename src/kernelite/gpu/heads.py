@@ -26,12 +26,15 @@ from kernelite.machine.heads import (
     TransformHead,
 )
 from kernelite.machine.heads.intervals import SLACK
+from kernelite.machine.heads.probability import pair_probabilities
 from kernelite.machine.heads.values import SMALLEST
 from kernelite.machine.heads.votes import pairs
 from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["LOWERINGS", "TorchHead", "lower_head"]
+
+COUPLED = 1 << 26  # entries of the matrices that couple probabilities, held at once: 512 MB
 
 
 class TorchHead(Buffers):
@@ -65,6 +68,14 @@ class TorchHead(Buffers):
         """How far a row is from another label, shape (m,)."""
         return self.formulas.margin(Value(scores)).tensor
 
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Class probabilities of shape (m, K)."""
+        head = self.formulas
+        if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
+            size = max(1, COUPLED // head.n_classes**2)
+            return torch.cat([_coupled(head, part) for part in scores.split(size)])
+        return head.probabilities(Value(scores)).tensor
+
     def labels(self, scores: Tensor) -> Tensor:
         """Labels where they are numbers, else their positions in `classes_`; or values."""
         winners = self.winners(scores)
@@ -74,6 +85,34 @@ class TorchHead(Buffers):
     def has_numbers(self) -> bool:
         """Whether labels are numbers, which tensors can hold."""
         return hasattr(self, "classes")
+
+
+def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
+    """`machine.heads.probability.couple` in torch operations: shape (m, K)."""
+    K = head.n_classes
+    sigmoids: Formula = pair_probabilities
+    first = sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+    r = torch.zeros(len(scores), K, K, dtype=torch.float64, device=scores.device)
+    for pair, (i, j) in enumerate(pairs(K)):
+        r[:, i, j], r[:, j, i] = first[:, pair], 1.0 - first[:, pair]
+    Q = -r * r.transpose(1, 2) + torch.diag_embed(r.square().sum(dim=1))
+    p = torch.full((len(scores), K), 1.0 / K, dtype=torch.float64, device=scores.device)
+    for _ in range(max(100, K)):
+        Qp = (Q @ p[:, :, None])[:, :, 0]
+        pQp = (p * Qp).sum(dim=1)
+        running = ~((Qp - pQp[:, None]).abs().amax(dim=1) < 0.005 / K)
+        if not running.any():
+            break
+        moved = p
+        for t in range(K):
+            delta = (pQp - Qp[:, t]) / Q[:, t, t]
+            scale = 1.0 + delta
+            pQp = (pQp + delta * (delta * Q[:, t, t] + 2.0 * Qp[:, t])) / scale / scale
+            Qp = (Qp + delta[:, None] * Q[:, t]) / scale[:, None]
+            moved = torch.cat([moved[:, :t], (moved[:, t] + delta)[:, None], moved[:, t + 1 :]], 1)
+            moved = moved / scale[:, None]
+        p = torch.where(running[:, None], moved, p)
+    return p
 
 
 class TwoClasses(TorchHead):

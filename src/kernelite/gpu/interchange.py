@@ -82,10 +82,17 @@ def answer_there(
         answers, stage, undecidable = program.predict(rows)
         stats = _stats(program, rows, stage, int(undecidable.sum()))
     else:
-        _try(finish, head.n_scores)
+        if finish == head.probabilities:
+            finished = program.head.probabilities
+        else:
+
+            def finished(scores: torch.Tensor) -> Any:
+                return finish(Value(scores)).tensor
+
+        _try(finished, head.n_scores)
         asked = criterion if model.guarantee == "certified" else None
         found = program(rows, labels_only=False, criterion=asked)
-        answers = finish(Value(found.scores)).tensor
+        answers = finished(found.scores)
         stats = _stats(program, rows, found.stage, 0)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
@@ -97,10 +104,8 @@ def _try(finish: Formula, n_scores: int) -> None:
     """Refuse what has no formula on tensors, before rows are computed."""
     import torch
 
-    from kernelite.gpu.formulas import Value
-
     try:
-        finish(Value(torch.zeros(1, n_scores, dtype=torch.float64)))
+        finish(torch.zeros(1, n_scores, dtype=torch.float64))
     except UnsupportedModelError as error:
         raise UnsupportedModelError(
             "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass rows "
