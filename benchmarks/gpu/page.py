@@ -126,7 +126,9 @@ def _verify(found: list[dict[str, Any]]) -> str:
     said = "Models of real data: the shared ones on all test rows, all of the board's on the rows "
     said += "that it predicts. Labels are compared with the CPU's, values with the CPU's exact "
     said += "ones: those of regressors and densities, and decision values of the first 1,000 rows. "
-    said += "Nanoseconds per row with rows repeated up to about a million (16 times where they have "
+    said += (
+        "Nanoseconds per row with rows repeated up to about a million (16 times where they have "
+    )
     said += "over 200 features)."
     labels = sum(line["rows"] for line in found if differ in line)
     total = f"In all {len(found)} models and {labels:,} labels, of which "

@@ -116,11 +116,11 @@ def test_every_method_answers_where_the_rows_are(
         if method in fast.head.needs_posterior:
             continue
         expected, answer = fast.head.answer(method, exact), getattr(fast, method)
-        try:
-            found = answer(there(rows))
-        except UnsupportedModelError as error:
-            assert "text" in name or "not lowered" in str(error) or "not numbers" in str(error)
+        if expected.dtype.kind not in "biuf":
+            with pytest.raises(UnsupportedModelError, match="labels of this model are not numbers"):
+                answer(there(rows))
             continue
+        found = answer(there(rows))
         found = torch.cat(found, dim=1) if isinstance(found, list) else found
         assert isinstance(found, torch.Tensor)
         got = found.cpu().numpy()

@@ -157,7 +157,9 @@ class TorchOps:
 
     def argmax(self, x: Value, axis: int = 1) -> Value:
         """The first of the largest, which torch's own need not be; 0 where one is no number."""
-        return Value(first_largest(x.tensor))
+        best = x.tensor == x.tensor.amax(dim=1, keepdim=True)
+        places = best.long().cumsum(dim=1).eq(0).sum(dim=1)
+        return Value(torch.where(places < x.tensor.shape[1], places, 0))
 
     def clip(self, x: Value, low: float, high: float) -> Value:
         """Between the two."""
@@ -232,10 +234,3 @@ class TorchOps:
         t = x.tensor.clamp(float(places[0]), float(places[-1]))
         before = (torch.searchsorted(at, t.contiguous(), right=True) - 1).clamp(0, len(at) - 1)
         return Value(of[before] + slope[before] * (t - at[before]))
-
-
-def first_largest(x: Tensor) -> Tensor:
-    """The place of each row's first largest entry, shape (m,); 0 where an entry is no number."""
-    best = x == x.amax(dim=1, keepdim=True)
-    places = best.long().cumsum(dim=1).eq(0).sum(dim=1)
-    return torch.where(places < x.shape[1], places, 0)

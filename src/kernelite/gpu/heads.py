@@ -14,18 +14,15 @@ import torch
 
 from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.gpu.buffers import Buffers, Tensor
-from kernelite.gpu.formulas import Formula, Value, first_largest
+from kernelite.gpu.formulas import Formula, Value
 from kernelite.machine.heads import (
-    ArgmaxHead,
     ClassifierHead,
     DensityHead,
     LatentHead,
     LinearHead,
-    OutlierHead,
     RegressorHead,
     TransformHead,
 )
-from kernelite.machine.heads.intervals import SLACK
 from kernelite.machine.heads.probability import pair_probabilities
 from kernelite.machine.heads.values import SMALLEST
 from kernelite.machine.heads.votes import pairs
@@ -140,24 +137,6 @@ class TwoClasses(TorchHead):
         return (~first).long()
 
 
-class Outlier(TorchHead):
-    """+1 for a positive score, -1 for a negative one."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.zero_is_inlier, self.offset = head.zero_is_inlier, head.offset
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return scores[:, 0].abs() > bounds[:, 0]
-
-    def margin(self, scores: Tensor) -> Tensor:
-        return scores[:, 0].abs()
-
-    def labels(self, scores: Tensor) -> Tensor:
-        column = scores[:, 0]
-        return torch.where(column >= 0 if self.zero_is_inlier else column > 0, 1, -1)
-
-
 class Votes(TorchHead):
     """One-vs-one votes: `winner_decided`, by products with who takes part in which pair."""
 
@@ -190,25 +169,6 @@ class Votes(TorchHead):
         wins = (self.sign * scores > 0).float()
         votes = wins @ self.first + (1.0 - wins) @ self.second
         return (votes * self.n_classes + self.order).argmax(dim=1)
-
-
-class Largest(TorchHead):
-    """The class with the largest score, the first of them if several are."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.n_classes = len(head.classes)
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        if self.n_classes == 1:
-            return torch.ones(len(scores), dtype=torch.bool, device=scores.device)
-        winner = scores.argmax(dim=1, keepdim=True)
-        low = (scores - bounds).gather(1, winner)[:, 0]
-        rival = (scores + bounds).scatter(1, winner, -torch.inf).amax(dim=1)
-        return low - rival > SLACK * (low.abs() + rival.abs())
-
-    def winners(self, scores: Tensor) -> Tensor:
-        return first_largest(scores)
 
 
 class Values(TorchHead):
@@ -284,14 +244,12 @@ class Formulas(TorchHead):
 
 
 LOWERINGS: dict[type, type[TorchHead]] = {
-    ArgmaxHead: Largest,
     DensityHead: Density,
     LatentHead: TwoClasses,
-    OutlierHead: Outlier,
     RegressorHead: Values,
     TransformHead: Values,
 }
-"""Head -> its fast lowering; classifiers and linear heads by their number of classes, see below."""
+"""Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""
 
 
 def lower_head(head: Any, tolerance: FloatArray | None) -> TorchHead:
@@ -302,10 +260,8 @@ def lower_head(head: Any, tolerance: FloatArray | None) -> TorchHead:
     if isinstance(head, ClassifierHead):
         plain = not (head.labels_by_probability or head.break_ties) and head.n_classes > 1
         kind = (TwoClasses if head.n_classes == 2 else Votes) if plain else Formulas
-    elif isinstance(head, LinearHead):
-        kind = TwoClasses if head.n_scores == 1 else Largest
-    elif isinstance(head, ArgmaxHead) and head.shares:
-        kind = Formulas  # shares are compared after a division
+    elif isinstance(head, LinearHead) and head.n_scores == 1:
+        kind = TwoClasses
     return kind(head, tolerance)
 
 

@@ -7,6 +7,7 @@ without a copy; rows on a GPU by `Program`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,9 @@ def like(X: Any, answers: Any) -> Any:
         import torch
 
         return answers if isinstance(answers, torch.Tensor) else torch.from_numpy(answers)
-    return X.__array_namespace__().from_dlpack(answers)
+    if hasattr(X, "__array_namespace__"):
+        return X.__array_namespace__().from_dlpack(answers)
+    return import_module(type(X).__module__.partition(".")[0]).from_dlpack(answers)
 
 
 def answer_there(
