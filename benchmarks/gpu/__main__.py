@@ -14,7 +14,7 @@ from benchmarks.results import FOLDER, plain
 
 __all__ = ["main"]
 
-SECTIONS = ("assumed", "verify", "attack", "forms", "fused", "several", "streaming")
+SECTIONS = ("fused", "several", "forms", "streaming", "verify", "attack", "assumed")
 EXTRA = ("tune",)
 
 
@@ -26,8 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--prepare", action="store_true", help="only write what --prepared reads")
     parser.add_argument("--models", type=int, default=10_000, help="random models to attack")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cuda", help="of the attack; others need a GPU")
+    parser.add_argument("--seconds", type=float, default=360.0, help="of the attack, at most")
+    parser.add_argument("--device", default="cuda", help="of verify and attack; others need a GPU")
     parser.add_argument("--out", type=Path, default=FOLDER / "gpu.json")
+    parser.add_argument("--add", action="store_true", help="keep the sections that --out holds")
     args = parser.parse_args(argv)
     if args.prepare:
         from benchmarks.gpu.models import prepare
@@ -35,16 +37,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"prepared: {', '.join(prepare(args.prepared))}")
         return 0
     content: dict[str, Any] = {}
+    if args.add and args.out.is_file():
+        content = json.loads(args.out.read_text(encoding="utf-8"))["content"]
     for section in args.sections:
         print(f"-- {section}", flush=True)
-        content[section] = _run(section, args)
+        content[section] = _run(section, args, content)
         print(json.dumps(plain(content[section]), indent=1), flush=True)
         _save(args.out, content)
     return 0
 
 
-def _run(section: str, args: argparse.Namespace) -> Any:
-    from benchmarks.gpu import speed
+def _run(section: str, args: argparse.Namespace, before: dict[str, Any]) -> Any:
     from benchmarks.gpu.samples import save_samples
 
     if section == "assumed":
@@ -56,17 +59,20 @@ def _run(section: str, args: argparse.Namespace) -> Any:
             "exp2": tensor_cores.exp2_errors(args.device),
         }
     if section == "attack":
-        from benchmarks.gpu.together import attack_together
+        from benchmarks.gpu.attack import attack_together, merged
 
-        found = attack_together(args.models, args.seed, args.device)
-        save_samples(args.out.with_name("samples.npz"), found.pop("samples"))
-        return found
+        found = attack_together(args.models, args.seed, args.device, args.seconds)
+        save_samples(args.out.with_name(f"samples-{args.seed}.npz"), found.pop("samples"))
+        more = merged([before[section], found] if section in before else [found])
+        return {name: part for name, part in more.items() if name != "samples"}
     if section == "verify":
-        from benchmarks.gpu.models import load_prepared
+        from benchmarks.gpu.verify import verify
 
-        prepared = load_prepared(args.prepared)
-        save_samples(args.out.with_name("real.npz"), speed.real_samples(prepared))
-        return speed.real(prepared)
+        lines, samples = verify(args.prepared, args.device)
+        save_samples(args.out.with_name("real.npz"), samples)
+        return lines
+    from benchmarks.gpu import speed
+
     return getattr(speed, section)()
 
 

@@ -14,6 +14,7 @@ import torch
 
 import kernelite as kl
 from benchmarks.gpu.samples import Sample
+from benchmarks.gpu.together import in_processes, process_count
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.errors import KerneliteError
 from kernelite.gpu.exact import ExactSums
@@ -24,11 +25,39 @@ from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
-__all__ = ["attack", "hard_rows", "judge", "random_model"]
+__all__ = ["attack", "attack_together", "hard_rows", "judge", "merged", "random_model"]
 
 SAMPLES = 3  # models of each process that are brought home whatever they show
 WIDTHS = (1, 2, 3, 5, 8, 16, 22, 31, 40, 63, 70, 130)  # few, since each is compiled
 KINDS = ("plain", "twins", "offset", "few values", "zeros", "one sign", "one direction")
+
+
+def attack_together(models: int, seed: int, device: str, seconds: float) -> dict[str, Any]:
+    """As `attack`, shared out over processes; seeds follow each other from `seed` on."""
+    count = process_count(device)
+    shares = [
+        (models // count + (i < models % count), seed + i, device, seconds) for i in range(count)
+    ]
+    return merged(in_processes(attack, shares, device))
+
+
+def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several attacks as one."""
+    names = sorted({name for one in found for name in one["worst"]})
+    tried = {name: sum(one["tried"].get(name, 0) for one in found) for name in names}
+    known = {
+        name: sum(one["finite"].get(name, 0.0) * one["tried"].get(name, 0) for one in found)
+        for name in names
+    }
+    return {
+        "models": sum(one["models"] for one in found),
+        "seeds": [seed for one in found for seed in one["seeds"]],
+        "violated": sum(one["violated"] for one in found),
+        "worst": {name: max(one["worst"].get(name, 0.0) for one in found) for name in names},
+        "tried": tried,
+        "finite": {name: known[name] / max(1, tried[name]) for name in names},
+        "samples": [sample for one in found for sample in one.get("samples", [])],
+    }
 
 
 def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[str, Any]:
@@ -65,7 +94,7 @@ def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[st
     tried = {name: len(found) for name, found in known.items()}
     return {
         "models": done,
-        "seed": seed,
+        "seeds": [seed],
         "violated": violated,
         "worst": worst,
         "tried": tried,

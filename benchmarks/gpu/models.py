@@ -1,12 +1,16 @@
 """Models and rows that the GPU is judged on: prepared once on a CPU, then carried anywhere.
 
-`prepare` compiles the shared models and the board's classifiers and keeps what the CPU answers: a
-`.kernelite` file and an npz with rows and labels for each. So a machine with a GPU needs neither
-the data nor the time.
+`prepare` compiles the shared models and all of the board's and keeps what the CPU answers: a
+compressed `.kernelite` file and an npz with labels and exact values for each, and the rows. So a
+machine with a GPU needs neither the data nor the time.
 """
 
 from __future__ import annotations
 
+import hashlib
+import lzma
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +18,39 @@ import numpy as np
 
 import kernelite as kl
 from kernelite.machine.machine import describe
+from kernelite.model.origin import Guarantee
 from kernelite.sources import Machine
 
-__all__ = ["Prepared", "compiled", "load_prepared", "prepare", "random_expansion", "random_pairs"]
+__all__ = [
+    "Prepared",
+    "compiled",
+    "load_prepared",
+    "prepare",
+    "prepared_paths",
+    "random_expansion",
+    "random_pairs",
+]
 
 SHARED = ("a9a 0.01", "a9a 0.02", "a9a 0.1", "ijcnn1", "mnist1")
+JUDGED = 1000  # rows whose decision values are kept
 
 
 class Prepared(NamedTuple):
-    """A compiled model, test rows, and what the CPU answers."""
+    """A compiled model, test rows, what the CPU answers there, and exact values.
+
+    Parameters
+    ----------
+    answers : ndarray of shape (m,), optional
+        Labels by the CPU; None where the model answers values.
+    values : ndarray
+        Values of all rows, or decision values of the first ones, by guarantee "exact" on the CPU.
+    """
 
     name: str
     model: Any
     rows: np.ndarray
-    labels: np.ndarray
+    answers: np.ndarray | None
+    values: np.ndarray
 
 
 def prepare(folder: Path, sample_rows: int = 4000) -> list[str]:
@@ -35,42 +58,68 @@ def prepare(folder: Path, sample_rows: int = 4000) -> list[str]:
     from benchmarks.workloads import available, load
 
     folder.mkdir(parents=True, exist_ok=True)
-    names = [name for name in SHARED if name in set(available())]
-    for name in names:
-        workload = load(name, sample_rows=sample_rows)
-        fast = kl.compile(workload.path, workload.sample)
-        stem = folder / name.replace(" ", "_")
-        fast.save(f"{stem}.kernelite")
-        labels = fast.predict(workload.rows)
-        np.savez_compressed(f"{stem}.npz", rows=workload.rows, labels=labels)
-    _prepare_letters(folder)
-    return [*names, "letters", *_prepare_board(folder)]
+    names = []
+    for name in SHARED:
+        if name in set(available()):
+            work = load(name, sample_rows=sample_rows)
+            names.append(_write(folder, name, work.path, work.sample, work.rows))
+    names.append(_write(folder, "letters", *_letters(), guarantee="exact"))
+    return [*names, *_prepare_board(folder)]
 
 
 def _prepare_board(folder: Path) -> list[str]:
-    """The board's classifiers and one-class machines, on the rows that the board predicts."""
-    from benchmarks.board.cases import cases_of
-    from benchmarks.board.sets import known
+    """All models of the board, on the rows that it predicts; the paper's are the shared ones."""
+    from benchmarks.board.cases import SETS, cases_of
     from benchmarks.contestant import Absent
 
     names = []
-    for name in known():
+    for name in SETS:
+        if name == "paper":
+            continue
         try:
-            cases = [case for case in cases_of(name) if case.group == "labels"]
+            cases = list(cases_of(name))
         except Absent as absent:
             print(f"{name} is left out: {absent}", flush=True)
             continue
         for case in cases:
-            fast = kl.compile(case.model, case.train[:2000])
-            stem = folder / f"board_{case.name.replace(' ', '_')}"
-            fast.save(f"{stem}.kernelite")
-            np.savez_compressed(f"{stem}.npz", rows=case.rows, labels=fast.predict(case.rows))
-            names.append(f"board {case.name}")
-            print(names[-1], flush=True)
+            given = (case.model, case.train[:2000], case.rows)
+            names.append(_write(folder, f"board {case.name}", *given))
     return names
 
 
-def _prepare_letters(folder: Path) -> None:
+def _write(
+    folder: Path,
+    name: str,
+    source: Any,
+    sample: np.ndarray,
+    rows: np.ndarray,
+    guarantee: Guarantee = "certified",
+) -> str:
+    """Keep a model and its answers; rows that several models share are kept once."""
+    fast = kl.compile(source, sample, guarantee=guarantee)
+    exact = fast if guarantee == "exact" else kl.compile(source, sample, guarantee="exact")
+    fast = replace(fast, posterior=None)  # standard deviations are not lowered
+    rows = np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+    rows_name = f"rows-{hashlib.sha256(rows.tobytes()).hexdigest()[:16]}"
+    if not (folder / f"{rows_name}.npz").is_file():
+        np.savez_compressed(folder / f"{rows_name}.npz", rows=rows)
+    kept: dict[str, Any] = {"name": name, "rows": rows_name}
+    if fast.head.proves_labels:
+        kept |= {"answers": fast.predict(rows), "values": exact.decision_function(rows[:JUDGED])}
+    else:
+        answer = exact.score_samples if fast.head.kind == "density" else exact.predict
+        kept["values"] = answer(rows)
+    stem = folder / name.replace(" ", "_")
+    np.savez_compressed(f"{stem}.npz", **kept)
+    with tempfile.TemporaryDirectory() as place:
+        fast.save(Path(place) / "model.kernelite")
+        packed = lzma.compress((Path(place) / "model.kernelite").read_bytes(), preset=1)
+    Path(f"{stem}.kernelite.xz").write_bytes(packed)
+    print(f"{name}: {len(rows):,} rows", flush=True)
+    return name
+
+
+def _letters() -> tuple[Any, np.ndarray, np.ndarray]:
     """26 classes, all pairs: an SVC of made-up letters, in the size of LIBSVM's."""
     from sklearn.svm import SVC
 
@@ -78,10 +127,25 @@ def _prepare_letters(folder: Path) -> None:
     middles = rng.normal(size=(26, 16)) * 0.8
     classes = rng.integers(26, size=8000)
     X = middles[classes] + rng.normal(size=(8000, 16)) * 0.7
-    fitted = SVC(gamma=0.06, C=1.0).fit(X[:4000], classes[:4000])
-    fast = kl.compile(fitted, X[:2000], guarantee="exact")
-    fast.save(folder / "letters.kernelite")
-    np.savez_compressed(folder / "letters.npz", rows=X[4000:], labels=fast.predict(X[4000:]))
+    return SVC(gamma=0.06, C=1.0).fit(X[:4000], classes[:4000]), X[:2000], X[4000:]
+
+
+def prepared_paths(folder: Path) -> list[Path]:
+    """The models that lie in a folder."""
+    return sorted(folder.glob("*.kernelite.xz"))
+
+
+def load_prepared(path: Path) -> Prepared:
+    """One of `prepared_paths`."""
+    with np.load(path.with_name(path.name.removesuffix(".kernelite.xz") + ".npz")) as kept:
+        arrays = {name: kept[name] for name in kept.files}
+    with np.load(path.with_name(f"{arrays['rows']}.npz")) as kept:
+        rows = kept["rows"]
+    with tempfile.TemporaryDirectory() as place:
+        unpacked = Path(place) / "model.kernelite"
+        unpacked.write_bytes(lzma.decompress(path.read_bytes()))
+        model = kl.load(unpacked)
+    return Prepared(str(arrays["name"]), model, rows, arrays.get("answers"), arrays["values"])
 
 
 def compiled(expansion: Any, head: Any, rows: np.ndarray, guarantee: str = "exact") -> Any:
@@ -90,16 +154,6 @@ def compiled(expansion: Any, head: Any, rows: np.ndarray, guarantee: str = "exac
     return kl.compile(
         Machine(expansion, head, description, "libsvm", "c_svc"), rows, guarantee=guarantee
     )
-
-
-def load_prepared(folder: Path) -> list[Prepared]:
-    """All that lies in a folder."""
-    found = []
-    for path in sorted(folder.glob("*.kernelite")):
-        arrays = np.load(path.with_suffix(".npz"))
-        name = path.stem.replace("_", " ")
-        found.append(Prepared(name, kl.load(path), arrays["rows"], arrays["labels"]))
-    return found
 
 
 def random_expansion(n: int, d: int, seed: int = 0) -> Any:

@@ -109,22 +109,36 @@ def _several(found: dict[str, Any]) -> str:
 
 
 def _verify(found: list[dict[str, Any]]) -> str:
-    head = ["real model", "rows", "labels that differ from the CPU's", "form / fused / doubles"]
-    head += ["ns per row"]
+    head = ["real model", "rows", "labels that differ", "values, largest error / tolerance"]
+    head += ["form / fused / doubles", "ns per row"]
+    differ = "labels that differ from the CPU's"
     rows = [
         [
             line["model"],
             f"{line['rows']:,}",
-            str(line["labels that differ from the CPU's"]),
+            str(line.get(differ, "")),
+            _judged_values(line),
             " / ".join(f"{100 * s:.3g}%" for s in line["share by form, fused sums, doubles"]),
-            f"{line['ns per row']:.3g}",
+            f"{line['ns per row']:.3g}" if "ns per row" in line else "",
         ]
         for line in found
     ]
-    said = "Models of real data, those of the board on the rows that it predicts. Nanoseconds per "
-    said += "row with rows repeated up to about a million (16 times where they have over 200 "
-    said += "features)."
-    return f"{said}\n\n{_table(head, rows)}"
+    said = "Models of real data: the shared ones on all test rows, all of the board's on the rows "
+    said += "that it predicts. Labels are compared with the CPU's, values with the CPU's exact "
+    said += "ones: those of regressors and densities, and decision values of the first 1,000 rows. "
+    said += (
+        "Nanoseconds per row with rows repeated up to about a million (16 times where they have "
+    )
+    said += "over 200 features)."
+    labels = sum(line["rows"] for line in found if differ in line)
+    total = f"In all {len(found)} models and {labels:,} labels, of which "
+    total += f"{sum(line.get(differ, 0) for line in found)} differ."
+    return f"{said}\n\n{_table(head, rows)}\n\n{total}"
+
+
+def _judged_values(line: dict[str, Any]) -> str:
+    worst = line.get("largest error of a value, of its tolerance")
+    return "" if worst is None else f"{line['values']:,}, {worst:.2g}"
 
 
 def _forms(found: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +13,7 @@ import torch
 
 import kernelite as kl
 import kernelite.torch
-from benchmarks.gpu.models import Prepared, compiled, random_expansion, random_pairs
-from benchmarks.gpu.samples import Sample
+from benchmarks.gpu.models import compiled, random_expansion, random_pairs
 from kernelite.gpu.form_layout import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
 from kernelite.gpu.kernels.form import FormTiles, run_form
@@ -30,8 +28,6 @@ __all__ = [
     "best",
     "forms",
     "fused",
-    "real",
-    "real_samples",
     "several",
     "streaming",
     "tune",
@@ -44,7 +40,6 @@ SIZES = {
     "mnist": (2222, 776, 1 << 17),
 }
 """Name -> centers, features, rows: the first probe's."""
-MOST_JUDGED = 7 << 18  # steps per row of a real model that ball arithmetic is to judge
 TIMES = 4  # more rows, to tell what a call costs from what a row costs
 
 
@@ -192,49 +187,6 @@ def several(turns: int = 5) -> dict[str, Any]:
         * best(lambda: kernels.run_several(sums, slices), turns)
         / m,
     }
-
-
-def real(prepared: list[Prepared], turns: int = 3) -> list[dict[str, Any]]:
-    """The shared models: labels of all rows against the CPU's, stages, and time per row."""
-    found = []
-    for one in prepared:
-        program = kernelite.torch.module(one.model).cuda()
-        rows = torch.from_numpy(one.rows).cuda()
-        answer = program.predict(rows)
-        labels = answer.labels.cpu().numpy()
-        if one.model.head.kind == "classifier" and not program.head.has_numbers:
-            labels = np.asarray(one.model.classes_)[labels]
-        times = max(1, math.ceil((1 << 20) / len(rows)) if rows.shape[1] < 200 else 16)
-        many = rows.repeat(times, 1)
-        stages = torch.bincount(answer.stage.int(), minlength=3).double() / len(rows)
-        line = {
-            "model": one.name,
-            "rows": len(rows),
-            "labels that differ from the CPU's": int((labels != one.labels).sum()),
-            "share by form, fused sums, doubles": stages.tolist(),
-            "rows timed": len(many),
-            "ns per row": 1e9 * best(lambda: program.predict(many), turns) / len(many),
-        }
-        found.append(line)
-        print(line, flush=True)
-    return found
-
-
-def real_samples(prepared: list[Prepared], count: int = 2) -> list[Sample]:
-    """Scores and bounds of a few rows of each real model by each of its stages."""
-    found = []
-    for one in prepared:
-        expansion = one.model.expansion
-        part = kernelite.torch.module(one.model).cuda().parts[0]
-        steps = expansion.n_centers * (expansion.n_features + expansion.n_outputs)
-        if part.steps.kinds or steps > MOST_JUDGED:
-            continue
-        rows = one.rows[:: max(1, len(one.rows) // count)][:count]
-        for stage, name in enumerate(("form", "fused", "doubles")):
-            scores, bounds = part(torch.from_numpy(rows).cuda(), stage, kernels=True)
-            answers = (scores.cpu().numpy(), bounds.cpu().numpy())
-            found.append(Sample(f"{name}, real models: {one.name}", expansion, rows, *answers))
-    return found
 
 
 def streaming(gigabytes: float = 6.0) -> list[dict[str, Any]]:

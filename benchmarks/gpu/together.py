@@ -1,41 +1,26 @@
-"""The attack in several processes at once: models are small, so one process leaves a GPU idle."""
+"""Work in several processes at once: models are small, so one process leaves a GPU idle."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["attack_together"]
-
-SECONDS = 360.0  # at most
+__all__ = ["in_processes", "process_count"]
 
 
-def attack_together(models: int, seed: int, device: str) -> dict[str, Any]:
-    """As `attack`, shared out; seeds follow each other from `seed` on."""
-    from benchmarks.gpu.attack import attack
+def process_count(device: str) -> int:
+    """One on a CPU; on a GPU as many as there are cores but three, and at most 14."""
+    return 1 if device == "cpu" else max(1, min(14, (os.cpu_count() or 1) - 3))
 
-    count = 1 if device == "cpu" else min(14, os.cpu_count() or 1)
-    shares = [
-        (models // count + (i < models % count), seed + i, device, SECONDS) for i in range(count)
-    ]
-    if count == 1:
-        return attack(*shares[0])
+
+def in_processes(call: Callable[..., Any], given: Sequence[Any], device: str) -> list[Any]:
+    """What `call(*arguments)` finds for each of the given arguments, in their order."""
+    count = min(process_count(device), len(given))
+    if count <= 1:
+        return [call(*arguments) for arguments in given]
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # processes, not threads
         os.environ[f"{library}_NUM_THREADS"] = "1"
     with multiprocessing.get_context("spawn").Pool(count) as pool:
-        found = pool.starmap(attack, shares)
-    names = sorted({name for one in found for name in one["worst"]})
-    return {
-        "models": sum(one["models"] for one in found),
-        "seeds": [one["seed"] for one in found],
-        "violated": sum(one["violated"] for one in found),
-        "worst": {name: max(one["worst"].get(name, 0.0) for one in found) for name in names},
-        "tried": {name: sum(one["tried"].get(name, 0) for one in found) for name in names},
-        "finite": {
-            name: sum(one["finite"].get(name, 0.0) * one["tried"].get(name, 0) for one in found)
-            / max(1, sum(one["tried"].get(name, 0) for one in found))
-            for name in names
-        },
-        "samples": [sample for one in found for sample in one["samples"]],
-    }
+        return pool.starmap(call, given, chunksize=1)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import KernelPCA
 from sklearn.neighbors import KernelDensity
-from sklearn.svm import SVC, OneClassSVM
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 import kernelite.torch
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.gpu import interchange
 from kernelite.gpu.interchange import answer_there
+from kernelite.program.criteria import Within, predict_criterion
 from kernelite.program.stats import Stats
 from tests.gpu.devices import DEVICE, there
 
@@ -72,12 +76,23 @@ def test_other_libraries_get_their_own_arrays_back() -> None:
     np.testing.assert_array_equal(labels, fast.predict(X))
 
 
+def test_a_gpu_array_of_another_library_stays_there() -> None:
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if DEVICE == "cpu":
+        pytest.skip("there is no GPU")
+    fast, X = toy()
+    labels = fast.predict(cupy.asarray(X))
+    assert isinstance(labels, cupy.ndarray)
+    np.testing.assert_array_equal(labels.get(), fast.predict(X))
+
+
 def test_text_stays_text_in_host_memory_and_is_refused_elsewhere() -> None:
     fast, X = toy(("no", "yes"))
     if DEVICE == "cpu":
         np.testing.assert_array_equal(fast.predict(there(X)), fast.predict(X))
+    criterion = predict_criterion(fast.head, fast.tolerance)
     with pytest.raises(UnsupportedModelError, match="positions in"):
-        answer_there(fast, there(X), "predict", None)
+        answer_there(fast, there(X), fast.head.predict, criterion)
 
 
 def test_rows_on_a_gpu_take_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +122,9 @@ def test_decision_values_are_as_near_as_on_the_cpu(
     assert (loose.bounds.cpu().numpy() > limit).any(), "labels need less"
     monkeypatch.setattr(interchange, "CPU", -1)
     assert np.abs(fast.decision_function(rows).cpu().numpy() - exact).max() <= limit[0]
-    near = interchange.program_on(fast, rows.device)(rows, labels_only=False, within=limit)
+    near = interchange.program_on(fast, rows.device)(
+        rows, labels_only=False, criterion=Within(limit)
+    )
     assert (near.bounds.cpu().numpy() <= limit).all()
 
 
@@ -138,6 +155,34 @@ def test_host_rows_are_streamed(block: int | None) -> None:
     np.testing.assert_array_equal(predict(fast, locked, device=DEVICE, block=block), expected)
     parts = (torch.from_numpy(part) for part in np.array_split(X, 4))
     np.testing.assert_array_equal(predict(fast, parts, device=DEVICE, block=block), expected)
+
+
+@pytest.mark.parametrize(
+    "machine", [SVR(gamma=0.1), OneClassSVM(gamma=0.1), KernelPCA(2, kernel="rbf", gamma=0.1)]
+)
+def test_values_are_streamed_too(machine: object) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    fast = kl.compile(machine.fit(X, X[:, 0]), X)  # type: ignore[attr-defined]
+    expected = fast.transform(X) if isinstance(machine, KernelPCA) else fast.predict(X)
+    found = kernelite.torch.predict(fast, X, device=DEVICE, block=32)
+    slack = 0.0 if fast.tolerance is None else 2.0 * fast.tolerance
+    assert found.shape == expected.shape
+    assert (np.abs(found - expected) <= slack).all()
+
+
+def test_batches_of_a_parquet_file_are_streamed(tmp_path: Path) -> None:
+    pandas, parquet = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fast = kl.compile(SVC(gamma=0.05).fit(frame, X[:, 0] > 0.2), frame)
+    other_order = frame[["c", "b", "a"]].assign(id=range(90))
+    other_order.to_parquet(tmp_path / "rows.parquet", row_group_size=40)
+    file = parquet.ParquetFile(tmp_path / "rows.parquet")
+    found = kernelite.torch.predict(fast, file.iter_batches(32), device=DEVICE)
+    np.testing.assert_array_equal(found, fast.predict(frame))
+    without = file.iter_batches(32, columns=["a", "b"])
+    with pytest.raises(InputError, match="no column 'c'"):
+        kernelite.torch.predict(fast, without, device=DEVICE)
 
 
 def test_what_cannot_be_streamed_is_refused() -> None:

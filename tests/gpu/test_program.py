@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import KernelPCA
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -166,9 +166,11 @@ def test_what_is_not_lowered_is_refused_in_one_sentence() -> None:
     kept = make_pipeline(QuantileTransformer(n_quantiles=10), SVC(gamma=0.1)).fit(X, y)
     with pytest.raises(UnsupportedModelError, match=r"QuantileMap.*not lowered"):
         Program(kl.compile(kept, X))
-    ties = SVC(gamma=0.1, break_ties=True).fit(X, np.arange(120) % 3)
+    latent = GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, np.arange(120) % 3)
     with pytest.raises(UnsupportedModelError, match="not lowered to torch"):
-        Program(kl.compile(ties, X))
+        Program(kl.compile(latent, X))
+    with pytest.raises(UnsupportedModelError, match=r"kernel of this model \(.*not lowered"):
+        Program(kl.compile(SVC(kernel="sigmoid").fit(X, y), X))
     with pytest.raises(InputError, match="compiled model"):
         kernelite.torch.module(SVC())  # type: ignore[arg-type]
 

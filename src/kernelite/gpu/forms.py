@@ -111,7 +111,6 @@ class Forms(Buffers):
         self.cells = torch.nn.ModuleList([CellForm(cell) for cell in approximation.cells])
         points = approximation.points
         self.hold(points=points, half_norms=0.5 * np.einsum("ij,ij->i", points, points))
-        self.certified = approximation.certified
 
     def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
         """Scores and bounds; by the Triton kernel if asked for and if it serves the form."""

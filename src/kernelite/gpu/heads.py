@@ -1,7 +1,7 @@
-"""Heads in torch operations: a table of lowerings, one per kind of head.
+"""Heads in torch operations: a table of fast lowerings; all other heads by their own formulas.
 
-In: scores and bounds of shape (m, k). Out: labels or values, decision values, and which rows are
-settled whatever the errors within the bounds: the rules of `kernelite.machine.heads`, head by head.
+In: scores and bounds of shape (m, k). Out: labels or values, and which rows are settled whatever
+the errors within the bounds: the rules of `kernelite.machine.heads`, head by head.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.errors import KerneliteError, UnsupportedModelError
 from kernelite.gpu.buffers import Buffers, Tensor
+from kernelite.gpu.formulas import Formula, Value
 from kernelite.machine.heads import (
-    ArgmaxHead,
     ClassifierHead,
     DensityHead,
     LatentHead,
     LinearHead,
-    OutlierHead,
     RegressorHead,
     TransformHead,
 )
-from kernelite.machine.heads.intervals import SLACK
+from kernelite.machine.heads.probability import pair_probabilities
 from kernelite.machine.heads.values import SMALLEST
 from kernelite.machine.heads.votes import pairs
+from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["LOWERINGS", "TorchHead", "lower_head"]
+
+COUPLED = 1 << 26  # entries of the matrices that couple probabilities, held at once: 512 MB
 
 
 class TorchHead(Buffers):
@@ -46,6 +48,7 @@ class TorchHead(Buffers):
 
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
         super().__init__()
+        self.formulas = head
         classes = getattr(head, "classes", None)
         if classes is not None and np.asarray(classes).dtype.kind in "iufb":
             self.hold(classes=np.asarray(classes))
@@ -60,10 +63,15 @@ class TorchHead(Buffers):
 
     def margin(self, scores: Tensor) -> Tensor:
         """How far a row is from another label, shape (m,)."""
-        raise UnsupportedModelError(
-            "a calibrated model of several classes is not lowered to torch; pass rows as an array, "
-            "or compile with guarantee='certified'."
-        )
+        return self.formulas.margin(Value(scores)).tensor
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Class probabilities of shape (m, K)."""
+        head = self.formulas
+        if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
+            size = max(1, COUPLED // head.n_classes**2)
+            return torch.cat([_coupled(head, part) for part in scores.split(size)])
+        return head.probabilities(Value(scores)).tensor
 
     def labels(self, scores: Tensor) -> Tensor:
         """Labels where they are numbers, else their positions in `classes_`; or values."""
@@ -75,13 +83,33 @@ class TorchHead(Buffers):
         """Whether labels are numbers, which tensors can hold."""
         return hasattr(self, "classes")
 
-    def score_samples(self, scores: Tensor) -> Tensor | None:
-        """Scores of samples; None where `labels` answers these."""
-        return None
 
-    def decision(self, scores: Tensor) -> Tensor:
-        """Decision values as the source shapes them."""
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
+    """`machine.heads.probability.couple` in torch operations: shape (m, K)."""
+    K = head.n_classes
+    sigmoids: Formula = pair_probabilities
+    first = sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+    r = torch.zeros(len(scores), K, K, dtype=torch.float64, device=scores.device)
+    for pair, (i, j) in enumerate(pairs(K)):
+        r[:, i, j], r[:, j, i] = first[:, pair], 1.0 - first[:, pair]
+    Q = -r * r.transpose(1, 2) + torch.diag_embed(r.square().sum(dim=1))
+    p = torch.full((len(scores), K), 1.0 / K, dtype=torch.float64, device=scores.device)
+    for _ in range(max(100, K)):
+        Qp = (Q @ p[:, :, None])[:, :, 0]
+        pQp = (p * Qp).sum(dim=1)
+        running = ~((Qp - pQp[:, None]).abs().amax(dim=1) < 0.005 / K)
+        if not running.any():
+            break
+        moved = p
+        for t in range(K):
+            delta = (pQp - Qp[:, t]) / Q[:, t, t]
+            scale = 1.0 + delta
+            pQp = (pQp + delta * (delta * Q[:, t, t] + 2.0 * Qp[:, t])) / scale / scale
+            Qp = (Qp + delta[:, None] * Q[:, t]) / scale[:, None]
+            moved = torch.cat([moved[:, :t], (moved[:, t] + delta)[:, None], moved[:, t + 1 :]], 1)
+            moved = moved / scale[:, None]
+        p = torch.where(running[:, None], moved, p)
+    return p
 
 
 class TwoClasses(TorchHead):
@@ -109,28 +137,6 @@ class TwoClasses(TorchHead):
         return (~first).long()
 
 
-class Outlier(TorchHead):
-    """+1 for a positive score, -1 for a negative one."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.zero_is_inlier, self.offset = head.zero_is_inlier, head.offset
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return scores[:, 0].abs() > bounds[:, 0]
-
-    def margin(self, scores: Tensor) -> Tensor:
-        return scores[:, 0].abs()
-
-    def labels(self, scores: Tensor) -> Tensor:
-        column = scores[:, 0]
-        return torch.where(column >= 0 if self.zero_is_inlier else column > 0, 1, -1)
-
-    def score_samples(self, scores: Tensor) -> Tensor:
-        """The score without its offset, shape (m,)."""
-        return scores[:, 0] + self.offset
-
-
 class Votes(TorchHead):
     """One-vs-one votes: `winner_decided`, by products with who takes part in which pair."""
 
@@ -143,7 +149,7 @@ class Votes(TorchHead):
         # Among equal votes the earlier class wins: K votes + (K - 1 - class) has no ties.
         self.hold(first=first, second=second, order=np.arange(K, dtype=np.float32)[::-1])
         self.sign = 1.0 if head.first_positive else -1.0
-        self.n_classes, self.shape = K, head.shape
+        self.n_classes = K
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
         wins, loses = self._sure(scores, bounds)
@@ -164,34 +170,6 @@ class Votes(TorchHead):
         votes = wins @ self.first + (1.0 - wins) @ self.second
         return (votes * self.n_classes + self.order).argmax(dim=1)
 
-    def decision(self, scores: Tensor) -> Tensor:
-        if self.shape == "ovo":
-            return scores
-        raise UnsupportedModelError(
-            "votes as decision values ('ovr') are not lowered to torch; pass rows as an array, or "
-            "train with decision_function_shape='ovo'."
-        )
-
-
-class Largest(TorchHead):
-    """The class with the largest score, the first of them if several are."""
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.n_classes = len(head.classes)
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        if self.n_classes == 1:
-            return torch.ones(len(scores), dtype=torch.bool, device=scores.device)
-        winner = scores.argmax(dim=1, keepdim=True)
-        low = (scores - bounds).gather(1, winner)[:, 0]
-        rival = (scores + bounds).scatter(1, winner, -torch.inf).amax(dim=1)
-        return low - rival > SLACK * (low.abs() + rival.abs())
-
-    def winners(self, scores: Tensor) -> Tensor:
-        best = scores == scores.amax(dim=1, keepdim=True)
-        return best.long().cumsum(dim=1).eq(0).sum(dim=1)  # entries before the first best one
-
 
 class Values(TorchHead):
     """Regression and transforms: every output within its tolerance."""
@@ -211,9 +189,6 @@ class Values(TorchHead):
         if self.value_shape is not None:
             return scores.reshape(len(scores), *self.value_shape)
         return scores[:, 0] if self.flat and scores.shape[1] == 1 else scores
-
-    def decision(self, scores: Tensor) -> Tensor:
-        return self.labels(scores)
 
 
 class Density(TorchHead):
@@ -237,34 +212,61 @@ class Density(TorchHead):
     def labels(self, scores: Tensor) -> Tensor:
         return scores[:, 0].clamp(min=0.0).log() + self.log_scale
 
-    def decision(self, scores: Tensor) -> Tensor:
-        return self.labels(scores)
+
+class Formulas(TorchHead):
+    """Any other head: its own formulas, on tensors."""
+
+    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
+        super().__init__(head, tolerance)
+        self.proves_labels = head.proves_labels
+        self.criterion: Formula = predict_criterion(head, tolerance)
+        self.answers: Formula = head.predict
+        zeros = torch.zeros(1, head.n_scores, dtype=torch.float64)
+        try:
+            self.settled(zeros, zeros)
+            try:
+                self.labels(zeros)
+            except UnsupportedModelError:  # labels that are text
+                self.answers = head.winners
+                self.labels(zeros)
+        except (KerneliteError, AttributeError, NotImplementedError, TypeError) as error:
+            raise _refused(head) from error
+
+    @property
+    def has_numbers(self) -> bool:
+        return self.answers == self.formulas.predict
+
+    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
+        return self.criterion(Value(scores), Value(bounds)).tensor
+
+    def labels(self, scores: Tensor) -> Tensor:
+        return self.answers(Value(scores)).tensor
 
 
 LOWERINGS: dict[type, type[TorchHead]] = {
-    ArgmaxHead: Largest,
     DensityHead: Density,
     LatentHead: TwoClasses,
-    OutlierHead: Outlier,
     RegressorHead: Values,
     TransformHead: Values,
 }
-"""Head -> its lowering; classifiers and linear heads by their number of classes, see below."""
+"""Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""
 
 
 def lower_head(head: Any, tolerance: FloatArray | None) -> TorchHead:
     """A head on tensors, or a refusal in one sentence."""
-    kind: type[TorchHead] | None = LOWERINGS.get(type(head))
+    if "predict" in head.needs_posterior:
+        raise _refused(head)
+    kind: type[TorchHead] = LOWERINGS.get(type(head), Formulas)
     if isinstance(head, ClassifierHead):
         plain = not (head.labels_by_probability or head.break_ties) and head.n_classes > 1
-        kind = (TwoClasses if head.n_classes == 2 else Votes) if plain else None
-    elif isinstance(head, LinearHead):
-        kind = TwoClasses if head.n_scores == 1 else Largest
-    elif isinstance(head, ArgmaxHead) and head.shares:
-        kind = None  # shares are compared after a division
-    if kind is None:
-        raise UnsupportedModelError(
-            f"what this model makes of its scores ({type(head).__name__}) is not lowered to torch; "
-            "pass rows as an array instead of a tensor."
-        )
+        kind = (TwoClasses if head.n_classes == 2 else Votes) if plain else Formulas
+    elif isinstance(head, LinearHead) and head.n_scores == 1:
+        kind = TwoClasses
     return kind(head, tolerance)
+
+
+def _refused(head: Any) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"what this model makes of its scores ({type(head).__name__}) is not lowered to torch; "
+        "pass rows as an array instead of a tensor."
+    )

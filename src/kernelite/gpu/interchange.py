@@ -7,17 +7,18 @@ without a copy; rows on a GPU by `Program`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.errors import UnsupportedModelError
 from kernelite.model.validity import OnInvalid, report_invalid
 from kernelite.program.stats import EXACT, FIRST, SINGLE, Stats
-from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
-    from kernelite.gpu.program import Answer, Program
+    from kernelite.gpu.formulas import Formula
+    from kernelite.gpu.program import Program
     from kernelite.model.fields import ModelFields
 
 __all__ = ["answer_there", "as_host_array", "like"]
@@ -45,11 +46,17 @@ def like(X: Any, answers: Any) -> Any:
         import torch
 
         return answers if isinstance(answers, torch.Tensor) else torch.from_numpy(answers)
-    return X.__array_namespace__().from_dlpack(answers)
+    if hasattr(X, "__array_namespace__"):
+        return X.__array_namespace__().from_dlpack(answers)
+    return import_module(type(X).__module__.partition(".")[0]).from_dlpack(answers)
 
 
 def answer_there(
-    model: ModelFields, X: Any, method: str, on_invalid: OnInvalid | None
+    model: ModelFields,
+    X: Any,
+    finish: Formula,
+    criterion: Formula,
+    on_invalid: OnInvalid | None = None,
 ) -> tuple[Any, Stats]:
     """The answers to rows on a GPU, on that GPU, and how they came about.
 
@@ -57,43 +64,56 @@ def answer_there(
     ----------
     model : CompiledModel
     X : tensor or array of shape (m, d)
-    method : str
-        What the head calls the answer: "predict", "decision", "transform", "score_samples".
+    finish : callable
+        Of the head, from scores to answers.
+    criterion : Criterion
+        What a certified row must satisfy; labels, where they are all that is asked for.
     on_invalid : {"warn", "raise", "ignore"}, optional
     """
     import torch
 
+    from kernelite.gpu.formulas import Value
+
     rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
-    program = program_on(model, rows.device)
-    if method == "predict" and model.head.kind == "classifier" and not program.head.has_numbers:
+    program, head = program_on(model, rows.device), model.head
+    if finish == head.predict and head.kind == "classifier" and not program.head.has_numbers:
         raise UnsupportedModelError(
             "the labels of this model are not numbers, which a tensor could hold; "
             "`kernelite.torch.module(fast)(X).labels` are their positions in `fast.classes_`."
         )
-    if method in ("predict", "transform"):
-        labels = program.predict(rows)
-        answers, stage, undecidable = labels.labels, labels.stage, int(labels.undecidable.sum())
+    if finish == head.predict or head.kind in ("density", "transform"):
+        answers, stage, undecidable = program.predict(rows)
+        stats = _stats(program, rows, stage, int(undecidable.sum()))
     else:
-        within = _within(model) if method in ("decision", "score_samples") else None
-        found = program(rows, labels_only=False, within=within)
-        answers, stage, undecidable = _finished(program, found, method), found.stage, 0
-    stats = _stats(program, rows, stage, undecidable)
+        if finish == head.probabilities:
+            finished = program.head.probabilities
+        else:
+
+            def finished(scores: torch.Tensor) -> Any:
+                return finish(Value(scores)).tensor
+
+        _try(finished, head.n_scores)
+        asked = criterion if model.guarantee == "certified" else None
+        found = program(rows, labels_only=False, criterion=asked)
+        answers = finished(found.scores)
+        stats = _stats(program, rows, found.stage, 0)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return like(X, answers), stats
 
 
-def _within(model: ModelFields) -> FloatArray | None:
-    """How near scores must be, for decision values to keep what certified ones promise."""
-    head = model.head
-    if model.guarantee != "certified" or not head.proves_labels:
-        return None
-    if model.tolerance is None and model.score_tolerance is None:
-        return None  # of a file written before: as good as labels
-    if not head.decides_by_scores:
-        return np.zeros(head.n_scores)  # votes and sums of several scores: all in doubles
-    return model.score_tolerance if model.tolerance is None else model.tolerance
+def _try(finish: Formula, n_scores: int) -> None:
+    """Refuse what has no formula on tensors, before rows are computed."""
+    import torch
+
+    try:
+        finish(torch.zeros(1, n_scores, dtype=torch.float64))
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(
+            "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass rows "
+            "as an array, e.g. `X.cpu().numpy()`."
+        ) from error
 
 
 def program_on(model: ModelFields, device: Any) -> Program:
@@ -104,19 +124,6 @@ def program_on(model: ModelFields, device: Any) -> Program:
     if device not in programs:
         programs[device] = Program(model).to(device)
     return programs[device]
-
-
-def _finished(program: Program, found: Answer, method: str) -> Any:
-    if method == "decision":
-        return program.head.decision(found.scores)
-    if method == "<lambda>":  # of `scores`
-        return found.scores
-    if method == "score_samples":
-        own = program.head.score_samples(found.scores)
-        return found.labels if own is None else own
-    raise InputError(
-        f"`{method}` is not lowered to torch; pass rows as an array, e.g. `X.cpu().numpy()`."
-    )
 
 
 def _stats(program: Program, rows: Any, stage: Any, undecidable: int) -> Stats:

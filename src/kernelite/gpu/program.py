@@ -16,11 +16,11 @@ import torch
 from kernelite.errors import InputError
 from kernelite.gpu.blocks import in_blocks
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.gpu.formulas import Formula, Value
 from kernelite.gpu.heads import lower_head
 from kernelite.gpu.kernels.available import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
 from kernelite.gpu.votes import PairVotes
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import sum_error
 
 if TYPE_CHECKING:
@@ -92,11 +92,9 @@ class Program(Buffers):
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
         self.votes = PairVotes(first, self.head) if votes else None
-        if model.guarantee == "calibrated" and self.has_forms:
-            self.head.margin(torch.zeros(1, self.n_outputs, dtype=torch.float64))
 
     def forward(
-        self, rows: Tensor, *, labels_only: bool = True, within: FloatArray | None = None
+        self, rows: Tensor, *, labels_only: bool = True, criterion: Formula | None = None
     ) -> Answer:
         """Answers of all rows.
 
@@ -106,12 +104,12 @@ class Program(Buffers):
         labels_only : bool
             Scores need be no better than their labels' proof; if not, those of the fused sums are
             taken only where their bound is not looser than the form's.
-        within : ndarray of shape (k,), optional
-            Rows whose bounds are not within these are summed in doubles, whatever their labels.
+        criterion : Criterion, optional
+            Rows that do not satisfy it are summed in doubles, whatever their labels.
         """
         rows = self._checked(rows)
-        limits = None if within is None else torch.as_tensor(within).to(rows.device)
-        found = in_blocks(lambda part, at: self._block(part, at, labels_only, limits), rows, self)
+        run = self._block
+        found = in_blocks(lambda part, at: run(part, at, labels_only, criterion), rows, self)
         scores, bounds, labels, stage, _ = found
         return Answer(scores, bounds, stage, labels)
 
@@ -169,18 +167,18 @@ class Program(Buffers):
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
     def _block(
-        self, rows: Tensor, first: int, labels_only: bool, limits: Tensor | None = None
+        self, rows: Tensor, first: int, labels_only: bool, criterion: Formula | None = None
     ) -> Found:
         """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
-        pays = self._fused_pays(rows, labels_only)
+        pays = self._fused_pays(rows, labels_only or criterion is not None)
         start = FORM if self.has_forms else FUSED if pays else DOUBLE
         if start == FUSED and len(self.parts) == 1 and self.parts[0].exact.one_kernel:
             found = self._at_once(rows, first)
         else:
             found = self._in_stages(rows, first, start, labels_only, pays)
-        if limits is not None:
-            wide = ~(found.bounds <= limits).all(dim=1) & (found.stage != DOUBLE)
-            still = torch.nonzero(wide)[:, 0]
+        if criterion is not None:
+            accepted = criterion(Value(found.scores), Value(found.bounds)).tensor
+            still = torch.nonzero(~accepted & (found.stage != DOUBLE))[:, 0]
             if len(still):
                 self._finish(rows, still, found)
         if self.head.lowest is not None:

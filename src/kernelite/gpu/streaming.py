@@ -7,6 +7,7 @@ rows that are pinned already are copied from where they lie.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 
 from kernelite.errors import InputError
+from kernelite.gpu.blocks import FEWEST_ROWS
 from kernelite.gpu.buffers import Tensor
 from kernelite.gpu.interchange import program_on
 from kernelite.model import CompiledModel
@@ -42,8 +44,9 @@ def predict(
     ----------
     fast : CompiledModel
     X : array or CPU tensor of shape (m, d), or an iterable of such blocks
-        Single or double precision. A memory map is read block by block, and so is an iterable, e.g.
-        of `batch.to_numpy()` over the batches of a Parquet file.
+        Single or double precision. A memory map is read block by block, and so is an iterable. A
+        block may be a record batch of pyarrow's, so `ParquetFile(path).iter_batches()` serves; of
+        more columns than the model takes, those that it was fitted on are chosen by name.
     device : str or torch.device
     block : int, optional
         Rows per copy; by default 256 MB of them. Halved where the device's memory does not suffice.
@@ -128,7 +131,7 @@ def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:
         if not isinstance(X, Iterable):
             raise InputError(f"`X` must be an array or an iterable of arrays, got {type(X)}.")
         for part in X:
-            yield from _blocks(part, block, fast)
+            yield from _blocks(_matrix(part, fast), block, fast)
         return
     if len(X.shape) != 2 or X.shape[1] != d:
         raise InputError(f"`X` has shape {tuple(X.shape)}, but this model takes (m, {d}).")
@@ -138,6 +141,18 @@ def _blocks(X: Any, block: int | None, fast: CompiledModel) -> Iterator[Tensor]:
     size = block or max(1, BLOCK_BYTES // max(d * rows.element_size(), 1))
     for start in range(0, max(len(rows), 1), size):
         yield rows[start : start + size]
+
+
+def _matrix(part: Any, fast: CompiledModel) -> Any:
+    """A record batch as a matrix, its columns in the model's order; other blocks as they are."""
+    if not hasattr(part, "schema") or not hasattr(part, "select"):
+        return part
+    names = fast.origin.feature_names
+    if names is not None and (missing := set(names) - set(part.schema.names)):
+        raise InputError(f"a batch has no column {sorted(missing)[0]!r}, which the model takes.")
+    chosen = part if names is None else part.select(list(names))
+    columns = [column.to_numpy(zero_copy_only=False) for column in chosen.columns]
+    return np.column_stack(columns) if columns else np.empty((len(part), 0))
 
 
 def _numbers(X: Any) -> np.ndarray[Any, Any]:
@@ -204,11 +219,19 @@ def _bring(
     """Copy blocks to the device, each into a slot that is free."""
     try:
         stream = torch.cuda.Stream(device)
-        for block in blocks:
+        left = deque[Tensor]()
+        while (block := left.popleft() if left else next(blocks, None)) is not None:
             slot = free.get()
             if slot is StopIteration:
                 return
-            slot = _fitting(slot, block, device)
+            try:
+                slot = _fitting(slot, block, device)
+            except torch.OutOfMemoryError:
+                if len(block) <= FEWEST_ROWS:
+                    raise
+                left.extendleft(reversed(block.split(-(-len(block) // 2))))
+                free.put(None)
+                continue
             with torch.cuda.stream(stream):
                 stream.wait_event(slot.used)
                 source = block

@@ -161,8 +161,11 @@ class Predicting(ModelFields):
         beyond: FloatArray | None = None,
     ) -> FloatArray:
         """The logarithm of `predict_proba`; minus infinity where that is 0."""
+        found: Any = self.predict_proba(X, on_invalid=on_invalid, beyond=beyond)
+        if is_tensor(found) and hasattr(found, "log"):
+            return found.log()
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, on_invalid=on_invalid, beyond=beyond))
+            return np.log(found)
 
     @offered
     def score_samples(

@@ -82,7 +82,7 @@ def _answer_tensor(
         return like(X, answers), stats
     if beyond is not None:
         raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
-    return answer_there(model, X, getattr(finish, "__name__", ""), on_invalid)
+    return answer_there(model, X, finish, criterion, on_invalid)
 
 
 def rows_and_runner(

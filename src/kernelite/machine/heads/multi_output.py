@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -90,8 +91,9 @@ class MultiOutputHead(OfMembers):
     def split(self, probabilities: FloatArray) -> list[FloatArray]:
         """One array per output, as scikit-learn returns them."""
         assert self.classes is not None
-        ends = np.cumsum([len(labels) for labels in self.classes])[:-1]
-        return [np.ascontiguousarray(part) for part in np.split(probabilities, ends, axis=1)]
+        ends = np.cumsum([0, *(len(labels) for labels in self.classes)]).tolist()
+        # Times one: a copy, of tensors too.
+        return [probabilities[:, start:end] * 1.0 for start, end in pairwise(ends)]
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """The smallest margin of an output, shape (m,)."""

@@ -17,7 +17,7 @@ from kernelite.machine.heads.votes import pairs
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray, row_blocks
 
-__all__ = ["class_probabilities", "couple", "density_probabilities"]
+__all__ = ["class_probabilities", "couple", "density_probabilities", "pair_probabilities"]
 
 SMALLEST = 1e-7
 BLOCK_NUMBERS = 1 << 20  # of the K x K matrices held at once: 8 MB
@@ -56,14 +56,14 @@ def class_probabilities(
            [0.881, 0.119]])
     """
     if n_classes == 2 and not couple_two_classes:
-        first = _sigmoid(scores_for_first, a, b)
+        first = pair_probabilities(scores_for_first, a, b)
         return ops(first).concat([first, 1.0 - first], axis=1)
     if not isinstance(scores_for_first, np.ndarray):
         raise UnsupportedModelError("they are coupled by an iteration over the classes")
     m, K = len(scores_for_first), n_classes
     out = np.empty((m, K))
     for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
-        first = _sigmoid(scores_for_first[block], a, b)
+        first = pair_probabilities(scores_for_first[block], a, b)
         r = np.zeros((len(first), K, K))
         for column, (i, j) in enumerate(pairs(K)):
             r[:, i, j] = first[:, column]
@@ -155,8 +155,8 @@ def density_probabilities(scores: FloatArray, marks: FloatArray) -> FloatArray:
     return xp.stack([inlier, 1.0 - inlier], axis=1)
 
 
-def _sigmoid(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """1 / (1 + exp(a f + b)), by the form that does not overflow, and kept from 0 and 1."""
+def pair_probabilities(scores: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """r_ij = 1 / (1 + exp(a f + b)), by the form that does not overflow, kept from 0 and 1."""
     with np.errstate(over="ignore"):  # an infinite exponent is as good as a large one
         t = scores * a + b
     xp = ops(t)
