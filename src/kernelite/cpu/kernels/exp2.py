@@ -151,9 +151,12 @@ class Code:
 
     def spread(self, address: Any) -> Any:
         """The number at an address in every lane."""
-        i32, lanes = ir.IntType(32), self.precision.lanes
         pointer = self.builder.inttoptr(address, self.precision.real.as_pointer())
-        value = self.builder.load(pointer, align=self.precision.size)
+        return self.everywhere(self.builder.load(pointer, align=self.precision.size))
+
+    def everywhere(self, value: Any) -> Any:
+        """A number in every lane."""
+        i32, lanes = ir.IntType(32), self.precision.lanes
         nothing = ir.Constant(self.precision.vector, ir.Undefined)
         first = self.builder.insert_element(nothing, value, i32(0))
         order = ir.Constant(ir.VectorType(i32, lanes), [0] * lanes)
