@@ -31,6 +31,7 @@ from kernelite.rows.inputs import FloatArray
 __all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
+MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
 TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
 
 
@@ -48,7 +49,10 @@ class FusedPairs:
         Where a class's coefficients begin.
     coefficients : ndarray of float32
         Per class, per other class, its centers' coefficients, padded with zeros; in place of a
-        pair with itself, their mean sizes.
+        pair with itself, their largest sizes.
+    lines : ndarray of float32 of shape (n, lanes)
+        The same center by center, signed for its own class; without columns where there are many
+        classes.
     terms, relative : ndarray of shape (K, 5), (K,)
         What exponents and sums of a class err by.
     rounding : ExactRounding
@@ -58,6 +62,7 @@ class FusedPairs:
     starts: NDArray[np.int64]
     offsets: NDArray[np.int64]
     coefficients: NDArray[np.float32]
+    lines: NDArray[np.float32]
     terms: FloatArray
     relative: FloatArray
     rounding: ExactRounding
@@ -66,7 +71,7 @@ class FusedPairs:
     def prepare(cls, rounding: ExactRounding, layout: Layout) -> FusedPairs | None:
         """Lay the centers out; None where it is no one-vs-one, or numbers would not fit."""
         from kernelite.cpu.kernels.exp2 import SINGLE
-        from kernelite.cpu.kernels.pairs import TURN
+        from kernelite.cpu.kernels.pair_sums import RUN, TURN
 
         A = rounding.expansion.coefficients
         owner = classes_of_centers(A) if layout.shifted.size <= MOST_NUMBERS else None
@@ -87,19 +92,30 @@ class FusedPairs:
             padded = np.zeros((K, -(-len(group) // turn) * turn), dtype=np.float32)
             own = A[np.ix_(group, columns_of_class(K, c))].T
             padded[np.arange(K) != c, : len(group)] = own
-            padded[c, : len(group)] = np.abs(own).mean(axis=0)
+            padded[c, : len(group)] = np.abs(own).max(axis=0)
             parts.append(padded.ravel())
             offsets.append(offsets[-1] + padded.size)
+        wide = -(-K // SINGLE.lanes) * SINGLE.lanes if K <= MANY_CLASSES else 0
+        lines = np.zeros((len(A), wide), dtype=np.float32)
+        if wide:
+            first = 0
+            for c, group in enumerate(groups):
+                own = parts[c].reshape(K, -1)[:, : len(group)].T
+                lines[first : first + len(group), :K] = own * np.where(np.arange(K) >= c, 1, -1)
+                first += len(group)
         order = np.concatenate(groups)
         counts = np.array([len(group) for group in groups])
-        chains = -(-counts // turn) + TURN + 8.0  # roundings of a sum, and of a coefficient
+        chains = -(-counts // turn)
+        if wide:
+            chains = np.maximum(chains, np.minimum(counts, RUN) + -(-counts // RUN))
         return cls(
             Panels.lay_out(layout, SINGLE, [order], np.zeros(len(order))),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             np.array(offsets, dtype=np.int64),
             np.concatenate(parts),
+            lines,
             error_terms(layout, groups, np.zeros(len(order)), SINGLE_UNIT),
-            (EXP2_ERROR + chains) * SINGLE_UNIT,
+            (EXP2_ERROR + chains + 8.0) * SINGLE_UNIT,  # lanes and coefficients round too
             rounding,
         )
 
@@ -108,7 +124,7 @@ class FusedPairs:
         """Whether its kernels are compiled; if not, that is begun."""
         from kernelite.cpu.kernels import pairs, panel_rows
 
-        kernels: list[Any] = [panel_rows.single_rows, pairs.walk_rows]
+        kernels: list[Any] = [pairs.walk_rows]
         if self.panels.layout.sparse:
             kernels += [panel_rows.entries, pairs.walk_entries]
         return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
@@ -119,8 +135,12 @@ class FusedPairs:
         winners, leads = np.empty(m, np.int64), np.empty(m)
         run = self._run_entries if self.panels.layout.few_entries(rows) else self._run_rows
 
+        rooms: list[NDArray[np.float32]] = []  # one per thread that comes: pages take time to get
+
         def part(block: slice) -> None:
-            run(rows[block], winners[block], leads[block])
+            room = rooms.pop() if rooms else self._room(block.stop - block.start)
+            run(rows[block], room, winners[block], leads[block])
+            rooms.append(room)
 
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
@@ -128,23 +148,20 @@ class FusedPairs:
             for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
         return winners, leads
 
-    def _run_rows(self, rows: FloatArray, winners: Any, leads: Any) -> None:
-        from kernelite.cpu.kernels import pairs, panel_rows
+    def _run_rows(self, rows: FloatArray, room: Any, winners: Any, leads: Any) -> None:
+        from kernelite.cpu.kernels import pairs
 
-        layout, precision = self.panels.layout, self.panels.precision
-        w = np.empty((len(rows), len(layout.order)), np.float32)
-        shifts, norms = np.empty(len(rows), np.float32), np.empty((len(rows), 2))
-        panel_rows.single_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
+        layout = self.panels.layout
         walk: Any = pairs.walk_rows
-        given = w, shifts, norms, precision.rows, *self._model(0)
-        walk(*given, self._room(len(rows)), winners, leads)
+        given = rows, layout.point, layout.order, layout.g, *self._model(0)
+        walk(*given, room, winners, leads)
 
-    def _run_entries(self, rows: FloatArray, winners: Any, leads: Any) -> None:
+    def _run_entries(self, rows: FloatArray, room: Any, winners: Any, leads: Any) -> None:
         from kernelite.cpu.kernels import pairs, panel_rows
 
         layout, m = self.panels.layout, len(rows)
-        indptr, room = np.empty(m + 1, np.int64), m * len(layout.order)
-        indices, data = np.empty(room, np.int32), np.empty(room, np.float32)
+        indptr, most = np.empty(m + 1, np.int64), m * len(layout.order)
+        indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
         shifts, norms = np.empty(m, np.float32), np.empty((m, 2))
         panel_rows.entries(
             *(rows, layout.point, layout.order, layout.g, layout.least),
@@ -152,25 +169,35 @@ class FusedPairs:
         )
         walk: Any = pairs.walk_entries
         given = indptr, indices, data, shifts, norms, *self._model(1)
-        walk(*given, self._room(m), winners, leads)
+        walk(*given, room, winners, leads)
 
     def _room(self, m: int) -> NDArray[np.float32]:
         """For kernel values of a tile of rows, and what coefficients are padded by beyond them."""
         from kernelite.cpu.kernels.exp2 import SINGLE
-        from kernelite.cpu.kernels.pairs import TURN
+        from kernelite.cpu.kernels.pair_sums import TURN
 
         width = len(self.panels.exponents) + TURN * SINGLE.lanes
         tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
         return np.zeros((max(1, min(tall, m)), width), dtype=np.float32)
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
-        panels, expansion = self.panels, self.rounding.expansion
+        panels = self.panels
         return (
             *(panels.lines, panels.exponents, panels.starts),
-            *(self.starts, self.offsets, self.coefficients),
-            *(expansion.intercept, self._fixed, self._terms[by_entries], self.relative),
+            *(self.starts, self.offsets, self.coefficients, self.lines),
+            *(self._offset, self._fixed, self._terms[by_entries], self._relative),
             MOST_NORM * MOST_NORM,
         )
+
+    @cached_property
+    def _offset(self) -> FloatArray:
+        """The intercept of c against j, shape (K, K)."""
+        K, b = len(self.starts) - 1, self.rounding.expansion.intercept
+        found = np.zeros((K, K))
+        upper = np.triu_indices(K, 1)
+        found[upper] = b
+        found.T[upper] = -b
+        return found
 
     @cached_property
     def _fixed(self) -> FloatArray:
@@ -186,6 +213,11 @@ class FusedPairs:
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray]:
-        return np.ascontiguousarray(self.terms[:, :4]), np.ascontiguousarray(
-            self.terms[:, [4, 1, 2, 3]]
-        )
+        """Of classes, and in the last line the largest of all: (K + 1, 4)."""
+        terms = np.vstack([self.terms, self.terms.max(axis=0)])
+        return np.ascontiguousarray(terms[:, :4]), np.ascontiguousarray(terms[:, [4, 1, 2, 3]])
+
+    @cached_property
+    def _relative(self) -> FloatArray:
+        """Likewise, (K + 1,)."""
+        return np.append(self.relative, self.relative.max())

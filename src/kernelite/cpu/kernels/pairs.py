@@ -1,8 +1,9 @@
-"""One-vs-one in single precision: the winner's pairs alone, from kernel values kept in cache.
+"""One-vs-one in single precision: the winner's pairs, from kernel values kept in cache.
 
-A class that wins all of its K - 1 pairs is the winner, whatever the other pairs say. So of each row
-one class's pairs are summed up, with their bounds; if it surely loses one, the class that beats it
-by most comes next. Rows that no class wins so are left open.
+A class that wins all of its K - 1 pairs is the winner, whatever the other pairs say. Of few classes
+all pairs are summed up at once, a vector of them per center. Of many, one class's pairs are, with
+their bounds; if it surely loses one, the class that beats it by most comes next. Rows that no class
+wins so are left open.
 """
 
 from __future__ import annotations
@@ -11,120 +12,191 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
-from kernelite.cpu.kernels.exp2 import SINGLE, Code
+from kernelite.cpu.kernels.compiling import array_type, helper, inlined, kernel
+from kernelite.cpu.kernels.exp2 import SINGLE
+from kernelite.cpu.kernels.pair_sums import (
+    TURN,
+    one_side,
+    pair_size,
+    pair_sum,
+    several_sides,
+    weight,
+)
 from kernelite.cpu.kernels.panel_errors import growth
+from kernelite.cpu.kernels.panel_rows import chain_weights, ready_rows
 from kernelite.cpu.kernels.panels import value_entries, value_rows
 
-__all__ = ["TURN", "walk_entries", "walk_rows"]
+__all__ = ["walk_entries", "walk_rows"]
 
-TURN = 2  # vectors of coefficients per turn of the loop
-
-
-def _dotting(*, sizes: bool) -> Any:
-    """An instruction: out[0] = k.a, and out[1] = k.|a| if `sizes`, in doubles.
-
-    It takes addresses, and turns of the loop.
-    """
-
-    @instruction
-    def dots(_context: Any, _values: Any, _coefficients: Any, _turns: Any, _out: Any) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            values, coefficients, turns, out = arguments
-            code, i64 = Code(builder, SINGLE), turns.type
-            sums = [[code.variable() for _ in range(TURN)] for _ in range(2 if sizes else 1)]
-            with cgutils.for_range(builder, turns) as loop:
-                far = builder.mul(loop.index, i64(4 * TURN * SINGLE.lanes))
-                k_at, a_at = builder.add(values, far), builder.add(coefficients, far)
-                for v in range(TURN):
-                    k, a = code.load(k_at, v), code.load(a_at, v)
-                    for line, factor in zip(sums, (a, code.magnitude(a))):
-                        added = code.multiply_add(k, factor, builder.load(line[v]))
-                        builder.store(added, line[v])
-            for number, line in enumerate(sums):
-                whole = builder.load(line[0])
-                for other in line[1:]:
-                    whole = builder.fadd(whole, builder.load(other))
-                code.store_total(whole, builder.add(out, i64(8 * number)))
-            return context.get_dummy_value()
-
-        address = types.uintp
-        return types.void(address, address, types.intp, address), build
-
-    return dots
+_LANES, _SEVERAL = SINGLE.lanes, SINGLE.rows
+_CUT = 1e-30  # infinite errors of a class without centers must not become NaN
 
 
-_dots, _dot = _dotting(sizes=True), _dotting(sizes=False)
+@inlined
+def _place(offsets: Any, turns: Any, c: int, j: int) -> int:
+    """Where the coefficients of class c's centers for its pair with j begin, in bytes."""
+    return 4 * (offsets[c] + j * turns[c] * (TURN * _LANES))
 
 
-@helper
-def _side(
-    values: Any, starts: Any, offsets: Any, coefficients: Any, c: int, j: int, out: Any
-) -> None:
-    """Sums of class c's centers for its pair with class j; for j = c, of their weights."""
-    turns = (offsets[c + 1] - offsets[c]) // ((len(starts) - 1) * TURN * _LANES)
-    _dots(
-        np.uintp(values.ctypes.data) + np.uintp(4 * starts[c]),
-        np.uintp(coefficients.ctypes.data) + np.uintp(4 * (offsets[c] + j * turns * TURN * _LANES)),
-        turns,
-        np.uintp(out.ctypes.data),
-    )
-
-
-_LANES = SINGLE.lanes
-
-
-@helper
+@inlined
 def _pair(K: int, i: int, j: int) -> int:
     """The column of the pair of classes i < j."""
     return i * (2 * K - i - 1) // 2 + j - i - 1
 
 
 @helper
-def _heaviest(values: Any, starts: Any, offsets: Any, coefficients: Any, found: Any) -> int:
-    """The class whose centers weigh most at this row: a good guess at the winner."""
-    best, most = 0, -1.0
-    for c in range(len(starts) - 1):
-        _side(values, starts, offsets, coefficients, c, c, found)
-        if found[0] > most:
-            best, most = c, found[0]
-    return best
+def _all_sides(k: int, step: int, count: int, starts: Any, lines: Any, sides: Any) -> None:
+    """sides[r, c, j]: what class c's centers say for c against j, at each of `count` rows.
+
+    In place of a pair with itself: what they weigh at most in any pair. Kernel values begin at the
+    address k, rows `step` bytes apart.
+    """
+    K, wide = len(starts) - 1, sides.shape[2]
+    far, whole = 4 * K * wide, count // _SEVERAL * _SEVERAL
+    for c in range(K):
+        first, centers = starts[c], starts[c + 1] - starts[c]
+        for part in range(0, wide, _LANES):
+            a = np.uintp(np.intp(lines.ctypes.data) + 4 * (first * wide + part))
+            at, to = k + 4 * first, np.intp(sides.ctypes.data) + 4 * (c * wide + part)
+            for r in range(0, whole, _SEVERAL):
+                here, there = np.uintp(at + r * step), np.uintp(to + r * far)
+                several_sides(here, step, a, 4 * wide, centers, there, far)
+            for r in range(whole, count):
+                here, there = np.uintp(at + r * step), np.uintp(to + r * far)
+                one_side(here, step, a, 4 * wide, centers, there, far)
+
+
+@helper
+def _champion(sides: Any, i: int, offset: Any, error: float, fixed: float) -> tuple[int, float]:
+    """The class that surely wins all of its pairs at row i, and by how much at least; else -1.
+
+    Whoever wins all pairs is left when each class has met the winner of those before it.
+    """
+    K, c = len(offset), 0
+    for j in range(1, K):
+        lead = np.float64(sides[i, c, j]) - np.float64(sides[i, j, c]) + offset[c, j]
+        c = c if lead > 0.0 else j
+    sure = math.inf
+    for j in range(K):
+        if j != c:
+            lead = np.float64(sides[i, c, j]) - np.float64(sides[i, j, c]) + offset[c, j]
+            lead -= error * (np.float64(sides[i, c, c]) + np.float64(sides[i, j, j]))
+            sure = sure if lead >= sure else lead  # NaN too
+    sure -= fixed
+    return (c, sure) if sure > 0.0 else (-1, 0.0)
+
+
+@helper
+def _weigh(k: int, starts: Any, offsets: Any, turns: Any, a: int, sizes: Any, nearest: Any) -> int:
+    """What each class's centers weigh at most in any pair; returns the class of the nearest one.
+
+    `k` and `a` are the addresses of kernel values and coefficients.
+    """
+    nearest[:] = 0.0
+    for c in range(len(turns)):
+        sizes[c] = weight(
+            np.uintp(k + 4 * starts[c]),
+            np.uintp(a + _place(offsets, turns, c, c)),
+            turns[c],
+            np.float32(c),
+            np.uintp(nearest.ctypes.data),
+        )
+    best = 0
+    for lane in range(_LANES):
+        if nearest[0, lane] >= nearest[0, best]:
+            best = lane
+    return int(nearest[1, best])
+
+
+@helper
+def _leads(
+    k: int, starts: Any, offsets: Any, turns: Any, a: int, offset: Any, c: int, leads: Any
+) -> None:
+    """By how much class c beats each other one."""
+    for j in range(len(turns)):
+        if j != c:
+            score = pair_sum(
+                np.uintp(k + 4 * starts[c]),
+                np.uintp(a + _place(offsets, turns, c, j)),
+                turns[c],
+                np.uintp(k + 4 * starts[j]),
+                np.uintp(a + _place(offsets, turns, j, c)),
+                turns[j],
+            )
+            leads[j] = (score if c < j else -score) + offset[c, j]
+
+
+@helper
+def _bounds(
+    k: int,
+    starts: Any,
+    offsets: Any,
+    turns: Any,
+    a: int,
+    fixed: Any,
+    errors: Any,
+    c: int,
+    bounds: Any,
+) -> None:
+    """How far those leads may be off, by each pair's own coefficients and each class's error."""
+    K = len(turns)
+    for j in range(K):
+        if j != c:
+            mine, other = _place(offsets, turns, c, j), _place(offsets, turns, j, c)
+            bounds[j] = (
+                errors[c]
+                * (pair_size(np.uintp(k + 4 * starts[c]), np.uintp(a + mine), turns[c]) + _CUT)
+                + errors[j]
+                * (pair_size(np.uintp(k + 4 * starts[j]), np.uintp(a + other), turns[j]) + _CUT)
+                + fixed[_pair(K, min(c, j), max(c, j))]
+            )
+
+
+@helper
+def _verdict(leads: Any, bounds: Any, c: int) -> tuple[float, int]:
+    """By how much class c surely leads; if it surely loses, the class that beats it by most."""
+    rival, worst, sure = -1, 0.0, math.inf
+    for j in range(len(leads)):
+        if j != c:
+            lead, bound = leads[j], bounds[j]
+            sure = sure if lead - bound >= sure else lead - bound  # NaN too
+            if lead < -bound and lead < worst:
+                rival, worst = j, lead
+    return sure, rival
 
 
 @helper
 def _walk(
-    values: Any,
+    k: int,
     starts: Any,
     offsets: Any,
-    coefficients: Any,
-    intercept: Any,
+    turns: Any,
+    a: int,
+    offset: Any,
     fixed: Any,
+    error: float,
+    constant: float,
     errors: Any,
-    seen: Any,
-    found: Any,
+    nearest: Any,
+    room: Any,
 ) -> tuple[int, float]:
-    """The class that surely wins all of its pairs, and by how much at least; else -1."""
-    K = len(starts) - 1
-    seen[:] = 0
-    c = _heaviest(values, starts, offsets, coefficients, found)
-    while seen[c] == 0:
-        seen[c] = 1
-        rival, worst, sure = -1, 0.0, math.inf
-        for j in range(K):
-            if j == c:
-                continue
-            column = _pair(K, min(c, j), max(c, j))
-            _side(values, starts, offsets, coefficients, c, j, found)
-            score, bound = found[0], errors[c] * (found[1] + _CUT)
-            _side(values, starts, offsets, coefficients, j, c, found)
-            score += found[0] + intercept[column]
-            bound += errors[j] * (found[1] + _CUT) + fixed[column]
-            lead = score if c < j else -score  # of c over j
-            sure = min(sure, lead - bound)
-            if lead < -bound and lead < worst:
-                rival, worst = j, lead
+    """The class that surely wins all of its pairs, and by how much at least; else -1.
+
+    Bounds are taken from what classes weigh, and again from coefficients where that is not enough.
+    """
+    sizes, leads, bounds, seen = room[0], room[1], room[2], room[3]
+    c = _weigh(k, starts, offsets, turns, a, sizes, nearest)
+    seen[:] = 0.0
+    while seen[c] == 0.0:
+        seen[c] = 1.0
+        _leads(k, starts, offsets, turns, a, offset, c, leads)
+        for j in range(len(turns)):
+            bounds[j] = error * (sizes[c] + sizes[j]) + constant
+        sure, rival = _verdict(leads, bounds, c)
+        if not sure > 0.0 and rival < 0:
+            _bounds(k, starts, offsets, turns, a, fixed, errors, c, bounds)
+            sure, rival = _verdict(leads, bounds, c)
         if sure > 0.0:
             return c, sure
         if rival < 0:
@@ -133,58 +205,74 @@ def _walk(
     return -1, 0.0
 
 
-_CUT = 1e-30  # infinite errors of a class without centers must not become NaN
-
-
-@helper
-def _class_errors(terms: Any, relative: Any, norms: Any, i: int, most: float, errors: Any) -> None:
-    """What each class's sums err by relatively at row i."""
-    square, chain = norms[i, 0], norms[i, 1]
-    norm = math.sqrt(square)
-    for c in range(len(terms)):
-        e = terms[c, 0] * chain + terms[c, 1] + terms[c, 2] * norm + terms[c, 3] * square
-        errors[c] = 1.05 * (growth(e) + relative[c]) if square <= most else math.inf
+@inlined
+def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> float:
+    """What class c's sums err by relatively at a row."""
+    e = terms[c, 0] * chain + terms[c, 1] + terms[c, 2] * math.sqrt(square) + terms[c, 3] * square
+    return 1.05 * (growth(e) + relative[c])
 
 
 @helper
 def _walk_tile(
     values: Any,
-    count: int,
-    first: int,
     norms: Any,
     starts: Any,
     offsets: Any,
     coefficients: Any,
-    intercept: Any,
+    lines: Any,
+    offset: Any,
     fixed: Any,
     terms: Any,
     relative: Any,
     most: float,
+    first: int,
     winners: Any,
     leads: Any,
 ) -> None:
-    K = len(starts) - 1
-    errors, seen, found = np.empty(K), np.empty(K, np.int8), np.empty(2)
+    """Winners of rows whose kernel values and norms are at hand; the first one is row `first`.
+
+    The last line of `terms` and `relative` is the largest of all classes.
+    """
+    K, wide, count = len(starts) - 1, lines.shape[1], len(norms)
+    errors, room, turns = np.empty(K), np.empty((4, K)), np.empty(K, np.int64)
+    nearest = np.empty((2, _LANES), np.float32)
+    for c in range(K):
+        turns[c] = (offsets[c + 1] - offsets[c]) // (K * TURN * _LANES)
+    k, a, step = np.intp(values.ctypes.data), np.intp(coefficients.ctypes.data), 4 * values.shape[1]
+    sides, constant = np.empty((count, K, wide), np.float32), fixed.max()
+    if wide:
+        _all_sides(k, step, count, starts, lines, sides)
     for i in range(count):
-        _class_errors(terms, relative, norms, first + i, most, errors)
-        winners[first + i], leads[first + i] = _walk(
-            values[i],
-            starts,
-            offsets,
-            coefficients,
-            intercept,
-            fixed,
-            errors,
-            seen,
-            found,
-        )
+        winner, lead, square, chain = -1, 0.0, norms[i, 0], norms[i, 1]
+        if square <= most:  # not NaN either
+            error = _error(terms, relative, K, square, chain)
+            if wide:
+                winner, lead = _champion(sides, i, offset, error, constant)
+            if winner < 0:
+                for c in range(K):
+                    errors[c] = _error(terms, relative, c, square, chain)
+                winner, lead = _walk(
+                    k + i * step,
+                    starts,
+                    offsets,
+                    turns,
+                    a,
+                    offset,
+                    fixed,
+                    error,
+                    constant,
+                    errors,
+                    nearest,
+                    room,
+                )
+        winners[first + i], leads[first + i] = winner, lead
 
 
 _FLAT, _LONG = array_type(1, "float32"), array_type(1, "int64")
 _PANELS = _FLAT, _FLAT, _LONG
 _MODEL = (
-    *(_LONG, _LONG, _FLAT),
-    *(array_type(1), array_type(1), array_type(2), array_type(1), "float64"),
+    *(_LONG, _LONG, _FLAT, array_type(2, "float32")),
+    *(array_type(2), array_type(1), array_type(2), array_type(1), "float64"),
 )
 _OUT = (
     array_type(2, "float32", writable=True),
@@ -193,19 +281,20 @@ _OUT = (
 )
 
 
-@kernel(array_type(2, "float32"), _FLAT, array_type(2), "int64", *_PANELS, *_MODEL, *_OUT)
+@kernel(array_type(2), array_type(1), _LONG, "float64", *_PANELS, *_MODEL, *_OUT)
 def walk_rows(
     rows: Any,
-    shifts: Any,
-    norms: Any,
-    many: int,
+    point: Any,
+    order: Any,
+    g: float,
     panels: Any,
     exponents: Any,
     blocks: Any,
     starts: Any,
     offsets: Any,
     coefficients: Any,
-    intercept: Any,
+    lines: Any,
+    offset: Any,
     fixed: Any,
     terms: Any,
     relative: Any,
@@ -218,30 +307,26 @@ def walk_rows(
 
     `values` is room for the kernel values of a tile of rows.
     """
-    for first in range(0, len(rows), len(values)):
-        count = min(len(values), len(rows) - first)
-        value_rows(
-            rows[first : first + count],
-            shifts[first : first + count],
-            panels,
-            exponents,
-            blocks,
-            many,
-            values,
-        )
+    weights, tall = chain_weights(order, rows.shape[1]), len(values)
+    w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
+    norms = np.empty((tall, 2))
+    for first in range(0, len(rows), tall):
+        count = min(tall, len(rows) - first)
+        ready_rows(rows[first : first + count], point, order, weights, g, w, shifts, norms)
+        value_rows(w[:count], shifts, panels, exponents, blocks, _SEVERAL, values)
         _walk_tile(
             values,
-            count,
-            first,
-            norms,
+            norms[:count],
             starts,
             offsets,
             coefficients,
-            intercept,
+            lines,
+            offset,
             fixed,
             terms,
             relative,
             most,
+            first,
             winners,
             leads,
         )
@@ -260,7 +345,8 @@ def walk_entries(
     starts: Any,
     offsets: Any,
     coefficients: Any,
-    intercept: Any,
+    lines: Any,
+    offset: Any,
     fixed: Any,
     terms: Any,
     relative: Any,
@@ -284,17 +370,17 @@ def walk_entries(
         )
         _walk_tile(
             values,
-            count,
-            first,
-            norms,
+            norms[first : first + count],
             starts,
             offsets,
             coefficients,
-            intercept,
+            lines,
+            offset,
             fixed,
             terms,
             relative,
             most,
+            first,
             winners,
             leads,
         )
