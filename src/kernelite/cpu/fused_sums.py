@@ -98,7 +98,8 @@ class FusedSums:
 
         if self.panels.precision.size == 8:
             return [panel_rows.double_rows, panels_kernels.double_sums]
-        kernels = [panel_rows.single_rows, panels_kernels.single_sums, panel_errors.bounded_sums]
+        kernels: list[Any] = [panel_rows.single_rows, panels_kernels.single_sums]
+        kernels += [panel_errors.bounded_sums]
         if self.panels.layout.sparse:
             kernels += [panel_rows.entries, panel_rows.sparse_entries]
             kernels += [panels_kernels.single_entry_sums]
