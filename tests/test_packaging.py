@@ -134,12 +134,3 @@ def test_the_citation_names_the_paper(yaml: Any) -> None:
     [paper] = loaded["references"]
     assert "Fast Prediction with SVM Models" in paper["title"]
     assert "1403.0736" in json.dumps(paper["identifiers"])
-
-
-def test_clean_removes_what_git_ignores() -> None:
-    """Every ignored name stands in the recipe of `make clean`."""
-    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:\n")[2]
-    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
-    inside = {"*.pyc"}  # lie in __pycache__
-    for name in set(ignored) - inside:
-        assert name.rstrip("/").replace(".venv", "$(VENV)") in recipe, name

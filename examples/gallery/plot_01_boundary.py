@@ -19,8 +19,8 @@ fast = kl.compile(svc, X, plan="quadratic form about the mean of X, cubic")
 print(fast.plan.summary)
 
 # %%
-# So few support vectors are usually summed up exactly, which is as fast; to see what a form does, it
-# was asked for by its name.
+# So few support vectors are usually summed up exactly, which is as fast. To see what a form does,
+# it was asked for by its name.
 #
 # Every point of a grid is predicted by itself, so that its statistics tell what decided it.
 

@@ -25,7 +25,7 @@ class _Claim:
 
 
 def claims_table(document: dict[str, Any]) -> Table:
-    """A row a set; a column a claim: what the paper printed, its program does, and we found."""
+    """A row per set, a column per claim: what the paper printed, its program does, and we found."""
     labels = {one["name"]: one for one in document.get("accuracy", [])}
     sizes = {one["name"]: one for one in document.get("sizes", [])}
     rows = []

@@ -32,7 +32,7 @@ def size_table(document: dict[str, Any]) -> Table:
     return Table(
         "Table 3: size",
         "How many times smaller than LIBSVM's text of the exact model, and the size. approxsvm's "
-        "text: what the authors' program writes, six digits a number; kernelite writes the same "
+        "text: what the authors' program writes, six digits per number; kernelite writes the same "
         "format with 17, which lose nothing. `.kernelite`: the compiled form, in binary doubles. "
         "Truncated: only the leading directions of its matrix, where the scores then change by "
         "less than 0.1% of their spread. With SVs: a certified model also keeps the support "

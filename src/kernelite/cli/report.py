@@ -80,4 +80,3 @@ def run(args: argparse.Namespace) -> int:
     }
     print_json(summary | ({} if compared is None else {"original": asdict(compared)}))
     return 0
-
