@@ -87,6 +87,8 @@ def _save(path: Path, content: dict[str, Any]) -> None:
         "versions": _versions(),
         "content": plain(content),
     }
+    if cuda:
+        torch.cuda.empty_cache()  # processes of the next section want memory too
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 

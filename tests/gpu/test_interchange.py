@@ -14,7 +14,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 import kernelite.torch
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.gpu import interchange
+from kernelite.gpu import interchange, streaming
 from kernelite.gpu.interchange import answer_there
 from kernelite.program.criteria import Within, predict_criterion
 from kernelite.program.stats import Stats
@@ -183,6 +183,27 @@ def test_batches_of_a_parquet_file_are_streamed(tmp_path: Path) -> None:
     without = file.iter_batches(32, columns=["a", "b"])
     with pytest.raises(InputError, match="no column 'c'"):
         kernelite.torch.predict(fast, without, device=DEVICE)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="host rows are copied to a GPU alone")
+def test_blocks_that_do_not_fit_the_gpu_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, X = toy()
+    fitting, sizes = streaming._fitting, []
+
+    def scarce(slot: object, block: torch.Tensor, device: torch.device) -> object:
+        sizes.append(len(block))
+        if len(block) > 30:
+            raise torch.OutOfMemoryError("scarce")
+        return fitting(slot, block, device)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(streaming, "_fitting", scarce)
+    monkeypatch.setattr(streaming, "FEWEST_ROWS", 8)
+    found = kernelite.torch.predict(fast, X, device=DEVICE)
+    np.testing.assert_array_equal(found, fast.predict(X))
+    assert sizes[:2] == [90, 45]
+    monkeypatch.setattr(streaming, "FEWEST_ROWS", 64)
+    with pytest.raises(torch.OutOfMemoryError):
+        kernelite.torch.predict(fast, X, device=DEVICE)
 
 
 def test_what_cannot_be_streamed_is_refused() -> None:

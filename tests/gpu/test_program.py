@@ -100,9 +100,10 @@ def test_far_densities_are_summed_in_logarithms() -> None:
     np.testing.assert_allclose(found, fast.score_samples(far), rtol=1e-9)
 
 
-def test_none_and_calibrated_models_answer_like_the_cpu() -> None:
+@pytest.mark.parametrize("classes", [2, 3])
+def test_none_and_calibrated_models_answer_like_the_cpu(classes: int) -> None:
     X, y = toy()
-    machine = SVC(gamma=0.02).fit(X, y)
+    machine = SVC(gamma=0.02).fit(X, y if classes == 2 else np.digitize(X[:, 0], [-0.5, 0.5]))
     for options in ({"guarantee": "none", "on_invalid": "ignore"}, {"guarantee": "calibrated"}):
         fast = kl.compile(machine, np.tile(X, (60, 1)), **options)
         found = Program(fast).to(DEVICE)(there(X))

@@ -141,10 +141,13 @@ class TorchOps:
         if isinstance(x, Value):
             return x.tensor
         array = np.asarray(x)
-        kinds: dict[str, Any] = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
+        kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64}
         if array.dtype.kind not in kinds:
             raise UnsupportedModelError("labels that are no numbers have no place in a tensor.")
-        return torch.as_tensor(np.array(array, kinds[array.dtype.kind]), device=self.device)
+        kind = kinds[array.dtype.kind]
+        if not array.ndim:  # filled there: a copy would wait for all that is under way
+            return torch.full((), array.item(), dtype=kind, device=self.device)
+        return torch.from_numpy(np.array(array)).to(self.device, kind)
 
     abs, sign, isnan, isinf = (_each(f) for f in (torch.abs, torch.sign, torch.isnan, torch.isinf))
     exp, log, expit = (_each(f) for f in (torch.exp, torch.log, torch.sigmoid))
