@@ -23,7 +23,6 @@ from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SingleProducts
 from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.pairs import n_classes
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
@@ -33,7 +32,14 @@ from kernelite.series.cubic import WEIGHED
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
 
-__all__ = ["DoublePrecision", "ExactEngine", "SinglePrecision", "as_dense", "exact_cost"]
+__all__ = [
+    "DoublePrecision",
+    "ExactEngine",
+    "SinglePrecision",
+    "as_dense",
+    "exact_cost",
+    "judging_cost",
+]
 
 TRIED = 32  # rows that show whether single precision settles enough of them,
 FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
@@ -48,9 +54,10 @@ SINGLE_VALUE, DOUBLE_VALUE = 7, 14  # of which one of their kernel values takes 
 SCATTERED = 20  # and a row's entries, which are found one by one, as many more
 WINNER = 5  # by which a one-vs-one label is found from values, per center
 PAIRS = 16.0  # what that takes per pair of classes besides
+VOTES, VOTE = 200.0, 15.0  # what counting votes takes on one thread, and each pair's
 MEETING, LISTED = 1.7, 2.3  # an entry that meets another, and a center, by lists of features
-JUDGED = 70.0  # a row's bound and label, on one thread,
-READ = 1.0  # and an entry of a row, brought to single precision
+JUDGED, JUDGE = 70.0, 5.0  # a row's bound and label on one thread, and those of more outputs
+READ = 1.0  # an entry of a row, brought to single precision
 POINTWISE = 30.0  # a row's bound where any kernel is served, on one thread
 
 
@@ -318,19 +325,26 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     if not expansion.has_series:
         return _pointwise_cost(expansion) + POINTWISE * thread_count()
-    classes = n_classes(k)  # of a one-vs-one machine, most likely
+    classes = expansion.voting_classes
+    judged = ROW + (judging_cost(expansion) if labels else 0.0)
     lists = expansion.meeting_entries * MEETING + n * (LISTED + k * PRODUCT)
     if expansion.kernel == "poly2" or d > WIDEST:
-        return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + ROW
+        return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + judged
     if labels and k == 1:
         entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d
-        sums = n * (min(d, entries) + SINGLE_VALUE) * SINGLE_SUM
-        return sums + ROW + d * READ + JUDGED * thread_count()
+        return n * (min(d, entries) + SINGLE_VALUE) * SINGLE_SUM + d * READ + judged
     if labels and classes is not None:
         return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes * classes + ROW
     weights = 0 if k == 1 else k if classes is None else classes - 1
     dense = n * ((d + DOUBLE_VALUE) * DOUBLE_SUM + weights * PRODUCT)
-    return min(dense, lists) + ROW
+    return min(dense, lists) + judged
+
+
+def judging_cost(expansion: KernelExpansion, alone: float = JUDGED) -> float:
+    """Nanoseconds per row for labels from scores and bounds: votes, or `alone` for one output."""
+    k = expansion.n_outputs
+    votes = VOTES + VOTE * k if expansion.voting_classes is not None else alone + JUDGE * (k - 1)
+    return votes * thread_count()
 
 
 def _entries(expansion: KernelExpansion) -> float:

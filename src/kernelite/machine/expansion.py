@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.kernels import Kernel
-from kernelite.machine.pairs import own_columns, spread_out
+from kernelite.machine.pairs import classes_of_centers, n_classes, own_columns, spread_out
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
 
@@ -176,6 +177,12 @@ class KernelExpansion:
         centers = self.centers
         own = centers.data.nbytes + centers.indices.nbytes if is_sparse(centers) else centers.nbytes
         return int(own + self.coefficients.nbytes + self.intercept.nbytes)
+
+    @cached_property
+    def voting_classes(self) -> int | None:
+        """K of a one-vs-one machine, whose outputs are pairs of classes; None of others."""
+        pairs = classes_of_centers(self.coefficients) is not None
+        return n_classes(self.n_outputs) if pairs else None
 
     @property
     def meeting_entries(self) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.exact import exact_cost, judging_cost
 from kernelite.cpu.threads import thread_count
 from kernelite.cpu.tiers import runs_at_once
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.pairs import n_classes
 from kernelite.planner.plan import Candidate
 from kernelite.series.cells import Approximation
 from kernelite.series.paired import product_cost
@@ -17,8 +16,7 @@ from kernelite.support.sizes import array_bytes
 
 __all__ = ["Option", "tiers_cost"]
 
-JUDGED = 5.0  # nanoseconds of one thread: a row's bound and answer,
-VOTES, VOTE = 200.0, 15.0  # and where classes are voted for; each pair
+JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +62,8 @@ def tiers_cost(
     cell, count = approximation.cells[0], len(approximation.cells)
     d, k = cell.form.n_features, cell.form.n_outputs
     cost = approximation.first_cost
-    votes = labels and k > 1 and n_classes(k) is not None
-    cost += thread_count() * (VOTES + VOTE * k if votes else JUDGED)
+    if labels:
+        cost += judging_cost(expansion, JUDGED)
     third = cell.cubic is not None and cell.cubic.evaluated
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
     if at_once and after_product < 1.0:

@@ -95,8 +95,6 @@ def scores(
     rows: FloatArray,
     certificate: JitCertificate = NO_CERTIFICATE,
     input_map: AffineMap | None = None,
-    *,
-    out: FloatArray | None = None,
 ) -> Bounded:
     """f^ of each row with |u|^2, and bounds if there is a certificate.
 
@@ -108,8 +106,6 @@ def scores(
     certificate : JitCertificate, optional
     input_map : AffineMap, optional
         Rows are mapped as they are read.
-    out : ndarray of shape (m, k), optional
-        Where the scores go.
 
     Examples
     --------
@@ -121,39 +117,23 @@ def scores(
     array([[1.    ],
            [0.6065]])
     """
-    m = len(rows)
-    values = np.empty((m, form.n_outputs)) if out is None else out
-    sq_norms, proven = np.empty(m), len(certificate.numbers) > 0
-    bounds = np.empty_like(values) if proven else _NO_BOUNDS
-    way = _NO_WAY if input_map is None else input_map.way(form.point)
-    _run(form, rows, certificate, values, sq_norms, bounds, way)
+    m, k = len(rows), form.n_outputs
+    values, sq_norms, proven = np.empty((m, k)), np.empty(m), len(certificate.numbers) > 0
+    bounds = np.empty((m, k)) if proven else _NOTHING
+    way = _NOTHING if input_map is None else input_map.way(form.point)
+    fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
+    if m <= form.chunk:
+        form_kernel(rows, *fixed, values, sq_norms, bounds)
+    else:
+
+        def part(block: slice) -> None:
+            form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
+
+        for_each_chunk(part, m, form.chunk)
     return Bounded(values, bounds if proven else None, sq_norms)
 
 
-_NO_BOUNDS = np.empty((0, 0))
-_NO_WAY = np.empty((0, 0))
-
-
-def _run(
-    form: JitForm,
-    rows: FloatArray,
-    certificate: JitCertificate,
-    values: FloatArray,
-    sq_norms: FloatArray,
-    bounds: FloatArray,
-    way: FloatArray = _NO_WAY,
-) -> None:
-    """All tiles, on all threads when there are enough of them."""
-    fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
-    m, chunk = len(rows), form.chunk
-    if m <= chunk:
-        form_kernel(rows, *fixed, values, sq_norms, bounds)
-        return
-
-    def part(block: slice) -> None:
-        form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
-
-    for_each_chunk(part, m, chunk)
+_NOTHING = np.empty((0, 0))
 
 
 @kernel(
