@@ -185,3 +185,4 @@ class Preparation:
 
 
 NO_STEPS = Preparation()
+Front = Preparation  # its name in models that were pickled before

@@ -159,10 +159,6 @@ class TargetHead(ValueHead):
         """Values of shape (m,) or (m, outputs)."""
         return self._shaped(self.inverse(columns(self.inner.predict(scores))))
 
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
-
     def judged_by(self, method: str) -> Judged:
         """By the ends of `predict`."""
         return "range"

@@ -74,10 +74,6 @@ class RegressorHead(ValueHead):
             return scores.reshape(scores.shape[0], *self.value_shape)
         return scores[:, 0] if self.n_scores == 1 else scores
 
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
-
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
         return score_range(self.predict(scores), self.predict(bounds))
@@ -180,10 +176,6 @@ class DensityHead(ValueHead):
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """The log-densities; compiled models call it `score_samples`."""
-        return self.score_samples(scores)
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The log-densities."""
         return self.score_samples(scores)
 
     def underflows(self, answers: FloatArray) -> BoolArray:
