@@ -64,8 +64,18 @@ class Kept:
 
 
 Step: TypeAlias = (
-    "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | "
-    "PowerMap | QuantileMap | Projection | Whitening | Kept"
+    AffineMap
+    | Selection
+    | Columns
+    | OwnScaling
+    | Polynomial
+    | Normalize
+    | Threshold
+    | PowerMap
+    | QuantileMap
+    | Projection
+    | Whitening
+    | Kept
 )
 
 
@@ -91,21 +101,7 @@ class Preparation:
     (array([[14.]]), True, 2, 1)
     """
 
-    steps: tuple[
-        AffineMap
-        | Selection
-        | Columns
-        | OwnScaling
-        | Polynomial
-        | Normalize
-        | Threshold
-        | PowerMap
-        | QuantileMap
-        | Projection
-        | Whitening
-        | Kept,
-        ...,
-    ] = ()
+    steps: tuple[Step, ...] = ()
     n_features: int | None = None
 
     @classmethod

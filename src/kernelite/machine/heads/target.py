@@ -11,7 +11,7 @@ can be said, so that every row has to be exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -139,6 +139,7 @@ class TargetHead(ValueHead):
     flat: bool = True
 
     kind: Literal["regressor"] = "regressor"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
 
     @property
     def n_scores(self) -> int:
@@ -149,11 +150,6 @@ class TargetHead(ValueHead):
     def n_values(self) -> int:
         """Outputs."""
         return self.inner.n_values
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """A regressor predicts."""
-        return frozenset({"predict"})
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values of shape (m,) or (m, outputs)."""
@@ -196,6 +192,7 @@ class MeanHead(OfMembers, ValueHead):
     weights: FloatArray | None = None
 
     kind: Literal["regressor"] = "regressor"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
 
     def __post_init__(self) -> None:
         n_columns(self.members)
@@ -208,11 +205,6 @@ class MeanHead(OfMembers, ValueHead):
     def n_values(self) -> int:
         """Outputs."""
         return self.members[0].head.n_values
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """A regressor predicts."""
-        return frozenset({"predict"})
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values in the members' shape."""
