@@ -25,23 +25,10 @@ from kernelite.rows.inputs import FloatArray
 __all__ = ["DECREASING", "INCREASING", "KeptInverse", "MeanHead", "NamedInverse", "TargetHead"]
 
 INCREASING = frozenset(
-    [
-        "arcsinh",
-        "arctan",
-        "cbrt",
-        "deg2rad",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "rad2deg",
-        "sinh",
-        "sqrt",
-        "tanh",
-    ]
+    {
+        *("arcsinh", "arctan", "cbrt", "deg2rad", "exp", "exp2", "expm1", "log"),
+        *("log10", "log1p", "log2", "rad2deg", "sinh", "sqrt", "tanh"),
+    }
 )
 DECREASING = frozenset({"negative"})
 
@@ -210,10 +197,6 @@ class MeanHead(OfMembers, ValueHead):
         """Values in the members' shape."""
         each = [member.predict(scores) for member in self.members]
         return self._mean(each)
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
