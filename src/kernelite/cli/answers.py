@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.program.stats import Stats
-from kernelite.scoring.sinks import label_text
+from kernelite.scoring.outputs import label_text
 
 __all__ = ["Accuracy", "Answers", "Metric", "SquaredError", "metric_for", "same_labels"]
 

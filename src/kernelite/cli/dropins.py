@@ -127,7 +127,7 @@ def _predict(args: argparse.Namespace) -> int:
 
     with Progress("predicting rows") as bar, open_lines(args.output) as file:
         parts = rows.blocks(iter_data(args.data, **_reading(args)))
-        predict_blocks(rows.answer, parts, rows.sink(file), watch=watch, tell=bar.reach)
+        predict_blocks(rows.answer, parts, rows.sink(file), watch=watch, on_progress=bar.reach)
     if args.truth:
         print(metric.lines()[0])
     elif labelled:

@@ -92,7 +92,7 @@ def compile_composite(
 def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:
     if tolerance is not None:
         return given_tolerance(source.head, tolerance)
-    if source.head.kind in ("classifier", "outlier"):
+    if source.head.proves_labels:
         return None
     if X is None and source.head.scores_are_values:
         return None  # what the parts choose, added up

@@ -46,7 +46,7 @@ Fields: TypeAlias = dict[str, Any]
 
 def exact_fields(task: Task) -> Fields:
     """The exact model, on kernelite's engine."""
-    chosen = exact_candidate(task.expansion, "asked for", labels=_is_for_labels(task))
+    chosen = exact_candidate(task.expansion, "asked for", labels=task.source.head.proves_labels)
     return {
         "approximation": None,
         "expansion": task.expansion,
@@ -69,7 +69,7 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
         )
     collapses = packed_degree(task.expansion) is not None
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
-    chosen = exact_candidate(task.expansion, verdict, labels=_is_for_labels(task))
+    chosen = exact_candidate(task.expansion, verdict, labels=task.source.head.proves_labels)
     no_form = "This kernel has no form: every row is summed exactly, under each guarantee."
     # A variance is computed from the training rows; nothing else needs those of a linear kernel.
     posterior = task.source.posterior if guarantee != "none" else None
@@ -94,7 +94,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     approximation = Approximation((Cell(cut, proof),))
     cost = tiers_cost(approximation, task.expansion, 0.0, 0.0)
     chosen = Option(cut.name, approximation, cost, 0.0).on_all_threads().candidate("asked for")
-    exact = exact_candidate(task.expansion, "", labels=_is_for_labels(task)).nanoseconds
+    exact = exact_candidate(task.expansion, "", labels=task.source.head.proves_labels).nanoseconds
     cheaper = "The exact engine is estimated to be cheaper than this form: try guarantee='exact'."
     notes = (cheaper,) if exact < chosen.nanoseconds else ()
     plan = Plan("none", chosen, (), exact, notes)
@@ -121,7 +121,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             cells=task.cells,
             random_state=task.random_state,
             choose=finals,
-            values=not _is_for_labels(task),
+            values=not task.source.head.proves_labels,
             wanted=wanted,
             on_progress=on_progress,
         )
@@ -187,7 +187,7 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
     head = task.source.head
     if tolerance is not None:
         return given_tolerance(head, tolerance)
-    if head.kind in ("classifier", "outlier"):
+    if head.proves_labels:
         return None
     if (own := head.own_tolerance(DEFAULT_TOLERANCE)) is not None:
         return own
@@ -201,10 +201,6 @@ def _score_tolerance(task: Task, sample: FloatArray) -> FloatArray | None:
     some = sample[:: -(-len(sample) // SPREAD_ROWS) or 1]
     scores = ExactEngine.prepare(task.expansion).run(some).scores
     return score_tolerance(task.source.head, scores)
-
-
-def _is_for_labels(task: Task) -> bool:
-    return task.source.head.kind in ("classifier", "outlier")
 
 
 def _warn_about_few_centers(expansion: KernelExpansion) -> None:

@@ -49,9 +49,8 @@ class Part(Buffers):
         self.forms = None if model.approximation is None else Forms(model.approximation)
         self.fused = self.exact = None
         if model.expansion is not None:
-            dense = DenseExact.prepare(
-                model.expansion, mapped=model.preparation.input_map is not None
-            )
+            mapped = model.preparation.input_map is not None
+            dense = DenseExact.prepare(model.expansion, mapped=mapped)
             self.exact = ExactSums(dense)
             if FusedSums.serves(dense):
                 self.fused = FusedSums(dense, _families(model.head))

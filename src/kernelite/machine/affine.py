@@ -124,6 +124,11 @@ class AffineMap:
         """d."""
         return len(self.scale)
 
+    @property
+    def n_out(self) -> int:
+        """d."""
+        return len(self.scale)
+
     @overload
     def __call__(self, rows: FloatArray) -> FloatArray: ...
 

@@ -63,8 +63,17 @@ class Kept:
 
 
 Step: TypeAlias = (
-    "AffineMap | Selection | Columns | OwnScaling | Polynomial | Normalize | Threshold | "
-    "PowerMap | QuantileMap | Projection | Kept"
+    AffineMap
+    | Selection
+    | Columns
+    | OwnScaling
+    | Polynomial
+    | Normalize
+    | Threshold
+    | PowerMap
+    | QuantileMap
+    | Projection
+    | Kept
 )
 
 
@@ -90,20 +99,7 @@ class Preparation:
     (array([[14.]]), True, 2, 1)
     """
 
-    steps: tuple[
-        AffineMap
-        | Selection
-        | Columns
-        | OwnScaling
-        | Polynomial
-        | Normalize
-        | Threshold
-        | PowerMap
-        | QuantileMap
-        | Projection
-        | Kept,
-        ...,
-    ] = ()
+    steps: tuple[Step, ...] = ()
     n_features: int | None = None
 
     @classmethod
@@ -183,3 +179,4 @@ class Preparation:
 
 
 NO_STEPS = Preparation()
+Front = Preparation  # its name in models that were pickled before

@@ -1,7 +1,8 @@
 """CompiledModel: what `kernelite.compile` returns and `kernelite.load` reads.
 
-In layers, each a file: `fields` (what a model is made of; `checks`, `part`, `origin`, `runners`),
-`predicting`, `transforming`, `contract` (what scikit-learn's own functions ask), `compiled`.
+Each class adds one concept to the one before: `fields` (what a model is made of; `checks`, `part`,
+`origin`, `runners`), `contract` (an estimator, to scikit-learn's own functions), `predicting` (what
+it answers), `compiled` (what is proven of that; files and reports).
 `serving` takes rows to answers; `moments` gives the variances of Gaussian processes, `validity`
 tells of rows outside the paper's bound, `html` shows a model in a notebook.
 """

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_model"]
 
-VALUES = ("regressor", "transform", "density")  # kinds that answer within a tolerance
-
 
 def check_model(model: ModelFields) -> None:
     """Refuse a model whose fields contradict each other, or its guarantee."""
@@ -35,7 +33,7 @@ def check_model(model: ModelFields) -> None:
     if model.guarantee == "certified" and model.approximation:
         if not model.approximation.certified:
             raise InputError("a certified model needs a certificate for each of its cells.")
-        if model.tolerance is None and model.head.kind in VALUES:
+        if model.tolerance is None and not model.head.proves_labels:
             raise InputError("a certified regressor needs a `tolerance`.")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.model.contract import ScikitLearnContract
+from kernelite.model.predicting import Predicting
 from kernelite.model.serving import rows_and_runner, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
@@ -26,7 +26,7 @@ __all__ = ["CompiledModel"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CompiledModel(ScikitLearnContract):
+class CompiledModel(Predicting):
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
 
     It answers as its source does: those of `predict`, `decision_function`, `predict_proba`,

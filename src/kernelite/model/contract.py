@@ -7,20 +7,23 @@ A compiled model is frozen, in the sense of scikit-learn's FrozenEstimator: `fit
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
+from kernelite.model.fields import ModelFields
 from kernelite.model.html import model_html
 from kernelite.model.offering import offered
-from kernelite.model.transforming import Transforming
+from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import RowsLike
 from kernelite.support.printable import printable
 
 __all__ = ["ScikitLearnContract"]
 
+CONTAINERS = ("default", "pandas", "polars")
 ESTIMATOR_TYPES = {
     "classifier": "classifier",
     "regressor": "regressor",
@@ -29,8 +32,8 @@ ESTIMATOR_TYPES = {
 }
 
 
-class ScikitLearnContract(Transforming):
-    """Scores, parameters, tags and cloning of a compiled model."""
+class ScikitLearnContract(ModelFields):
+    """Parameters, tags, cloning and containers of a compiled model."""
 
     def fit(self, X: RowsLike, y: object = None, *args: object, **kwargs: object) -> Self:
         """Fit nothing and return the model: it is frozen; compile again after fitting its source.
@@ -41,37 +44,6 @@ class ScikitLearnContract(Transforming):
             Not looked at.
         """
         return self
-
-    @offered
-    def score(
-        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """How well `y` is predicted, by the source's own default measure.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-        y : array-like of shape (m,) or (m, outputs)
-            Not used by a density.
-        sample_weight : array-like of shape (m,), optional
-
-        Returns
-        -------
-        float
-            The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
-            summed log density.
-        """
-        kind = self.head.kind
-        if kind == "density":
-            return float(np.sum(self.score_samples(X)))
-        from sklearn import metrics
-
-        if kind == "regressor":
-            return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
-        predicted = self.predict(X)
-        if isinstance(self.head.classes, list):
-            return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
-        return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """No parameters: a compiled model is finished."""
@@ -85,6 +57,36 @@ class ScikitLearnContract(Transforming):
                 "compile the source again with other options."
             )
         return self
+
+    @offered
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the coordinates that `transform` gives, as scikit-learn makes them."""
+        prefix = self.origin.type_name.lower()
+        return np.array([f"{prefix}{i}" for i in range(self.head.n_scores)], dtype=object)
+
+    @offered
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` returns: an array ("default"), or a pandas or polars frame.
+
+        The one thing about a compiled model that can change; numbers do not.
+        """
+        if transform is not None:
+            if transform not in CONTAINERS:
+                known = ", ".join(CONTAINERS)
+                raise InputError(f"`transform` must be one of {known}, got {transform!r}.")
+            object.__setattr__(self, "_container", transform)
+        return self
+
+    def _contained(self, answers: NDArray[Any], X: Any) -> Any:
+        """What `transform` answers, in the container that was asked for."""
+        container = getattr(self, "_container", "default")
+        if container == "default" or "get_feature_names_out" not in self.offers:
+            return answers
+        names = list(self.get_feature_names_out())
+        if container == "polars":
+            return import_module("polars").DataFrame(answers, schema=names, orient="row")
+        index = X.index if is_frame(X) and hasattr(X, "index") else None
+        return import_module("pandas").DataFrame(answers, index=index, columns=names)
 
     @property
     def _estimator_type(self) -> str | None:  # read by scikit-learn before 1.6

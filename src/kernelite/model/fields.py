@@ -175,6 +175,10 @@ class ModelFields:
         steps = () if front is None else front.steps
         return stored | {"preparation": Preparation.of(*steps, input_map)}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Models that earlier versions pickled have what rows go through in two, as files have."""
+        self.__dict__.update(state if "preparation" in state else self.__stored__(state))
+
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: engines hold compiled code, and are laid out again when needed."""
         kept = [*(field.name for field in fields(self)), "_container"]

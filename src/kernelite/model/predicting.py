@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelite.cpu.log_sums import log_sums
 from kernelite.errors import InputError
-from kernelite.model.fields import ModelFields
+from kernelite.model.contract import ScikitLearnContract
 from kernelite.model.moments import latent_labels, latent_probabilities, spread
 from kernelite.model.offering import offered
 from kernelite.model.serving import answer, rows_and_runner
@@ -24,6 +24,7 @@ from kernelite.program.criteria import (
     label_criterion,
     predict_criterion,
     probability_criterion,
+    transform_criterion,
 )
 from kernelite.program.stats import EXACT, Stats
 from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
@@ -31,8 +32,8 @@ from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
 __all__ = ["Predicting"]
 
 
-class Predicting(ModelFields):
-    """Labels, values, decision values, probabilities, scores."""
+class Predicting(ScikitLearnContract):
+    """Labels, values, decision values, probabilities, coordinates, scores."""
 
     @overload
     def predict(
@@ -193,6 +194,20 @@ class Predicting(ModelFields):
         return answers
 
     @offered
+    def transform(
+        self,
+        X: RowsLike,
+        /,
+        *,
+        on_invalid: OnInvalid | None = None,
+        beyond: FloatArray | None = None,
+    ) -> FloatArray:
+        """New coordinates of the rows, shape (m, k); with "certified", within `tolerance`."""
+        criterion = transform_criterion(self.head, self.tolerance)
+        found, _ = answer(self, X, self.head.transform, criterion, on_invalid, beyond)
+        return self._contained(found, X)
+
+    @offered
     def pdf(self, points: ArrayLike, /) -> FloatArray:
         """Densities as SciPy's `gaussian_kde` gives them, shape (m,).
 
@@ -216,7 +231,7 @@ class Predicting(ModelFields):
             )
         return self.score_samples(np.ascontiguousarray(given.T))
 
-    def __call__(self, points: Any, /) -> NDArray[Any]:
+    def __call__(self, points: ArrayLike, /) -> NDArray[Any]:
         """As SciPy's own objects are called; other models are not.
 
         Parameters
@@ -229,6 +244,37 @@ class Predicting(ModelFields):
             known = ", ".join(sorted(self.offers))
             raise TypeError(f"this model is not called, since its source is not; it has: {known}.")
         return self.pdf(points) if "pdf" in self.offers else self.predict(points)
+
+    @offered
+    def score(
+        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """How well `y` is predicted, by the source's own default measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+        y : array-like of shape (m,) or (m, outputs)
+            Not used by a density.
+        sample_weight : array-like of shape (m,), optional
+
+        Returns
+        -------
+        float
+            The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
+            summed log density.
+        """
+        kind = self.head.kind
+        if kind == "density":
+            return float(np.sum(self.score_samples(X)))
+        from sklearn import metrics
+
+        if kind == "regressor":
+            return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
+        predicted = self.predict(X)
+        if isinstance(self.head.classes, list):
+            return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
+        return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def scores(
         self,

@@ -15,7 +15,7 @@ from kernelite.cpu.runner import Finish, Runner
 from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError
 from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
-from kernelite.program.criteria import Criterion, by_margin, never
+from kernelite.program.criteria import Criterion, Margin, never
 from kernelite.program.stats import Stats
 from kernelite.rows.inputs import (
     FloatArray,
@@ -166,5 +166,5 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
         return None
     if model.guarantee == "calibrated" and criterion is not never:
         assert model.threshold is not None or model.approximation is None
-        return by_margin(model.head, model.threshold or 0.0)
+        return Margin(model.head, model.threshold or 0.0)
     return criterion

@@ -72,7 +72,7 @@ def calibrated_plan(
     Without a `point` the form is about the mean of the choosing rows: the rows that test a
     threshold must have no part in what they test.
     """
-    if head.kind not in ("classifier", "outlier"):
+    if not head.proves_labels:
         raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
     for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
         if not (isinstance(value, Real) and 0.0 < value < 1.0):

@@ -94,7 +94,7 @@ class Finals:
         forms = () if approximation is None else form_stages(approximation)
         runner = Runner.with_engine(engine, forms)
         criterion = predict_criterion(self.head, self.tolerance)
-        labels = self.head.kind in ("classifier", "outlier")
+        labels = self.head.proves_labels
         finish = self.head.predict if labels else lambda scores: scores
 
         def run() -> float:

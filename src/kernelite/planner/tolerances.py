@@ -51,7 +51,7 @@ def default_tolerance(head: Head, scores: FloatArray) -> FloatArray | None:
     >>> default_tolerance(RegressorHead(), np.array([[1.0], [3.0]]))
     array([0.001])
     """
-    if head.kind in ("classifier", "outlier"):
+    if head.proves_labels:
         return None
     return _share_of_spread(head.predict(scores), len(scores), head.n_values)
 

@@ -27,7 +27,6 @@ __all__ = [
     "Proven",
     "SameAnswer",
     "Within",
-    "by_margin",
     "decision_criterion",
     "decision_tolerance",
     "label_criterion",
@@ -149,7 +148,7 @@ class Close(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class Margin(Criterion):
-    """The calibrated rule: the margin is above a threshold that was tested beforehand."""
+    """The calibrated rule, whatever the method: the margin is above a threshold that was tested."""
 
     head: Head
     threshold: float
@@ -257,11 +256,6 @@ def transform_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
 def probability_criterion(head: Head, tolerance: float) -> Criterion:
     """For `predict_proba`; probabilities that are coupled by an iteration run exactly."""
     return _close(head, "predict_proba", tolerance)
-
-
-def by_margin(head: Head, threshold: float) -> Criterion:
-    """For "calibrated", whatever the method."""
-    return Margin(head, threshold)
 
 
 def _close(head: Head, method: str, tolerance: FloatArray | float) -> Criterion:

@@ -223,7 +223,7 @@ def run_job(
     job: Job,
     request: Request,
     watch: Watch | None = None,
-    tell: Callable[[int, int | None], None] = lambda rows, total: None,
+    on_progress: Callable[[int, int | None], None] = lambda rows, total: None,
 ) -> tuple[int, Stats]:
     """Do one file; how many rows it has, and how they were decided."""
     # CSV that becomes CSV keeps its text: an id of 007 stays that.
@@ -241,7 +241,7 @@ def run_job(
                 stream.blocks(),
                 sink,
                 watch=None if watch is None else partial(_seen, watch, own),
-                tell=lambda rows: tell(rows, stream.n_rows),
+                on_progress=lambda rows: on_progress(rows, stream.n_rows),
             )
 
 
@@ -251,7 +251,7 @@ def predict_blocks(
     sink: Sink,
     *,
     watch: Callable[[Block, list[NDArray[Any]]], None] | None = None,
-    tell: Callable[[int], None] = lambda rows: None,
+    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> tuple[int, Stats]:
     """The one loop: read, answer, write; the next block is read meanwhile.
 
@@ -279,7 +279,7 @@ def predict_blocks(
         if watch is not None:
             watch(block, answers)
         rows, stats = rows + len(answers[0]), stats + more
-        tell(rows)
+        on_progress(rows)
     return rows, stats
 
 

@@ -19,7 +19,15 @@ from kernelite.program.stats import Stats
 from kernelite.rows.inputs import FloatArray
 from kernelite.scoring.expected import example_rows, expected_of
 
-__all__ = ["OUTPUTS", "answer", "check_outputs", "column_names", "example", "named_rows"]
+__all__ = [
+    "OUTPUTS",
+    "answer",
+    "check_outputs",
+    "column_names",
+    "example",
+    "label_text",
+    "named_rows",
+]
 
 OUTPUTS = ("label", "score", "probability", "decided")
 Answer: TypeAlias = tuple[NDArray[Any], Stats | None]
@@ -151,14 +159,21 @@ def _class_names(model: CompiledModel, output: str) -> list[str] | None:
         return None
     if isinstance(classes, list):  # several outputs, each with labels of its own
         return [f"{i}_{label}" for i, labels in enumerate(classes) for label in labels.tolist()]
-    labels = [_text(label) for label in classes.tolist()]
+    labels = [label_text(label) for label in classes.tolist()]
     pairs = head.scores_are_pairs and head.decides_by_scores
     if output == "score" and pairs and len(labels) > 2:
         return [f"{a}_vs_{b}" for i, a in enumerate(labels) for b in labels[i + 1 :]]
     return labels
 
 
-def _text(label: Any) -> str:
+def label_text(label: Any) -> str:
+    """A label or value with all its digits, as svm-predict's %.17g.
+
+    Examples
+    --------
+    >>> label_text(1.0), label_text(0.1), label_text("yes")
+    ('1', '0.10000000000000001', 'yes')
+    """
     return f"{label:.17g}" if isinstance(label, float) else str(label)
 
 
@@ -192,7 +207,7 @@ def _probability(model: CompiledModel) -> Method | None:
 
 def _decided(model: CompiledModel) -> Method | None:
     """Rows whose label is proven to be the exact model's."""
-    if model.head.kind not in ("classifier", "outlier"):
+    if not model.head.proves_labels:
         return None
     if "predict" in model.head.needs_posterior:
         return None  # such labels are computed exactly, and not proven

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from kernelite.model import CompiledModel
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job
+from kernelite.scoring.outputs import label_text
 from kernelite.scoring.streams import Block
 from kernelite.support.files import atomic_write
 from kernelite.support.printable import unwrapped
 from kernelite.tables.columnar.writing import Sink as BatchSink
 from kernelite.tables.columnar.writing import open_sink as open_columns
 
-__all__ = ["Sink", "label_text", "open_lines", "open_sink"]
+__all__ = ["Sink", "open_lines", "open_sink"]
 
 
 class Sink(Protocol):
@@ -64,17 +65,6 @@ def open_lines(path: str) -> Iterator[IO[str]]:
         return
     with atomic_write(path) as file:
         yield file
-
-
-def label_text(label: Any) -> str:
-    """A label or value with all its digits, as svm-predict's %.17g.
-
-    Examples
-    --------
-    >>> label_text(1.0), label_text(0.1), label_text("yes")
-    ('1', '0.10000000000000001', 'yes')
-    """
-    return f"{label:.17g}" if isinstance(label, float) else str(label)
 
 
 class _Columns:

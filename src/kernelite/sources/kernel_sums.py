@@ -127,16 +127,8 @@ def kernel_source(
         if kernel.constant_error and not machines:
             lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
             expansion = expansion.rounded(intercept=lost)
-        machines.append(
-            sklearn_source(
-                model,
-                type_name,
-                expansion,
-                head,
-                preparation=Preparation.of(scaling.input_map),
-                **more,
-            )
-        )
+        own = Preparation.of(scaling.input_map)
+        machines.append(sklearn_source(model, type_name, expansion, head, preparation=own, **more))
     first = machines[0]
     if len(machines) == 1:
         return first

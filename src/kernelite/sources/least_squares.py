@@ -105,14 +105,8 @@ def least_squares_svm(
         raise InputError(f"a classifier has one output and two classes, got {k} and {classes!r}.")
     else:
         head = ClassifierHead(np.array(classes), first_positive=False, zero_is_first=zero_is_first)
-    return Machine(
-        expansion,
-        head,
-        describe(name, expansion),
-        "arrays",
-        kind,
-        preparation=Preparation.of(input_map),
-    )
+    description, before = describe(name, expansion), Preparation.of(input_map)
+    return Machine(expansion, head, description, "arrays", kind, preparation=before)
 
 
 def from_lssvmlab(

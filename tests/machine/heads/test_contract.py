@@ -15,7 +15,6 @@ from kernelite.program.criteria import (
     Margin,
     SameAnswer,
     Within,
-    by_margin,
     decision_criterion,
     label_criterion,
     never,
@@ -110,9 +109,8 @@ def test_criteria_can_be_looked_into() -> None:
     assert isinstance(within, Within)
     assert within.sufficient_bounds is within.value_bounds is tolerance
     assert not within.labels_alone
-    margin: Any = by_margin(two, 0.25)
-    assert isinstance(margin, Margin)
-    assert (margin.head, margin.threshold) == (two, 0.25)
+    margin = Margin(two, 0.25)
+    assert margin.sufficient_bounds is margin.value_bounds is None
     assert isinstance(probability_criterion(HEADS["voting, soft"], 0.1), Close)
     assert label_criterion(RegressorHead(), None) is never
 

@@ -247,6 +247,10 @@ class ValueHead(Head):
 
     classes = None
 
+    def decision(self, scores: FloatArray) -> FloatArray:
+        """The values themselves."""
+        return self.predict(scores)
+
 
 def _anything(values: FloatArray) -> Range:
     """From minus infinity to infinity, in the shape of `values`."""

@@ -6,7 +6,7 @@ p(c | z) = mean over machines of  normalised g_c(t_c(z))          label: the lar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,7 @@ class CalibratedHead(OfMembers, LabelHead):
     machines: tuple[Calibrated, ...]
 
     kind: Literal["classifier"] = "classifier"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict", "predict_proba"})
 
     def __post_init__(self) -> None:
         if not self.machines or len(self.classes) < 2:
@@ -148,11 +149,6 @@ class CalibratedHead(OfMembers, LabelHead):
     def members(self) -> tuple[Member, ...]:
         """The machines without their calibrations."""
         return tuple(machine.member for machine in self.machines)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As CalibratedClassifierCV: no decision values."""
-        return frozenset({"predict", "predict_proba"})
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of the most probable."""

@@ -50,6 +50,7 @@ class LatentHead(LabelHead):
 
     kind: Literal["classifier"] = "classifier"
     n_scores: Literal[1] = 1
+    offers: ClassVar[frozenset[str]] = frozenset({"predict", "predict_proba"})
 
     def __post_init__(self) -> None:
         classes = np.asarray(self.classes)
@@ -58,11 +59,6 @@ class LatentHead(LabelHead):
         object.__setattr__(self, "classes", classes)
 
     needs_posterior: ClassVar[frozenset[str]] = frozenset({"predict_proba"})
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As GaussianProcessClassifier: no decision values."""
-        return frozenset({"predict", "predict_proba"})
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

@@ -7,7 +7,7 @@ or never.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,16 +188,12 @@ class ConstantHead(LabelHead):
 
     kind: Literal["classifier"] = "classifier"
     n_scores: Literal[0] = 0
+    offers: ClassVar[frozenset[str]] = frozenset({"predict", "decision_function", "predict_proba"})
 
     @property
     def classes(self) -> NDArray[Any]:
         """The two labels of a binary machine."""
         return np.array([0, 1])
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """All that a binary machine can be asked."""
-        return frozenset({"predict", "decision_function", "predict_proba"})
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """The constant, shape (m,)."""

@@ -9,7 +9,7 @@ OneVsOneHead     a machine per pair of classes; votes, ties by summed responses
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,17 +169,13 @@ class OneVsOneHead(OfMembers, LabelHead):
     members: tuple[Member, ...]
 
     kind: Literal["classifier"] = "classifier"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict", "decision_function"})
 
     def __post_init__(self) -> None:
         K = len(self.classes)
         if K < 2 or len(self.members) != K * (K - 1) // 2:
             raise InputError(f"{len(self.members)} machines do not suit {K} classes in pairs.")
         n_columns(self.members)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As OneVsOneClassifier."""
-        return frozenset({"predict", "decision_function"})
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

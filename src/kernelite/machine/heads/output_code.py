@@ -6,7 +6,7 @@ label = argmin_c |y - code_c|^2 = argmin_c |code_c|^2 - 2 y . code_c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class OutputCodeHead(OfMembers, LabelHead):
     members: tuple[Member, ...]
 
     kind: Literal["classifier"] = "classifier"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
 
     def __post_init__(self) -> None:
         book = np.array(self.code_book, dtype=np.float64)
@@ -58,11 +59,6 @@ class OutputCodeHead(OfMembers, LabelHead):
             )
         object.__setattr__(self, "code_book", book)
         n_columns(self.members)
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """As OutputCodeClassifier: labels alone."""
-        return frozenset({"predict"})
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

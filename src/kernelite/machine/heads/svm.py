@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ class ClassifierHead(LabelHead):
     zero_is_first: bool = False
 
     kind: Literal["classifier"] = "classifier"
+    scores_are_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         classes = np.asarray(self.classes)
@@ -126,11 +127,6 @@ class ClassifierHead(LabelHead):
     def voting_classes(self) -> NDArray[Any] | None:
         """Labels, where votes decide."""
         return self.classes if self.by_votes else None
-
-    @property
-    def scores_are_pairs(self) -> bool:
-        """They are."""
-        return True
 
     @property
     def decides_by_scores(self) -> bool:

@@ -11,7 +11,7 @@ can be said, so that every row has to be exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -25,23 +25,10 @@ from kernelite.rows.inputs import FloatArray
 __all__ = ["DECREASING", "INCREASING", "KeptInverse", "MeanHead", "NamedInverse", "TargetHead"]
 
 INCREASING = frozenset(
-    [
-        "arcsinh",
-        "arctan",
-        "cbrt",
-        "deg2rad",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "rad2deg",
-        "sinh",
-        "sqrt",
-        "tanh",
-    ]
+    {
+        *("arcsinh", "arctan", "cbrt", "deg2rad", "exp", "exp2", "expm1", "log"),
+        *("log10", "log1p", "log2", "rad2deg", "sinh", "sqrt", "tanh"),
+    }
 )
 DECREASING = frozenset({"negative"})
 
@@ -139,6 +126,7 @@ class TargetHead(ValueHead):
     flat: bool = True
 
     kind: Literal["regressor"] = "regressor"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
 
     @property
     def n_scores(self) -> int:
@@ -150,18 +138,9 @@ class TargetHead(ValueHead):
         """Outputs."""
         return self.inner.n_values
 
-    @property
-    def offers(self) -> frozenset[str]:
-        """A regressor predicts."""
-        return frozenset({"predict"})
-
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values of shape (m,) or (m, outputs)."""
         return self._shaped(self.inverse(columns(self.inner.predict(scores))))
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
 
     def judged_by(self, method: str) -> Judged:
         """By the ends of `predict`."""
@@ -200,6 +179,7 @@ class MeanHead(OfMembers, ValueHead):
     weights: FloatArray | None = None
 
     kind: Literal["regressor"] = "regressor"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
 
     def __post_init__(self) -> None:
         n_columns(self.members)
@@ -213,19 +193,10 @@ class MeanHead(OfMembers, ValueHead):
         """Outputs."""
         return self.members[0].head.n_values
 
-    @property
-    def offers(self) -> frozenset[str]:
-        """A regressor predicts."""
-        return frozenset({"predict"})
-
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values in the members' shape."""
         each = [member.predict(scores) for member in self.members]
         return self._mean(each)
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class RegressorHead(ValueHead):
     value_shape: tuple[int, ...] | None = None
 
     kind: Literal["regressor"] = "regressor"
+    offers: ClassVar[frozenset[str]] = frozenset({"predict"})
+    scores_are_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         shape = self.value_shape
@@ -58,25 +60,11 @@ class RegressorHead(ValueHead):
                 f"`value_shape` {shape} does not hold the {self.n_scores} outputs of a row."
             )
 
-    @property
-    def scores_are_values(self) -> bool:
-        """They are."""
-        return True
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """A regressor predicts."""
-        return frozenset({"predict"})
-
     def predict(self, scores: FloatArray) -> FloatArray:
         """Values of shape (m, *value_shape)."""
         if self.value_shape is not None:
             return scores.reshape(scores.shape[0], *self.value_shape)
         return scores[:, 0] if self.n_scores == 1 else scores
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The values themselves."""
-        return self.predict(scores)
 
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
@@ -104,15 +92,11 @@ class TransformHead(ValueHead):
     n_scores: int
 
     kind: Literal["transform"] = "transform"
+    offers: ClassVar[frozenset[str]] = frozenset({"transform"})
 
     def __post_init__(self) -> None:
         if self.n_scores < 0:
             raise InputError(f"`n_scores` must not be negative, got {self.n_scores}.")
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """A transformer transforms."""
-        return frozenset({"transform"})
 
     def transform(self, scores: FloatArray) -> FloatArray:
         """Coordinates of shape (m, k)."""
@@ -155,6 +139,7 @@ class DensityHead(ValueHead):
 
     kind: Literal["density"] = "density"
     n_scores: Literal[1] = 1
+    offers: ClassVar[frozenset[str]] = frozenset({"score_samples"})
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_scale):
@@ -162,11 +147,6 @@ class DensityHead(ValueHead):
         for name in ("atol", "rtol"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise InputError(f"`{name}` must not be negative, got {getattr(self, name)!r}.")
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """A density scores samples."""
-        return frozenset({"score_samples"})
 
     def score_samples(self, scores: FloatArray) -> FloatArray:
         """Log-densities of shape (m,); minus infinity where the sum is not positive."""
@@ -180,10 +160,6 @@ class DensityHead(ValueHead):
 
     def predict(self, scores: FloatArray) -> FloatArray:
         """The log-densities; compiled models call it `score_samples`."""
-        return self.score_samples(scores)
-
-    def decision(self, scores: FloatArray) -> FloatArray:
-        """The log-densities."""
         return self.score_samples(scores)
 
     def underflows(self, answers: FloatArray) -> BoolArray:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
 from kernelite.machine.preparation.numeric import (
@@ -158,5 +157,5 @@ def chain_width(steps: Sequence[Any], width: int) -> int:
         if expected != width:
             kind = type(step).__name__
             raise InputError(f"a {kind} of {expected} features stands behind {width}.")
-        width = width if isinstance(step, AffineMap) else step.n_out
+        width = step.n_out
     return width

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,17 @@ class _OfNumbers:
     rowwise: ClassVar[bool] = True
     takes_columns: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # a field of some steps
+
+        @property
+        def n_features(self) -> int:
+            """d, the width of the rows that come in."""
+
+    @property
+    def n_out(self) -> int:
+        """The width of the rows that come out: the same, unless a step says otherwise."""
+        return self.n_features
 
 
 def dense(rows: Rows, n_features: int) -> FloatArray:
@@ -67,11 +78,6 @@ class OwnScaling(_OfNumbers):
 
     @property
     def n_features(self) -> int:
-        """d."""
-        return len(self.by[0])
-
-    @property
-    def n_out(self) -> int:
         """d."""
         return len(self.by[0])
 
@@ -149,11 +155,6 @@ class Normalize(_OfNumbers):
     norm: Literal["l1", "l2", "max"]
     n_features: int
 
-    @property
-    def n_out(self) -> int:
-        """d."""
-        return self.n_features
-
     def __call__(self, rows: Rows) -> Rows:
         """Rows of norm 1, sparse ones as such."""
         with np.errstate(over="ignore"):
@@ -192,11 +193,6 @@ class Threshold(_OfNumbers):
     n_features: int
     exact: ClassVar[bool] = True
 
-    @property
-    def n_out(self) -> int:
-        """d."""
-        return self.n_features
-
     def __call__(self, rows: Rows) -> FloatArray:
         """Zeros and ones."""
         rows = dense(rows, self.n_features)
@@ -224,11 +220,6 @@ class PowerMap(_OfNumbers):
 
     @property
     def n_features(self) -> int:
-        """d."""
-        return len(self.exponents)
-
-    @property
-    def n_out(self) -> int:
         """d."""
         return len(self.exponents)
 
@@ -278,11 +269,6 @@ class QuantileMap(_OfNumbers):
 
     @property
     def n_features(self) -> int:
-        """d."""
-        return int(self.quantiles.shape[1])
-
-    @property
-    def n_out(self) -> int:
         """d."""
         return int(self.quantiles.shape[1])
 
