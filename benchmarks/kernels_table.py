@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -19,12 +18,12 @@ from typing import Any
 import numpy as np
 
 import kernelite as kl
-from benchmarks import results
+from benchmarks import kernel_pairs, results
 from benchmarks.settings import PRESETS
 from benchmarks.timing import race, rows_within
 from kernelite.cli.console import note, print_table
 
-__all__ = ["goals", "main", "pairs", "pairs_table"]
+__all__ = ["goals", "main", "pairs", "write_page"]
 
 ROUNDS = 5
 SECONDS = 0.4  # a contestant gets as many rows as it answers in this time
@@ -93,13 +92,25 @@ def _entry(
     sample: Any,
     rows: Any,
     goal: float | None = None,
-    seconds: float = SECONDS,
 ) -> Entry:
     """Compile, compare, then let both take turns."""
     fast = kl.compile(model, sample[:2_000])
     ours = getattr(fast, method)
     if method == "pdf":
         ours = lambda rows, pdf=ours: pdf(rows.T)  # noqa: E731
+    return _raced(name, fast, theirs, ours, rows, goal)
+
+
+def _raced(
+    name: str,
+    fast: Any,
+    theirs: Callable[[Any], Any],
+    ours: Callable[[Any], Any],
+    rows: Any,
+    goal: float | None = None,
+    seconds: float = SECONDS,
+) -> Entry:
+    """Compare the answers for some rows, then let both take turns."""
     deviation, differ = _compared(ours(rows[:CHECKED]), theirs(rows[:CHECKED]))
     counts = [max(64, rows_within(call, rows, seconds)) for call in (theirs, ours)]
     calls = {
@@ -135,91 +146,27 @@ def _compared(ours: Any, theirs: Any) -> tuple[float | None, int | None]:
 
 def pairs() -> Iterator[Entry]:
     """Every kernel that an estimator takes: 1,000 rows of 8 features to train on."""
-    rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(1_000, 8)), rng.normal(size=(4_000, 8))
-    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 4 + 0.1 * rng.normal(size=1_000)
-    for kernel, estimator, model, method, target in _pairs(y):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = model(X, y) if estimator == "RBFInterpolator" else model.fit(X, target)
-        theirs = fitted if estimator == "RBFInterpolator" else getattr(fitted, method)
-        name = f"{estimator}, {kernel}"
-        entry = _entry(name, theirs, fitted, method, X, Z, seconds=SECONDS / 8)
-        yield entry | {"kernel": kernel, "estimator": estimator}
+    X, y, Z = kernel_pairs.data(1_000, 4_000)
+    for pair in kernel_pairs.PAIRS:
+        model = kernel_pairs.fitted(pair, X, y)
+        fast = kl.compile(model, X, guarantee=pair.guarantee)
+        theirs, ours = (kernel_pairs.answers(one, pair) for one in (model, fast))
+        entry = _raced(pair.name, fast, theirs, ours, Z, seconds=SECONDS / 8)
+        yield entry | {"kernel": pair.kernel, "estimator": pair.estimator}
 
 
-def _pairs(y: Any) -> Iterator[tuple[str, str, Any, str, Any]]:
-    from scipy.interpolate import RBFInterpolator
-    from sklearn import svm
-    from sklearn.decomposition import KernelPCA
-    from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-    from sklearn.gaussian_process import kernels as gp
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.kernel_ridge import KernelRidge
+def write_page(found: Sequence[Entry]) -> None:
+    """Put the pairs into docs/machines.md, three digits of each figure."""
+    from benchmarks.supported import page
+    from benchmarks.supported.__main__ import write
 
-    labels = (y > 0).astype(int)
-    named = {
-        "linear": {"kernel": "linear"},
-        "polynomial 2": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1},
-        "polynomial 3": {"kernel": "poly", "degree": 3, "coef0": 1.0, "gamma": 0.1},
-        "polynomial 4": {"kernel": "poly", "degree": 4, "coef0": 1.0, "gamma": 0.1},
-        "RBF": {"kernel": "rbf", "gamma": 0.1},
-        "sigmoid": {"kernel": "sigmoid", "gamma": 0.01, "coef0": 0.5},
-        "Laplacian": {"kernel": "laplacian", "gamma": 0.1},
-        "cosine": {"kernel": "cosine"},
-    }
-    for kernel, options in named.items():
-        if kernel not in ("Laplacian", "cosine"):
-            yield kernel, "SVC", svm.SVC(**options), "predict", labels
-            yield kernel, "SVR", svm.SVR(**options), "predict", y
-            yield kernel, "OneClassSVM", svm.OneClassSVM(nu=0.2, **options), "predict", y
-        yield kernel, "KernelRidge", KernelRidge(**options), "predict", y
-        if kernel != "Laplacian":
-            yield kernel, "KernelPCA", KernelPCA(3, **options), "transform", y
-        yield (
-            kernel,
-            "Nystroem",
-            Nystroem(n_components=200, random_state=0, **options),
-            *(
-                "transform",
-                y,
-            ),
-        )
-    covariances = {
-        "RBF": gp.RBF(3.0),
-        "Matern 1/2": gp.Matern(3.0, nu=0.5),
-        "Matern 3/2": gp.Matern(3.0, nu=1.5),
-        "Matern 5/2": gp.Matern(3.0, nu=2.5),
-        "RationalQuadratic": gp.RationalQuadratic(3.0, 1.0),
-        "DotProduct": gp.DotProduct(1.0),
-        "ExpSineSquared": gp.ExpSineSquared(9.0, 60.0),
-        "Matern + DotProduct": gp.Matern(3.0) + gp.DotProduct(1.0),
-        "Matern x RBF": gp.Matern(3.0) * gp.RBF(9.0),
-    }
-    for kernel, covariance in covariances.items():
-        regressor = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None)
-        yield kernel, "GaussianProcessRegressor", regressor, "predict", y
-        classifier = GaussianProcessClassifier(covariance, optimizer=None)
-        yield kernel, "GaussianProcessClassifier", classifier, "predict", labels
-    for shape in (
-        *("thin_plate_spline", "linear", "cubic", "quintic", "multiquadric"),
-        *("inverse_multiquadric", "inverse_quadratic", "gaussian"),
-    ):
-        make = partial(RBFInterpolator, kernel=shape, epsilon=0.5, smoothing=0.1)
-        yield shape.replace("_", " "), "RBFInterpolator", make, "predict", y
-
-
-def pairs_table(found: Sequence[Entry]) -> str:
-    """Kernels by estimators in Markdown: how many times faster than the original."""
-    kernels = list(dict.fromkeys(entry["kernel"] for entry in found))
-    estimators = list(dict.fromkeys(entry["estimator"] for entry in found))
-    cells = {(entry["kernel"], entry["estimator"]): entry for entry in found}
-    lines = ["| kernel | " + " | ".join(estimators) + " |", "|---|" + "--:|" * len(estimators)]
-    for kernel in kernels:
-        row = [cells.get((kernel, estimator)) for estimator in estimators]
-        shown = ["" if entry is None else f"{entry['ratio']:.3g}x" for entry in row]
-        lines.append(f"| {kernel} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+    kept = ("kernel", "estimator", "ratio", "deviation", "labels_that_differ", "plan")
+    document = page.read()
+    document["kernels"] = [
+        {key: float(f"{entry[key]:.3g}") if key == "ratio" else entry[key] for key in kept}
+        for entry in found
+    ]
+    write(document)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -228,6 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kernels_table", description=__doc__)
     parser.add_argument("--sections", nargs="+", choices=("goals", "pairs"), default=("goals",))
     parser.add_argument("--processor", action="store_true", help="one thread, processor time")
+    parser.add_argument("--page", action="store_true", help="write the pairs to docs/machines.md")
     args = parser.parse_args(argv)
     _clock = time.process_time if args.processor else time.perf_counter
     with kl.limit_threads(1 if args.processor else None):
@@ -251,8 +199,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             ],
         )
     if "pairs" in found:
-        print(pairs_table(found["pairs"]))
+        print(kernel_pairs.table(found["pairs"]))
+        if args.page:
+            write_page(found["pairs"])
     entries = [{"section": name, **entry} for name, part in found.items() for entry in part]
+    known = results.load("kernels_table") or {"content": []}
+    entries += [entry for entry in known["content"] if entry["section"] not in found]
     results.save("kernels_table", entries, PRESETS["quick"], "quick", results.FOLDER)
     return 0
 

@@ -30,7 +30,7 @@ def main() -> int:
     if not args.render:
         broken = _measure(document, with_speed=not args.check)
     if not broken:
-        _write(document)
+        write(document)
     for line in broken:
         print(f"broken: {line}", file=sys.stderr)
     return 1 if broken else 0
@@ -81,7 +81,8 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(document: dict[str, Any]) -> None:
+def write(document: dict[str, Any]) -> None:
+    """Write docs/machines.json and the page."""
     for path, text in (
         (page.JSON, json.dumps(document, indent=1) + "\n"),
         (page.PAGE, page.render(document)),

@@ -54,6 +54,11 @@ LOOPS: dict[type, Callable[[Any], Loop | None]] = {
         Loop(f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale) if k.proven else None
     ),
     kl.RationalQuadratic: lambda k: Loop("rational", k.scale**2 / (2.0 * k.alpha), k.alpha),
+    kl.ExpSineSquared: lambda k: (
+        Loop("periodic", k.scale, 2.0 / math.log(2.0) / k.length_scale**2)
+        if k.length_scale > SCALES[0]
+        else None
+    ),
     kl.Multiquadric: lambda k: Loop("multiquadric", k.epsilon**2),
     kl.InverseMultiquadric: lambda k: Loop("inverse_multiquadric", k.epsilon**2),
     kl.InverseQuadratic: lambda k: Loop("inverse_quadratic", k.epsilon**2),

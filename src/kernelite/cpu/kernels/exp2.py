@@ -204,7 +204,7 @@ class Code:
         return found if precision.size == 4 else builder.select(inside, found, self.all_lanes(0.0))
 
     def exp2_inside(self, y: Any) -> Any:
-        """2^y for y that are not below the smallest exponent.
+        """2^y for y that are not below the smallest exponent; of others, anything.
 
         No flag may let the compiler reorder: it would fold (y + c) - c.
         """

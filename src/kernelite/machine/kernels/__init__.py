@@ -1,8 +1,8 @@
 """Kernels as data: one small frozen class each, which states definition, size and rounding once.
 
 To add one: write its class in a file here, name it in `kernelite.store.registry`, and let a source
-read it. `kernelite.cpu.exact_pointwise` then serves it; a loop in `kernelite.cpu.kernels.pointwise`
-makes it faster.
+read it. `kernelite.cpu.exact_pointwise` then serves it; a function in
+`kernelite.cpu.kernels.radial`, or a loop in `pointwise` beside it, makes it faster.
 """
 
 from __future__ import annotations
