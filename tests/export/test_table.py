@@ -174,5 +174,3 @@ def test_c(name: str, tmp_path: Path) -> None:
         check_values(np.array(got, dtype=np.float64), name)
         return
     assert [line[0] for line in got] == [told(v) for v in theirs(model, "predict", X).tolist()]
-
-

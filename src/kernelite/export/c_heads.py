@@ -122,7 +122,9 @@ def _outlier(head: OutlierHead) -> CHead:
 
 def _classifier(head: ClassifierHead) -> CHead:
     if head.labels_by_probability:
-        raise UnsupportedModelError("labels by probability are not written in C; ONNX graphs hold more.")
+        raise UnsupportedModelError(
+            "labels by probability are not written in C; ONNX graphs hold more."
+        )
     if head.n_classes == 2:
         rule = (">" if head.first_positive else "<") + ("=" if head.zero_is_first else "")
         return _binary(head.classes, rule, head.threshold)

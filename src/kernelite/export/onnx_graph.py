@@ -179,7 +179,9 @@ def _attribute(value: Any) -> Any:
     if not isinstance(value, tuple):
         return value
     graph, inputs, outputs = value
-    kinds = [[described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)]
+    kinds = [
+        [described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)
+    ]
     return graph.proto("inner", *kinds)
 
 

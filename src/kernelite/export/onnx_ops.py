@@ -178,7 +178,9 @@ class Operations:
             np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
         )
         passed = self.sum(x[:, None] >= places[None, :], axis=1)
-        before = self.op("Cast", self.maximum(passed - 1.0, 0.0), to=TENSOR_TYPES["int64"], kind="i")
+        before = self.op(
+            "Cast", self.maximum(passed - 1.0, 0.0), to=TENSOR_TYPES["int64"], kind="i"
+        )
         start, value, slope = (
             self.op("Gather", self.real(table), before, axis=0)
             for table in (places, values, slopes)
