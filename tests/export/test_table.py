@@ -27,10 +27,8 @@ ROWS = 200  # of a table, at most
 STEPS = {  # what stands before a model and is not exported
     "pipeline clipped": "MinMaxScaler",
     "pipeline normalizer": "Normalize",
-    "pipeline pca frame": "Projection",
     "pipeline imputer": "Columns",
     "pipeline columns": "Columns",
-    "calibrated pca": "Projection",
 }
 VARIANCES = (
     "gpc iris one vs rest",

@@ -19,12 +19,19 @@ from typing import Any
 from kernelite import __version__
 from kernelite.errors import UnsupportedModelError
 from kernelite.export.c_arrays import Writer, check_name, comment
-from kernelite.export.c_constants import STEPS
 from kernelite.export.c_formulas import kernel_function
 from kernelite.export.c_heads import c_head, label_constants
 from kernelite.export.c_machine import Source, machine_text, sum_text
 from kernelite.export.float32 import float32_error
-from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
+from kernelite.export.selection import (
+    Dtype,
+    Part,
+    Selection,
+    plain_reach,
+    require_kernels,
+    select,
+    steps_of,
+)
 from kernelite.model import CompiledModel
 
 __all__ = ["check", "to_c", "to_c_program"]
@@ -127,11 +134,14 @@ def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: D
     w = Writer(check_name(name), dtype)
     selection = select(model, part, decided=decided, dtype=dtype)
     head = c_head(selection.head)
-    several, density = model.parts or model.tail is not None, head.family == "density"
+    machines = [model, *(piece.model for piece in selection.pieces)]
+    careful = any(plain_reach(step) is not None for one in machines for step in steps_of(one))
+    several = careful or model.parts or model.tail is not None
+    density = head.family == "density"
     if decided and (several or density):
         raise UnsupportedModelError(
-            "bounds of densities, of several machines, or beside a polynomial are not written in "
-            "C; ONNX graphs hold more."
+            "bounds of densities, of several machines, behind projections or beside a polynomial "
+            "are not written in C; ONNX graphs hold more."
         )
     if density and part == "approximation":
         raise UnsupportedModelError(
@@ -200,14 +210,6 @@ def check(selection: Selection) -> None:
 
 def _check_machine(selection: Selection) -> None:
     model = selection.model
-    fronts = [model.front, *(piece.model.front for piece in selection.pieces)]
-    steps = [step for front in fronts if front is not None for step in front.steps]
-    for step in steps:
-        if type(step) not in STEPS or model.tail is not None:
-            raise UnsupportedModelError(
-                f"the step {type(step).__name__} before this model is not written in C; ONNX "
-                "graphs hold more."
-            )
     for piece in selection.pieces:
         cells = () if piece.approximation is None else piece.approximation.cells
         if len({type(cell.form) for cell in cells}) > 1:

@@ -13,13 +13,12 @@ import numpy as np
 from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_arrays import Writer
 from kernelite.export.c_formulas import kernel_function
-from kernelite.export.selection import packed
+from kernelite.export.selection import MATRICES, packed
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation.selection import Selection
-from kernelite.machine.whitening import Whitening
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.cubic import CubicForm
@@ -180,6 +179,7 @@ def map_text(w: Writer, steps: Sequence[Any]) -> str:
         made = f"row_{t}" if t + 1 < len(steps) else "row"
         own, entry, width = STEPS[type(step)](w, step, t, held)
         lines += f"    REAL {made}[{width}];\n" if made != "row" else ""
+        entry = entry.replace("TO[", f"{made}[")
         lines += f"    for (i = 0; i < {width}; i++) {{\n        {made}[i] = {entry};\n    }}\n"
         arrays, held = arrays + own, made
     arrays += w.define("ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)")
@@ -199,16 +199,20 @@ def _selection_step(w: Writer, step: Selection, t: int, held: str) -> tuple[str,
     return arrays, f"{held}[NAME_column_{t}[i]]", step.n_out
 
 
-def _whitening_step(w: Writer, step: Whitening, t: int, held: str) -> tuple[str, str, int]:
-    arrays, d = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift), step.n_out
-    terms = [f"NAME_matrix_{t}[i][{j}] * ({held}[{j}] - NAME_shift_{t}[{j}])" for j in range(d)]
-    return arrays, "\n            + ".join(terms), d
+def _matrix_step(w: Writer, step: Any, t: int, held: str) -> tuple[str, str, int]:
+    arrays = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift)
+    r, d = step.matrix.shape
+    entry = (
+        f"0;\n        for (int j = 0; j < {d}; j++)\n"
+        f"            TO[i] += NAME_matrix_{t}[i][j] * ({held}[j] - NAME_shift_{t}[j])"
+    )
+    return arrays, entry, r
 
 
 STEPS: dict[type, Any] = {
     AffineMap: _affine_step,
     Selection: _selection_step,
-    Whitening: _whitening_step,
+    **dict.fromkeys(MATRICES, _matrix_step),
 }
 """Step -> (its arrays, what is assigned to the i-th feature, how many features come out)."""
 

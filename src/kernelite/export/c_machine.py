@@ -19,7 +19,7 @@ from kernelite.export.c_constants import (
     third_constants,
 )
 from kernelite.export.c_heads import CHead, Labels
-from kernelite.export.selection import Selection
+from kernelite.export.selection import Selection, steps_of
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
@@ -58,13 +58,11 @@ class Source:
 def sum_text(source: Source) -> str:
     """A function for each machine, and NAME_score, which adds their scores up."""
     w, whole = source.w, source.selection
-    before = () if whole.model.front is None else whole.model.front.steps
+    before = steps_of(whole.model)
     text, adding = _sizes(source), ""
     for i, piece in enumerate(whole.pieces):
-        own, alone = (
-            replace(w, name=f"{w.name}_{i}"),
-            replace(whole, model=piece.model, pieces=(piece,)),
-        )
+        own = replace(w, name=f"{w.name}_{i}")
+        alone = replace(whole, model=piece.model, pieces=(piece,))
         text += machine_text(Source(own, alone, CHead(""), Labels(), before))
         text += own.array("place", piece.outputs, "int")
         adding += (
@@ -89,9 +87,7 @@ def machine_text(source: Source) -> str:
     text = _sizes(source) + w.define("WIDTH", str(served.n_features))
     if approximation is not None:
         text += form_constants(w, approximation)
-    front = () if model.front is None else model.front.steps
-    mapped = () if model.input_map is None else (model.input_map,)
-    text += map_text(w, (*source.before, *front, *mapped)) + polynomial_text(w, model.tail)
+    text += map_text(w, (*source.before, *steps_of(model))) + polynomial_text(w, model.tail)
     text += _answer_constants(source)
     if _bounded(selection):
         assert approximation is not None

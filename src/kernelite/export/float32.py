@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.export.onnx_forms import about_their_mean
-from kernelite.export.selection import Selection, packed
+from kernelite.export.selection import MATRICES, Selection, packed, steps_of
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel, Kernel
-from kernelite.machine.whitening import Whitening
 from kernelite.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.series.cells import Approximation
 from kernelite.series.cubic import cubic_values
@@ -85,16 +84,11 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
     model, out = selection.model, np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     X = rows.astype(dtype)
-    if model.parts and model.front is not None:
-        X = _prepared(model.front.steps, X)
+    if model.parts:
+        X = _prepared(steps_of(model), X)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for piece in selection.pieces:
-            front, mapped = piece.model.front, piece.model.input_map
-            steps = [
-                *(() if front is None else front.steps),
-                *(() if mapped is None else (mapped,)),
-            ]
-            seen = _prepared(steps, X)
+            seen = _prepared(steps_of(piece.model), X)
             if piece.approximation is not None:
                 out[:, piece.outputs] += _form_scores(piece.approximation, seen, dtype)
             else:
@@ -108,7 +102,7 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
 def _prepared(steps: Sequence[Any], X: NDArray[Any]) -> NDArray[Any]:
     """Rows after affine maps, selections and whitening, in their own precision."""
     for step in steps:
-        if isinstance(step, Whitening):
+        if isinstance(step, MATRICES):
             X = (X - step.shift.astype(X.dtype)) @ step.matrix.T.astype(X.dtype)
         elif isinstance(step, AffineMap):
             X = X - step.shift.astype(X.dtype)

@@ -176,7 +176,7 @@ def _values(selection: Selection, X: Value, values: Value) -> Value:
     if head.kind != "density" or expansion is None:
         return values
     low = head.underflows(values).places()
-    rows = prepared(selection.model.front, selection.model.input_map, X).rows(low)
+    rows = prepared(selection.model, X, []).rows(low)
     return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
 
 

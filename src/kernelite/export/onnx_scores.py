@@ -15,11 +15,10 @@ from kernelite.export.bounds import FOREIGN
 from kernelite.export.onnx_bounds import form_bounds, second_tier
 from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
 from kernelite.export.onnx_graph import Formula, Value
-from kernelite.export.selection import Piece, Selection
+from kernelite.export.selection import MATRICES, Piece, Selection, plain_reach, steps_of
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Front
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.machine.whitening import Whitening
+from kernelite.model import CompiledModel
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT
@@ -43,9 +42,10 @@ def evaluate(
         Whether bounds are computed; a calibrated rule looks at scores alone.
     """
     model, pieces = selection.model, selection.pieces
+    far: list[Value] = []
     if model.parts:
-        X = prepared(model.front, None, X)
-    rows = [prepared(piece.model.front, piece.model.input_map, X) for piece in pieces]
+        X = prepared(model, X, far)
+    rows = [prepared(piece.model, X, far) for piece in pieces]
     each = []
     for piece, own in zip(pieces, rows):
         inner = criterion
@@ -57,6 +57,8 @@ def evaluate(
     if model.tail is not None:
         values, rounding = _polynomial(model.tail, X)
         scores, bounds = scores + values, None if bounds is None else bounds + rounding
+    for beyond in far if bounds is not None else []:
+        bounds = X.graph.where(beyond, np.inf, bounds)
     scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
     if not selection.falls_back:
         return scores, bounds
@@ -70,17 +72,20 @@ def evaluate(
     return scores.updated(still_open, exact).of_width(k), None
 
 
-def prepared(front: Front | None, mapped: AffineMap | None, X: Value) -> Value:
-    """Rows after selections of features, affine maps and whitening."""
-    steps = [] if front is None else list(front.steps)
-    for step in [*steps, *([] if mapped is None else [mapped])]:
+def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
+    """Rows after the steps of a machine; `far` gets those that no bound is known of, (m, 1)."""
+    xp = X.graph
+    for step in steps_of(model):
         if isinstance(step, AffineMap):
             X = X - step.shift
             X = (X if step.low is None else X - step.low) * step.scale
-        elif isinstance(step, Whitening):
-            X = (X - step.shift) @ step.matrix.T
+        elif isinstance(step, MATRICES):
+            X, reach = X - step.shift, plain_reach(step)
+            if reach is not None:
+                far.append(~(xp.sqrt(X.sum_of_squares()) <= reach))
+            X = X @ step.matrix.T
         else:
-            X = X[:, step.columns]  # type: ignore[union-attr]
+            X = X[:, step.columns]
     return X
 
 

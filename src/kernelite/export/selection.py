@@ -18,6 +18,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Kept
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation.projection import Projection
 from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.machine.whitening import Whitening
 from kernelite.model import CompiledModel
@@ -25,13 +26,26 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
 
-__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "require_kernels", "select"]
+__all__ = [
+    "MATRICES",
+    "PARTS",
+    "Dtype",
+    "Part",
+    "Piece",
+    "Selection",
+    "packed",
+    "plain_reach",
+    "require_kernels",
+    "select",
+    "steps_of",
+]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
-EXPORTED_STEPS = (AffineMap, Features, Whitening)
+MATRICES = (Projection, Whitening)  # z' = M (z - t)
+EXPORTED_STEPS = (AffineMap, Features, *MATRICES)
 LEAST = 1e-250  # that the largest number of a tensor must be above
 
 
@@ -183,6 +197,24 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
+def steps_of(model: CompiledModel) -> tuple[Any, ...]:
+    """What rows go through before a machine, one simple step after the other."""
+    steps: list[Any] = [] if model.front is None else list(model.front.steps)
+    steps += [] if model.input_map is None else [model.input_map]
+    found: list[Any] = []
+    for step in steps:
+        if isinstance(step, Projection) and step.marks:  # scalers that it holds
+            found.append(AffineMap.of(*zip(step.marks, step.by, strict=True)))  # type: ignore[arg-type]
+        found.append(step)
+    return tuple(found)
+
+
+def plain_reach(step: Any) -> float | None:
+    """|z - t| from which plain arithmetic of a step is not as exact as its model counts on."""
+    counted = isinstance(step, Projection) and step.slack.size
+    return step.plain_reach if counted else None
+
+
 def require_kernels(
     selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
 ) -> None:
@@ -229,15 +261,16 @@ def packed(expansion: KernelExpansion) -> FloatArray | None:
 
 
 def _check_rows(model: CompiledModel) -> None:
-    fronts = [model.front, *(part.model.front for part in model.parts)]
-    steps = [step for front in fronts if front is not None for step in front.steps]
-    for step in steps:
-        if not isinstance(step, EXPORTED_STEPS):
-            name = step.name if isinstance(step, Kept) else type(step).__name__
-            raise UnsupportedModelError(
-                f"this model prepares its rows by a step that is not exported ({name}); export its "
-                "last step alone, and transform the rows before."
-            )
+    for machine in (model, *(part.model for part in model.parts)):
+        for step in steps_of(machine):
+            if not isinstance(step, EXPORTED_STEPS):
+                name = step.name if isinstance(step, Kept) else type(step).__name__
+                raise UnsupportedModelError(
+                    f"this model prepares its rows by a step that is not exported ({name}); export "
+                    "its last step alone, and transform the rows before."
+                )
+    if model.tail is not None and steps_of(model):
+        raise UnsupportedModelError("a polynomial behind other steps is not exported.")
 
 
 def _check_part(
