@@ -2,7 +2,7 @@
 
 In: an array, or whatever stands for one on another target. Out: the functions that work on it,
 under the names of the Array API standard. NumPy's are here; a target brings its own (the ONNX graph
-builder does), so that a formula is written once:
+builder does, and C for kernels), so that a formula is written once:
 
     xp = ops(scores)
     return xp.where(scores > 0, scores, 0.0)
