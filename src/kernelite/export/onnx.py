@@ -31,7 +31,7 @@ from kernelite.export.onnx_graph import (
     described,
     require_onnx,
 )
-from kernelite.export.onnx_scores import evaluate, prepared
+from kernelite.export.onnx_scores import evaluate, prepared, variances
 from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
@@ -94,6 +94,8 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
+    if _needs_variances(selection.head):
+        selection = select(model, "exact", dtype=dtype)
     check(selection)
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
@@ -161,10 +163,12 @@ def _answers(
     head: Formula = selection.head
     if not head.proves_labels:
         return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
-    label = head.predict(scores)
+    needed = (variances(selection, X),) if _needs_variances(head) else ()
+    answer = head.from_moments if needed else head.answer
+    label = answer("predict", scores, *needed)
     found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
     if with_probabilities:
-        found["probabilities"] = head.probabilities(scores)
+        found["probabilities"] = answer("predict_proba", scores, *needed)
     own = "decision_function" in head.offers
     return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
 
@@ -203,7 +207,8 @@ def _label_lists(head: Head) -> list[NDArray[Any]]:
 
 
 def _label_type(head: Head) -> str:
-    if head.predict(np.zeros((1, head.n_scores))).dtype.kind == "i":  # zeros and ones, too
+    zeros = np.zeros((1, head.n_scores))
+    if not _needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
         return "int64"
     found = {_one_label_type(classes) for classes in _label_lists(head)}
     if len(found) > 1:
@@ -221,10 +226,19 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     return known[kind]
 
 
+def _needs_variances(head: Head) -> bool:
+    """Whether labels depend on the variances of Gaussian processes, too."""
+    return "predict" in head.needs_posterior
+
+
 def _problem(head: Formula, method: str) -> str | None:
     """Why a method's answers are no formula of the scores; None where they are."""
+    scores = Graph().input("scores")
     try:
-        head.answer(method, Graph().input("scores"))
+        if _needs_variances(head):
+            head.from_moments(method, scores, scores)
+        else:
+            head.answer(method, scores)
     except KerneliteError as error:
         return str(error).rstrip(".")
     except TypeError as error:  # of NumPy, which was asked to work on a graph's values
@@ -242,16 +256,31 @@ def check(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
+    if _needs_variances(head):
+        _require_variances(selection)
     if head.proves_labels:
         _label_type(head)
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
+
+
+def _require_variances(selection: Selection) -> None:
+    for piece in selection.pieces:
+        expansion = piece.model.expansion
+        kernel = None if expansion is None else expansion.kernel
+        if piece.model.posterior is None or kernel is None:
+            raise UnsupportedModelError("labels of this Gaussian process need its variances.")
+        if kernel == "poly2" or not getattr(kernel, "shifts", True):
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported where the "
+                "kernel is a function of x - z."
+            )
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
     head = selection.head
     if "predict_proba" not in head.offers:
         problem: str | None = "it was trained without them, or has none"
-    elif "predict_proba" in head.needs_posterior:
+    elif "predict_proba" in head.needs_posterior and not _needs_variances(head):
         problem = "they need its variance"
     else:
         problem = _problem(head, "predict_proba")

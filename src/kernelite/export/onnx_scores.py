@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelite.export.bounds import FOREIGN
 from kernelite.export.onnx_bounds import form_bounds, second_tier
-from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
+from kernelite.export.onnx_forms import evaluate_exact, evaluate_form, kernel_values
 from kernelite.export.onnx_graph import Formula, Value
 from kernelite.export.selection import MATRICES, Piece, Selection, plain_reach, steps_of
 from kernelite.machine.affine import AffineMap
@@ -23,7 +23,7 @@ from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT
 
-__all__ = ["evaluate", "prepared"]
+__all__ = ["evaluate", "prepared", "variances"]
 
 
 def evaluate(
@@ -87,6 +87,24 @@ def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
         else:
             X = X[:, step.columns]
     return X
+
+
+def variances(selection: Selection, X: Value) -> Value:
+    """Latent variances of the machines of a Gaussian process, as `Posterior` has them: (m, parts).
+
+    By an explicit inverse of the triangular factor, which is well conditioned in classification.
+    """
+    model, each = selection.model, []
+    X = prepared(model, X, [])
+    for piece in selection.pieces:
+        posterior, expansion = piece.model.posterior, piece.expansion
+        assert posterior is not None
+        assert expansion is not None
+        inverse = np.linalg.inv(np.tril(posterior.factor))
+        K = kernel_values(expansion, prepared(piece.model, X, []))
+        K = (K * float(np.ravel(posterior.amplitude)[0]) + posterior.constant) * posterior.weights
+        each.append(posterior.diagonal - (K @ inverse.T).sum_of_squares())
+    return X.graph.concat(each, axis=1)
 
 
 def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:

@@ -87,6 +87,13 @@ class NumpyOps:
         return getattr(np, name)(x)
 
     @staticmethod
+    def erf(x: Any) -> Any:
+        """The error function."""
+        from scipy.special import erf
+
+        return erf(x)
+
+    @staticmethod
     def expit(x: Any) -> Any:
         """1 / (1 + exp(-x))."""
         from scipy.special import expit
