@@ -144,6 +144,15 @@ def test_onnx(name: str) -> None:
         assert np.abs(got["probabilities"] - likely)[known].max() <= 1e-3 + 1e-9
 
 
+def test_labels_that_need_variances_need_doubles() -> None:
+    pytest.importorskip("onnx", reason="the onnx extra is not installed")
+    fast = compiled("gpc wine one vs rest")[1]
+    with pytest.raises(UnsupportedModelError, match="variances, which are exported in float64"):
+        to_onnx(fast, dtype="float32")
+    outputs = {output.name for output in to_onnx(fast).graph.output}
+    assert outputs == {"label", "probabilities", "scores"}
+
+
 def check_all_is_used(graph: Any) -> None:
     """No node and no constant is left over, of which runtimes would complain."""
     used = {name for node in graph.node for name in node.input} | {o.name for o in graph.output}

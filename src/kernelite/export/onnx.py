@@ -34,6 +34,7 @@ from kernelite.export.onnx_graph import (
 from kernelite.export.onnx_scores import evaluate, prepared, variances
 from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import Kernel
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -94,7 +95,7 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
-    if _needs_variances(selection.head):
+    if _needs_variances(selection.head) and part == "all":
         selection = select(model, "exact", dtype=dtype)
     check(selection)
     likely = _with_probabilities(selection, probabilities)
@@ -265,11 +266,14 @@ def check(selection: Selection) -> None:
 
 def _require_variances(selection: Selection) -> None:
     for piece in selection.pieces:
-        expansion = piece.model.expansion
-        kernel = None if expansion is None else expansion.kernel
-        if piece.model.posterior is None or kernel is None:
-            raise UnsupportedModelError("labels of this Gaussian process need its variances.")
-        if kernel == "poly2" or not getattr(kernel, "shifts", True):
+        expansion = piece.expansion
+        if piece.model.posterior is None or expansion is None or selection.dtype == "float32":
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported in float64 "
+                "and with the exact model."
+            )
+        kernel = expansion.kernel
+        if not (kernel.shifts if isinstance(kernel, Kernel) else kernel == "rbf"):
             raise UnsupportedModelError(
                 "labels of this Gaussian process need its variances, which are exported where the "
                 "kernel is a function of x - z."
