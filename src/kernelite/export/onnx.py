@@ -39,7 +39,7 @@ from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     And,
-    by_margin,
+    Margin,
     decision_criterion,
     label_criterion,
     probability_criterion,
@@ -147,7 +147,7 @@ def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None
     if not (selection.falls_back or selection.decided):
         return None
     if selection.falls_back and model.guarantee == "calibrated":
-        return by_margin(head, model.threshold or 0.0)
+        return Margin(head, model.threshold or 0.0)
     criterion: Formula = label_criterion(head, model.tolerance)
     if selection.decided or not head.proves_labels:
         return criterion
