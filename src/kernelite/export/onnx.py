@@ -221,6 +221,8 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     kind = classes.dtype.kind
     if kind == "O" and not all(isinstance(label, str) for label in classes):
         raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
+    if kind in "UO" and any(label.encode("utf-8", "ignore").decode() != label for label in classes):
+        raise UnsupportedModelError("labels must be text, without halves of letters (surrogates).")
     known = {"U": "object", "O": "object", "b": "bool", "i": "int64", "u": "int64", "f": "float64"}
     if kind not in known:
         raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
