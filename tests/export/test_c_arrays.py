@@ -42,7 +42,7 @@ def test_strings_read_back(text: str) -> None:
 
 
 def test_strings_that_c_has_not_are_refused() -> None:
-    for text in ("a\0b", "x" * 5000):
+    for text in ("a\0b", "x" * 5000, "half a letter \ud800"):
         with pytest.raises(UnsupportedModelError, match="C string"):
             string(text)
 

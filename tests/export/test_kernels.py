@@ -164,12 +164,15 @@ def test_densities_are_summed_in_logarithms_behind_a_linear_map(tmp_path: Path) 
         np.testing.assert_allclose(got[:, 0], want, rtol=1e-12)
     far = np.full((1, D), 1e200)
     assert in_c(fast, far, tmp_path)[0, 0] == -np.inf
+    form = kernelite.compile(model, X, plan="form", cells=1)
+    with pytest.raises(UnsupportedModelError, match="the form of a density is not written in C"):
+        to_c(form, part="approximation")
 
 
 def test_bounds_beside_a_polynomial_are_left_to_onnx() -> None:
     X = np.random.default_rng(0).normal(size=(60, D))
     model = RBFInterpolator(X, X[:, 0], kernel="gaussian", epsilon=0.1, degree=1)
     fast = kernelite.compile(model, X, plan="form")
-    with pytest.raises(UnsupportedModelError, match="beside a polynomial, are not written in C"):
+    with pytest.raises(UnsupportedModelError, match="beside a polynomial are not"):
         to_c(fast, part="approximation", decided=True)
     assert "The exact model in float64" in to_c(fast)

@@ -161,6 +161,11 @@ def test_probabilities_that_cannot_be_expressed_are_refused() -> None:
         to_onnx(compiled(), probabilities=True)
 
 
+def test_half_a_letter_is_no_label_of_a_graph() -> None:
+    with pytest.raises(UnsupportedModelError, match="halves of letters"):
+        to_onnx(compiled(ClassifierHead(np.array(["\ud800", "b"]))))
+
+
 @pytest.mark.parametrize("part", ["all", "exact"])
 def test_float32_states_its_measured_error(part: Any) -> None:
     model = compiled(HEADS["three"]) if part == "all" else compiled(HEADS["three"], exact=True)

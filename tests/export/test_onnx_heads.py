@@ -306,7 +306,7 @@ PLATT = {"platt_a": np.full(3, -1.0), "platt_b": np.zeros(3)}
         (ClassifierHead(np.arange(3), labels_by_probability=True, **PLATT), "by an iteration"),
         (
             LatentClassesHead(OneVsRestHead(np.arange(3), MOMENTS, ("predict", "predict_proba"))),
-            "need the variance of every machine",
+            "holds no support vectors",
         ),
         (ClassifierHead(np.array([7])), "one class has no score"),
     ],
@@ -330,6 +330,21 @@ def test_no_runtime_takes_a_margin_for_nothing(start: float, number: float) -> N
         ir_version=IR_VERSION,
     )
     assert run(model, {"x": np.array([[start]])})["out"][0, 0] == number
+
+
+def test_the_error_function_in_doubles() -> None:
+    from scipy.special import erf
+
+    graph, helper = Graph(), onnx.helper
+    graph.named(graph.erf(graph.input("x")), "out")
+    ends = [[described(n, "float64", [None, 1])] for n in ("x", "out")]
+    model = helper.make_model(
+        graph.proto("g", *ends),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    x = np.append(np.linspace(-8.0, 8.0, 5001), [0.0, 1e-300, -np.inf, np.inf])[:, None]
+    assert np.abs(run(model, {"x": x})["out"] - erf(x)).max() <= 4e-16
 
 
 def test_a_graph_has_each_node_once() -> None:

@@ -10,12 +10,17 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    Normalizer,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.export import to_c
+from kernelite.export import to_c, to_onnx
 from kernelite.export.selection import select
 from kernelite.machine.heads import RegressorHead
 from kernelite.model import CompiledModel, ModelPart
@@ -136,11 +141,31 @@ def test_files_say_what_their_scores_are() -> None:
 @pytest.mark.parametrize("ending", ["onnx", "h"])
 def test_steps_that_are_not_exported_are_refused_in_a_sentence(tmp_path, ending) -> None:
     X, y = load_iris(return_X_y=True)
-    fast = kernelite.compile(make_pipeline(PCA(2), SVC(gamma=0.1)).fit(X, y), X)
-    with pytest.raises(UnsupportedModelError, match=r"a step that is not exported \(Projection\)"):
+    fast = kernelite.compile(make_pipeline(Normalizer(), SVC(gamma=0.1)).fit(X, y), X)
+    with pytest.raises(UnsupportedModelError, match=r"a step that is not exported \(Normalize\)"):
         fast.export(tmp_path / f"model.{ending}")
     assert not list(tmp_path.iterdir())
     assert "Exports: ONNX and C no (this model prepares its rows by a step" in str(fast.plan)
+
+
+def test_rows_that_a_projection_would_round_are_not_decided() -> None:
+    """They may lie far off in directions that are dropped, and look near afterwards."""
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), PCA(2), SVC(gamma=0.02)).fit(X, y)
+    fast = kernelite.compile(pipeline, X, plan="form")
+    graph = to_onnx(fast, part="approximation", decided=True)
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    far = X + 1e12 * pipeline[1].components_[0][None, ::-1]
+    for rows, some in ((X, True), (far, False)):
+        label, _, decided, _ = session.run(None, {"X": rows})
+        assert decided.any() == some
+        np.testing.assert_array_equal(label[decided], pipeline.predict(rows)[decided])
+    assert "The exact model in float64" in to_c(fast)
+    with pytest.raises(UnsupportedModelError, match="behind projections"):
+        to_c(fast, part="approximation", decided=True)
 
 
 def test_what_cannot_be_saved_is_said_when_compiling() -> None:

@@ -142,8 +142,8 @@ def string(text: str) -> str:
     >>> print(string('say "what??" \\n'))
     "say \\"what\\?\\?\\" \\012"
     """
-    data = text.encode("utf-8")
-    if b"\0" in data or len(data) > LONGEST_STRING:
+    data = text.encode("utf-8", "replace")
+    if data.decode("utf-8") != text or b"\0" in data or len(data) > LONGEST_STRING:
         raise UnsupportedModelError(f"the label {text[:40]!r} cannot be a C string.")
     # Octal escapes have at most three digits, so what follows cannot run into them; `?` is
     # escaped because of trigraphs.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.export.bounds import largest_power, rounding_constants, twice_gamma
+from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_arrays import Writer
 from kernelite.export.c_formulas import kernel_function
 from kernelite.export.selection import packed
@@ -22,9 +22,10 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.rounding import SAFETY
+from kernelite.series.rounding import SAFETY, hidden_square
 from kernelite.series.spectral import SpectralForm
 
 __all__ = [
@@ -32,10 +33,13 @@ __all__ = [
     "bound_constants",
     "exact_text",
     "form_constants",
+    "has_third",
     "map_text",
     "polynomial_text",
-    "triangles",
+    "third_constants",
 ]
+
+MARGIN = 1.0 + 1e-6  # for the rounding of the third order's own bounds
 
 
 def form_constants(w: Writer, approximation: Approximation) -> str:
@@ -55,7 +59,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     text += w.array("linear", np.stack([f.linear.T for f in forms]))
     text += w.array("intercept", form.intercept)
     if all(isinstance(f, QuadraticForm) for f in forms):
-        return text + w.array("triangle", np.stack([triangles(f) for f in forms]))
+        return text + w.array("triangle", np.stack([_triangles(f) for f in forms]))
     return text + _spectral(w, forms)  # type: ignore[arg-type]
 
 
@@ -92,6 +96,42 @@ def bound_constants(w: Writer, approximation: Approximation) -> str:
     text += w.define("ROUNDING(cell, k, square)", rounding)
     remainder = "0.0" if polynomial else "NAME_remainder(square)"
     return text + w.define("REMAINDER(square)", remainder)
+
+
+def has_third(approximation: Approximation) -> bool:
+    """Whether there is one cell, with an evaluated third order on top of a whole form."""
+    cell = approximation.cells[0]
+    return (
+        len(approximation.cells) == 1
+        and isinstance(cell.cubic, CubicForm)
+        and isinstance(cell.form if cell.full is None else cell.full, QuadraticForm)
+    )
+
+
+def third_constants(w: Writer, approximation: Approximation) -> str:
+    """T, its basis, rho_4, and what rounding and the directions left out may add."""
+    cell = approximation.cells[0]
+    cubic, certificate = cell.cubic, cell.certificate
+    assert isinstance(cubic, CubicForm)
+    assert certificate is not None
+    d, r = cubic.n_features, cubic.rank
+    text = w.define("THIRD_RANK", str(r)) + w.array("cubic", cubic.packed)
+    if cell.full is None:
+        text += w.define("WHOLE(k)", "NAME_triangle[0][k]")
+    else:
+        text += w.array("whole", _triangles(cell.full)) + w.define("WHOLE(k)", "NAME_whole[k]")
+    if cubic.basis is None:
+        text += w.define("THIRD_START(j)", "u[j]") + w.define("THIRD_SUM", "0")
+        text += w.define("THIRD_TERM(i, j)", "0.0")
+    else:
+        text += w.array("directions", np.ascontiguousarray(cubic.basis.T))
+        text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_WIDTH")
+        text += w.define("THIRD_TERM(i, j)", "NAME_directions[j][i] * u[i]")
+    hidden = FOREIGN * hidden_square(d, r)
+    text += w.define("HIDDEN", w.literal(hidden))
+    text += w.array("rho_4", certificate.rho[1])
+    text += w.array("rounding_3", rounding_constants(certificate, 3).absolute)
+    return text + w.array("tail", MARGIN * cubic.tail) + w.array("slack", MARGIN * cubic.slack)
 
 
 def exact_text(w: Writer, expansion: KernelExpansion, *, alone: bool, density: bool = False) -> str:
@@ -140,14 +180,11 @@ def map_text(w: Writer, steps: Sequence[Any]) -> str:
         made = f"row_{t}" if t + 1 < len(steps) else "row"
         own, entry, width = STEPS[type(step)](w, step, t, held)
         lines += f"    REAL {made}[{width}];\n" if made != "row" else ""
+        entry = entry.replace("TO[", f"{made}[")
         lines += f"    for (i = 0; i < {width}; i++) {{\n        {made}[i] = {entry};\n    }}\n"
         arrays, held = arrays + own, made
-    function = (
-        "/* What comes before the model: scalers, length scales, selected features. A shift may have\n"
-        "   two words, so do not let the compiler reorder the sums (no -ffast-math). */\n"
-        f"static inline void NAME_map(const REAL *x, REAL *row)\n{{\n    int i;\n{lines}}}\n"
-    )
-    return arrays + w.define("ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)") + w.fill(function)
+    arrays += w.define("ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)")
+    return arrays + "\n" + w.template("map.h").replace("    STEPS\n", w.fill(lines))
 
 
 def _affine_step(w: Writer, step: AffineMap, t: int, held: str) -> tuple[str, str, int]:
@@ -163,16 +200,20 @@ def _selection_step(w: Writer, step: Selection, t: int, held: str) -> tuple[str,
     return arrays, f"{held}[NAME_column_{t}[i]]", step.n_out
 
 
-def _projection_step(w: Writer, step: Projection, t: int, held: str) -> tuple[str, str, int]:
-    arrays, d = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift), step.n_out
-    terms = [f"NAME_matrix_{t}[i][{j}] * ({held}[{j}] - NAME_shift_{t}[{j}])" for j in range(d)]
-    return arrays, "\n            + ".join(terms), d
+def _matrix_step(w: Writer, step: Projection, t: int, held: str) -> tuple[str, str, int]:
+    arrays = w.array(f"matrix_{t}", step.matrix) + w.array(f"shift_{t}", step.shift)
+    r, d = step.matrix.shape
+    entry = (
+        f"0;\n        for (int j = 0; j < {d}; j++)\n"
+        f"            TO[i] += NAME_matrix_{t}[i][j] * ({held}[j] - NAME_shift_{t}[j])"
+    )
+    return arrays, entry, r
 
 
 STEPS: dict[type, Any] = {
     AffineMap: _affine_step,
     Selection: _selection_step,
-    Projection: _projection_step,
+    Projection: _matrix_step,
 }
 """Step -> (its arrays, what is assigned to the i-th feature, how many features come out)."""
 
@@ -202,7 +243,7 @@ def _spectral(w: Writer, forms: list[SpectralForm]) -> str:
     return text + w.array("mid", np.stack([form.mid for form in forms]))
 
 
-def triangles(form: object) -> FloatArray:
+def _triangles(form: object) -> FloatArray:
     """One triangle of M of each output, off-diagonals doubled: shape (k, d (d + 1) / 2)."""
     assert isinstance(form, QuadraticForm)
     return _upper(form.quadratic)

@@ -1,7 +1,7 @@
-"""The operations of `kernelite.machine.ops` as C statements: kernels become functions as they stand.
+"""The operations of `kernelite.machine.ops` as C statements: kernels become C as they stand.
 
-In: an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)` for a row x and a
-center c: first the sums over features that its formula asks for, then the formula, line by line.
+In: an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a
+row and a center: first the sums over features that its formula asks for, then the formula.
 """
 
 from __future__ import annotations

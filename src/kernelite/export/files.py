@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.errors import InputError, KerneliteError
 from kernelite.export.selection import Dtype, Part, select
 from kernelite.model import CompiledModel
 from kernelite.support.files import atomic_write
@@ -94,7 +94,8 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     for target, check in {"ONNX": onnx.check, "C": c.check}.items():
         try:
             check(select(model))
-        except UnsupportedModelError as error:
+        except (KerneliteError, ArithmeticError, TypeError, ValueError) as error:
+            # Also what no check foresees: exporting would fail, compiling must not.
             found[target] = str(error).rstrip(".")
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.export.onnx_forms import about_their_mean
-from kernelite.export.selection import Selection, packed
+from kernelite.export.selection import Selection, packed, steps_of
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel, Kernel
@@ -86,10 +86,10 @@ def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     model, out = selection.model, np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     X = rows.astype(dtype)
     if model.parts:
-        X = _prepared(model.preparation.steps, X)
+        X = _prepared(steps_of(model), X)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for piece in selection.pieces:
-            seen = _prepared(piece.model.preparation.steps, X)
+            seen = _prepared(steps_of(piece.model), X)
             if piece.approximation is not None:
                 out[:, piece.outputs] += _form_scores(piece.approximation, seen, dtype)
             else:

@@ -31,9 +31,10 @@ from kernelite.export.onnx_graph import (
     described,
     require_onnx,
 )
-from kernelite.export.onnx_scores import evaluate, prepared
+from kernelite.export.onnx_scores import evaluate, prepared, variances
 from kernelite.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import Kernel
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -94,6 +95,8 @@ def to_onnx(
     """
     onnx = require_onnx()
     selection = select(model, part, decided=decided, dtype=dtype)
+    if _needs_variances(selection.head) and part == "all":
+        selection = select(model, "exact", dtype=dtype)
     check(selection)
     likely = _with_probabilities(selection, probabilities)
     graph = Graph(dtype)
@@ -161,10 +164,12 @@ def _answers(
     head: Formula = selection.head
     if not head.proves_labels:
         return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
-    label = head.predict(scores)
+    needed = (variances(selection, X),) if _needs_variances(head) else ()
+    answer = head.from_moments if needed else head.answer
+    label = answer("predict", scores, *needed)
     found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
     if with_probabilities:
-        found["probabilities"] = head.probabilities(scores)
+        found["probabilities"] = answer("predict_proba", scores, *needed)
     own = "decision_function" in head.offers
     return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
 
@@ -176,7 +181,7 @@ def _values(selection: Selection, X: Value, values: Value) -> Value:
     if head.kind != "density" or expansion is None:
         return values
     low = head.underflows(values).places()
-    rows = prepared(selection.model.preparation, X).rows(low)
+    rows = prepared(selection.model, X, []).rows(low)
     return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
 
 
@@ -203,7 +208,8 @@ def _label_lists(head: Head) -> list[NDArray[Any]]:
 
 
 def _label_type(head: Head) -> str:
-    if head.predict(np.zeros((1, head.n_scores))).dtype.kind == "i":  # zeros and ones, too
+    zeros = np.zeros((1, head.n_scores))
+    if not _needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
         return "int64"
     found = {_one_label_type(classes) for classes in _label_lists(head)}
     if len(found) > 1:
@@ -215,16 +221,27 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     kind = classes.dtype.kind
     if kind == "O" and not all(isinstance(label, str) for label in classes):
         raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
+    if kind in "UO" and any(label.encode("utf-8", "ignore").decode() != label for label in classes):
+        raise UnsupportedModelError("labels must be text, without halves of letters (surrogates).")
     known = {"U": "object", "O": "object", "b": "bool", "i": "int64", "u": "int64", "f": "float64"}
     if kind not in known:
         raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
     return known[kind]
 
 
+def _needs_variances(head: Head) -> bool:
+    """Whether labels depend on the variances of Gaussian processes, too."""
+    return "predict" in head.needs_posterior
+
+
 def _problem(head: Formula, method: str) -> str | None:
     """Why a method's answers are no formula of the scores; None where they are."""
+    scores = Graph().input("scores")
     try:
-        head.answer(method, Graph().input("scores"))
+        if _needs_variances(head):
+            head.from_moments(method, scores, scores)
+        else:
+            head.answer(method, scores)
     except KerneliteError as error:
         return str(error).rstrip(".")
     except TypeError as error:  # of NumPy, which was asked to work on a graph's values
@@ -242,16 +259,34 @@ def check(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
+    if _needs_variances(head):
+        _require_variances(selection)
     if head.proves_labels:
         _label_type(head)
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
+
+
+def _require_variances(selection: Selection) -> None:
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if piece.model.posterior is None or expansion is None or selection.dtype == "float32":
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported in float64 "
+                "and with the exact model."
+            )
+        kernel = expansion.kernel
+        if not (kernel.shifts if isinstance(kernel, Kernel) else kernel == "rbf"):
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported where the "
+                "kernel is a function of x - z."
+            )
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
     head = selection.head
     if "predict_proba" not in head.offers:
         problem: str | None = "it was trained without them, or has none"
-    elif "predict_proba" in head.needs_posterior:
+    elif "predict_proba" in head.needs_posterior and not _needs_variances(head):
         problem = "they need its variance"
     else:
         problem = _problem(head, "predict_proba")

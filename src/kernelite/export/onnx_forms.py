@@ -1,7 +1,7 @@
 """Forms and the exact expansion as ONNX nodes.
 
-In: a form, or an expansion, and rows X of shape (m, d). Out: scores (m, k) and what bounds need of a
-row. Kernels need no table: their `values` run on the graph's values (`kernelite.machine.ops`).
+In: a form, or an expansion, and rows X of shape (m, d). Out: scores (m, k) and what bounds need.
+Kernels need no table: their `values` run on the graph's values (`kernelite.machine.ops`).
 """
 
 from __future__ import annotations

@@ -13,18 +13,18 @@ import numpy as np
 
 from kernelite.export.bounds import FOREIGN
 from kernelite.export.onnx_bounds import form_bounds, second_tier
-from kernelite.export.onnx_forms import evaluate_exact, evaluate_form
+from kernelite.export.onnx_forms import evaluate_exact, evaluate_form, kernel_values
 from kernelite.export.onnx_graph import Formula, Value
-from kernelite.export.selection import Piece, Selection
+from kernelite.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation.projection import Projection
+from kernelite.model import CompiledModel
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.rounding import SAFETY, UNIT, sum_error
 
-__all__ = ["evaluate", "prepared"]
+__all__ = ["evaluate", "prepared", "variances"]
 
 
 def evaluate(
@@ -43,9 +43,10 @@ def evaluate(
         Whether bounds are computed; a calibrated rule looks at scores alone.
     """
     model, pieces = selection.model, selection.pieces
+    far: list[Value] = []
     if model.parts:
-        X = prepared(model.preparation, X)
-    rows = [prepared(piece.model.preparation, X) for piece in pieces]
+        X = prepared(model, X, far)
+    rows = [prepared(piece.model, X, far) for piece in pieces]
     each = []
     for piece, own in zip(pieces, rows):
         inner = criterion
@@ -57,6 +58,8 @@ def evaluate(
     if model.tail is not None:
         values, rounding = _polynomial(model.tail, X)
         scores, bounds = scores + values, None if bounds is None else bounds + rounding
+    for beyond in far if bounds is not None else []:
+        bounds = X.graph.where(beyond, np.inf, bounds)
     scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
     if not selection.falls_back:
         return scores, bounds
@@ -70,17 +73,39 @@ def evaluate(
     return scores.updated(still_open, exact).of_width(k), None
 
 
-def prepared(preparation: Preparation, X: Value) -> Value:
-    """Rows after selections of features, affine maps and plain projections."""
-    for step in preparation.steps:
+def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
+    """Rows after the steps of a machine; `far` gets those that no bound is known of, (m, 1)."""
+    xp = X.graph
+    for step in steps_of(model):
         if isinstance(step, AffineMap):
             X = X - step.shift
             X = (X if step.low is None else X - step.low) * step.scale
         elif isinstance(step, Projection):
-            X = (X - step.shift) @ step.matrix.T
+            X, reach = X - step.shift, plain_reach(step)
+            if reach is not None:
+                far.append(~(xp.sqrt(X.sum_of_squares()) <= reach))
+            X = X @ step.matrix.T
         else:
-            X = X[:, step.columns]  # type: ignore[union-attr]
+            X = X[:, step.columns]
     return X
+
+
+def variances(selection: Selection, X: Value) -> Value:
+    """Latent variances of the machines of a Gaussian process, as `Posterior` has them: (m, parts).
+
+    By an explicit inverse of the triangular factor, which is well conditioned in classification.
+    """
+    model, each = selection.model, []
+    X = prepared(model, X, [])
+    for piece in selection.pieces:
+        posterior, expansion = piece.model.posterior, piece.expansion
+        assert posterior is not None
+        assert expansion is not None
+        inverse = np.linalg.inv(np.tril(posterior.factor))
+        K = kernel_values(expansion, prepared(piece.model, X, []))
+        K = (K * float(np.ravel(posterior.amplitude)[0]) + posterior.constant) * posterior.weights
+        each.append(posterior.diagonal - (K @ inverse.T).sum_of_squares())
+    return X.graph.concat(each, axis=1)
 
 
 def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:

@@ -25,7 +25,18 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
 
-__all__ = ["PARTS", "Dtype", "Part", "Piece", "Selection", "packed", "require_kernels", "select"]
+__all__ = [
+    "PARTS",
+    "Dtype",
+    "Part",
+    "Piece",
+    "Selection",
+    "packed",
+    "plain_reach",
+    "require_kernels",
+    "select",
+    "steps_of",
+]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
@@ -183,6 +194,22 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
     return all(p.approximation is not None and p.expansion is not None for p in pieces)
 
 
+def steps_of(model: CompiledModel) -> tuple[Any, ...]:
+    """What rows go through before a machine, one simple step after the other."""
+    found: list[Any] = []
+    for step in model.preparation.steps:
+        if isinstance(step, Projection) and step.marks:  # scalers that it holds
+            found.append(AffineMap.of(*zip(step.marks, step.by, strict=True)))  # type: ignore[arg-type]
+        found.append(step)
+    return tuple(found)
+
+
+def plain_reach(step: Any) -> float | None:
+    """|z - t| from which plain arithmetic of a step is not as exact as its model counts on."""
+    counted = isinstance(step, Projection) and step.slack.size
+    return step.plain_reach if counted else None
+
+
 def require_kernels(
     selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
 ) -> None:
@@ -229,14 +256,16 @@ def packed(expansion: KernelExpansion) -> FloatArray | None:
 
 
 def _check_rows(model: CompiledModel) -> None:
-    machines = [model, *(part.model for part in model.parts)]
-    for step in (step for machine in machines for step in machine.preparation.steps):
-        if not isinstance(step, EXPORTED_STEPS) or not getattr(step, "plain", True):
-            name = step.name if isinstance(step, Kept) else type(step).__name__
-            raise UnsupportedModelError(
-                f"this model prepares its rows by a step that is not exported ({name}); export its "
-                "last step alone, and transform the rows before."
-            )
+    for machine in (model, *(part.model for part in model.parts)):
+        for step in steps_of(machine):
+            if not isinstance(step, EXPORTED_STEPS):
+                name = step.name if isinstance(step, Kept) else type(step).__name__
+                raise UnsupportedModelError(
+                    f"this model prepares its rows by a step that is not exported ({name}); export "
+                    "its last step alone, and transform the rows before."
+                )
+    if model.tail is not None and model.preparation.before_map.steps:
+        raise UnsupportedModelError("a polynomial behind other steps is not exported.")
 
 
 def _check_part(

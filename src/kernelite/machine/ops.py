@@ -2,7 +2,7 @@
 
 In: an array, or whatever stands for one on another target. Out: the functions that work on it,
 under the names of the Array API standard. NumPy's are here; a target brings its own (the ONNX graph
-builder does), so that a formula is written once:
+builder does, and C for kernels), so that a formula is written once:
 
     xp = ops(scores)
     return xp.where(scores > 0, scores, 0.0)
@@ -13,11 +13,14 @@ nothing is changed in place, and no branch asks for a number in an array.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["NumpyOps", "ops"]
+__all__ = ["NumpyOps", "elementwise", "ops"]
+
+PIECE = 1 << 13  # entries of an array that stay in cache while a formula passes over them
 
 
 class NumpyOps:
@@ -87,6 +90,13 @@ class NumpyOps:
         return getattr(np, name)(x)
 
     @staticmethod
+    def erf(x: Any) -> Any:
+        """The error function."""
+        from scipy.special import erf
+
+        return erf(x)
+
+    @staticmethod
     def expit(x: Any) -> Any:
         """1 / (1 + exp(-x))."""
         from scipy.special import expit
@@ -108,3 +118,19 @@ def ops(array: Any) -> Any:
     np.float64(3.0)
     """
     return NumpyOps if isinstance(array, np.ndarray) else array.__array_namespace__()
+
+
+def elementwise(formula: Callable[[Any], Any], values: Any) -> Any:
+    """A formula of each entry; long arrays are overwritten piece by piece, and stay in cache.
+
+    Examples
+    --------
+    >>> elementwise(lambda x: ops(x).exp(x) * 0.5, np.zeros(2))
+    array([0.5, 0.5])
+    """
+    if not isinstance(values, np.ndarray) or values.size <= PIECE or not values.flags.c_contiguous:
+        return formula(values)
+    flat = values.reshape(-1)
+    for start in range(0, len(flat), PIECE):
+        flat[start : start + PIECE] = formula(flat[start : start + PIECE])
+    return values

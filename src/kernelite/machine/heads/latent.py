@@ -78,12 +78,12 @@ class LatentHead(LabelHead):
 
     def class_probabilities(self, scores: FloatArray, variance: FloatArray) -> FloatArray:
         """Probabilities of shape (m, 2), from latent means (m, 1) and variances (m,)."""
-        from scipy.special import erf
-
+        xp = ops(scores)
         # The variance of a row far from all others is rounded; below zero it has no root.
-        spread = np.sqrt(1.0 + 2.0 * np.maximum(variance, 0.0)[:, None] * SLOPES**2)
-        second = erf(scores * SLOPES / spread) @ (0.5 * WEIGHTS) + 0.5 * WEIGHTS.sum()
-        return np.stack([1.0 - second, second], axis=1)
+        spread = xp.sqrt(1.0 + 2.0 * xp.maximum(variance, 0.0)[:, None] * SLOPES**2)
+        terms = xp.erf(scores * SLOPES / spread) * (0.5 * WEIGHTS)
+        second = xp.sum(terms, axis=1) + 0.5 * WEIGHTS.sum()
+        return xp.stack([1.0 - second, second], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,4 +170,4 @@ class LatentClassesHead(LabelHead):
 
     def from_moments(self, method: str, means: FloatArray, variances: FloatArray) -> NDArray[Any]:
         """Labels of shape (m,), or probabilities of shape (m, K)."""
-        return self.inner.answer(method, np.hstack([means, variances]))
+        return self.inner.answer(method, ops(means).concat([means, variances], axis=1))

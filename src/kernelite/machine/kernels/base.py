@@ -74,7 +74,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
-        """k of all pairs: (m, d) and (n, d) to (m, n). The definition, in doubles."""
+        """k of all pairs: (m, d) and (n, d) to (m, n). The definition, over `machine.ops`."""
 
     @abstractmethod
     def diagonal(self, rows: FloatArray) -> FloatArray:

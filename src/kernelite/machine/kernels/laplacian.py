@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import elementwise, ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Laplacian"]
@@ -43,7 +43,8 @@ class Laplacian(Kernel):
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         xp = ops(rows)
         with np.errstate(over="ignore", under="ignore"):
-            return xp.exp(xp.city_distances(rows, centers) * -self.gamma)
+            distances = xp.city_distances(rows, centers)
+            return elementwise(lambda r: xp.exp(r * -self.gamma), distances)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.ones(len(rows))

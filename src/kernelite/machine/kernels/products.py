@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import elementwise, ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
@@ -41,7 +41,7 @@ class _OfProducts(Kernel):
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return self.function(self.argument(rows @ centers.T))
+            return elementwise(lambda p: self.function(self.argument(p)), rows @ centers.T)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -22,7 +22,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.kernels.base import Kernel, Reach, units
-from kernelite.machine.ops import ops
+from kernelite.machine.ops import elementwise, ops
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Radial", "Rbf", "ScaledRadial"]
@@ -68,17 +68,14 @@ class Radial(Kernel):
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows (m, d) in scaled coordinates, each rounded once."""
 
-    def squares(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
-        """Scaled r^2 of all pairs, by differences: shape (m, n)."""
-        xp = ops(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.isotropic:
-                return xp.squared_distances(rows, centers) * self.scale * self.scale
-            return xp.squared_distances(self.scaled(rows), self.scaled(centers))
-
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        xp, scale = ops(rows), self.scale
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-            return self.profile(self.squares(rows, centers))
+            if self.isotropic:
+                squares = xp.squared_distances(rows, centers)
+                return elementwise(lambda s: self.profile(s * scale * scale), squares)
+            squares = xp.squared_distances(self.scaled(rows), self.scaled(centers))
+            return elementwise(self.profile, squares)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return self.profile(np.zeros(len(rows)))

@@ -95,11 +95,6 @@ class Projection:
         return cls(**stored)
 
     @property
-    def plain(self) -> bool:
-        """Whether it is a product and no more: no slack to keep, no scaler to make exact."""
-        return not self.slack.size and not self.marks
-
-    @property
     def n_features(self) -> int:
         """d."""
         return int(self.matrix.shape[1])
