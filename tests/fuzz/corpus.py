@@ -123,10 +123,10 @@ RANGES = (
 )
 CSV = (
     b"a,b,c,d,label\n1,2,3,4,yes\n0.5,-2e3,0,1,no\n7,8,9,10,yes\n",
+    "a,b,c,Größe\n1,2,3,klein\n0.5,,1e3,groß\n1,1,1,NA\n".encode(),
     b"1;2;3;4\n5;6;7;8\n",
     b"# a comment\n1\t2\t3\t4\n\n5\t6\t7\t8\r\n",
     b'"a","b","c","d"\n"1","2","3","4"\n5,6,7,8\n',
-    "a,b,c,Größe\n1,2,3,klein\n0.5,,1e3,groß\n1,1,1,NA\n".encode(),
 )
 
 
