@@ -216,7 +216,9 @@ def _of_other_kernels() -> list[kl.CompiledModel]:
         SVR(kernel="sigmoid", gamma=0.01).fit(X, y),
         KernelRidge(kernel="laplacian").fit(X, y),
         KernelRidge(kernel="cosine").fit(X, np.column_stack([y, -y])),
-        GaussianProcessRegressor(Matern(2.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, y),
+        GaussianProcessRegressor(Matern(2.0), alpha=0.1, optimizer=None, normalize_y=True).fit(
+            X, y
+        ),
         GaussianProcessRegressor(mixed, alpha=0.1, optimizer=None).fit(X, y),
         GaussianProcessClassifier(RBF(2.0), optimizer=None).fit(X, y),
         RBFInterpolator(X + 1e-3 * rows_for(4)[0] * y[:, None], y, kernel="thin_plate_spline"),
@@ -235,7 +237,10 @@ def _of_other_heads() -> list[kl.CompiledModel]:
     from sklearn.svm import SVC, SVR
 
     X, y = _iris()
-    svc, scaled = SVC(gamma=0.1), TransformedTargetRegressor(SVR(gamma=0.1), transformer=StandardScaler())
+    svc, scaled = (
+        SVC(gamma=0.1),
+        TransformedTargetRegressor(SVR(gamma=0.1), transformer=StandardScaler()),
+    )
     fitted = [
         KernelPCA(2, kernel="rbf", gamma=0.1).fit(X),
         KernelDensity(bandwidth=0.7).fit(X),
