@@ -256,5 +256,5 @@ def test_rows_that_are_not_within_their_entries_are_refused(what: str, known: bo
     bump = KernelExpansion(sparse.csr_array(np.eye(2, 4)), [2.0, 1.0], 0.5, gamma=1.0)
     options = {"on_invalid": "ignore", "plan": "estimate"}
     for guarantee in ("none", "exact", "certified"):
-        with pytest.raises(InputError, match="not a (canonical )?CSR matrix"):
+        with pytest.raises(InputError, match=r"not a (canonical )?CSR matrix"):
             kl.compile(bump, guarantee=guarantee, **options).predict(rows)
