@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 import kernelite as kl
+from kernelite.store.files import stored_digest
 
 
 def test_the_file_predicts_as_the_library_does(toys, good, tmp_path) -> None:
@@ -122,9 +123,11 @@ def test_inspect_compiled(name, compiled, good) -> None:
     assert facts["holds_support_vectors"] == (model.expansion is not None)
     assert facts["plan"]["chosen"] == model.plan.chosen.name
     assert facts.get("probabilities") == {"svc": False, "binary": False, "platt": True}.get(name)
+    assert (facts["format_version"], facts["digest"]) == stored_digest(path)
     text = good("inspect", path).out
     assert model.origin.description in text
     assert str(model.plan) in text
+    assert facts["digest"] in text
 
 
 def test_inspect_shows_truth_values_as_labels(good, tmp_path) -> None:

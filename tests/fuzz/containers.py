@@ -263,7 +263,9 @@ def _column(rng: random.Random, rows: int) -> Any:
         lambda: pa.array(["1.5"] * rows),
         lambda: pa.array(["x", *["klein"] * rows][:rows]).dictionary_encode(),
         lambda: pa.array([None, *["groß"] * rows][:rows], pa.large_string()),
-        lambda: pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int8()), pa.array(["x"] * 9)),
+        lambda: pa.DictionaryArray.from_arrays(
+            pa.array([0] * rows, pa.int8()), pa.array(["x"] * 9)
+        ),
         lambda: pa.array(["\0" * 99] * rows, pa.string_view()),
         lambda: pa.array([1.5] * rows).dictionary_encode(),
         lambda: pa.array([[1.0]] * rows, pa.list_(pa.float64())),

@@ -23,7 +23,8 @@ import kernelite as kl
 from kernelite.errors import KerneliteError
 from kernelite.tables import fast_libsvm, scan
 from kernelite.tables.data import iter_data, read_data
-from tests.fuzz.corpus import BINARY, METHODS, MODEL, Seed, answers_of, corpus, with_text
+from tests.fuzz.corpus import BINARY, MODEL, Seed, corpus
+from tests.fuzz.models import METHODS, answers_of, with_text
 
 __all__ = ["TARGETS", "Unclean", "run"]
 

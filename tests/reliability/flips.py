@@ -7,7 +7,8 @@ from typing import Any
 
 from kernelite.errors import KerneliteError
 from kernelite.store.files import loads
-from tests.fuzz.corpus import answers_of, corpus
+from tests.fuzz.corpus import corpus
+from tests.fuzz.models import answers_of
 
 __all__ = ["flips"]
 

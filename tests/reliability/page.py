@@ -35,7 +35,12 @@ def current(text: str) -> str:
 
 
 def _fuzz(one: dict[str, Any]) -> tuple[str, str]:
-    done = f"{one['inputs']:,} files, seed {one['seed']}, {_time(one['seconds'])}"
+    # Earlier records have one number for each format.
+    each = [n if isinstance(n, int) else sum(n.values()) for n in one["formats"].values()]
+    done = (
+        f"{one['inputs']:,} files, {min(each):,} or more of each of {len(each)} kinds, "
+        f"seed {one['seed']}, {_time(one['seconds'])}"
+    )
     found = (
         f"{one['answered']:,} answered, {one['refused']:,} refused, {one['failed']:,} other; "
         f"at most {one['most_memory_mb']} MB and {one['longest_seconds']:.1f} s for one file"
@@ -56,7 +61,10 @@ def _soak(one: dict[str, Any]) -> tuple[str, str]:
 
 def _attack(one: dict[str, Any]) -> tuple[str, str]:
     last = one["next"] - 1
-    done = f"{one['models']:,} models (seed {one['seed']}, {one['first']:,} to {last:,})"
+    done = (
+        f"{one['models']:,} models (seed {one['seed']}, {one['first']:,} to {last:,}), "
+        f"{len(one['subjects'])} kinds of answers"
+    )
     worst = max((subject["worst"] for subject in one["subjects"].values()), default=0.0)
     # Some bounds are attained; so the digits that show that none is passed.
     near = f"1 - {1.0 - worst:.0e}" if worst > 0.999 else f"{worst:.3f}"

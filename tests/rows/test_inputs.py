@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+import kernelite as kl
 from kernelite.errors import InputError
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import check_rows, dense_block, is_sparse, row_blocks, row_part
 
 PLAIN = np.array([[1.0, 0.0, 2.0], [0.0, -3.0, 4.0]])
@@ -228,3 +230,31 @@ def test_parts_of_sparse_rows_share_memory(block: slice) -> None:
     assert part.has_canonical_format
     if part.nnz:
         assert np.shares_memory(part.data, rows.data)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("what", ["short", "beyond", "first", "falls", "few values"])
+def test_rows_that_are_not_within_their_entries_are_refused(what: str, known: bool) -> None:
+    """Compiled code would read past the arrays, SciPy's as well as ours."""
+    rows = sparse.csr_array(np.eye(6, 4) + 1.0)
+    indptr = rows.indptr.copy()
+    match what:
+        case "short":
+            indptr = indptr[:-2]
+        case "beyond":
+            indptr[-1] = 10**8
+        case "first":
+            indptr[0] = 3
+        case "falls":
+            indptr[3] = -5
+        case "few values":
+            rows.data = rows.data[:-9]
+    rows.indptr = indptr
+    rows.__dict__.pop("_has_canonical_format", None)
+    if known:
+        rows.has_canonical_format = True
+    bump = KernelExpansion(sparse.csr_array(np.eye(2, 4)), [2.0, 1.0], 0.5, gamma=1.0)
+    options = {"on_invalid": "ignore", "plan": "estimate"}
+    for guarantee in ("none", "exact", "certified"):
+        with pytest.raises(InputError, match=r"not a (canonical )?CSR matrix"):
+            kl.compile(bump, guarantee=guarantee, **options).predict(rows)

@@ -300,6 +300,17 @@ def _dense(X: Any, name: str) -> FloatArray:
         ) from None
 
 
+def _check_pointers(X: Any, name: str) -> None:
+    """Refuse rows that are not within the arrays, before compiled code of any kind reads them."""
+    indptr, count = X.indptr, len(X.indices)
+    sound = len(indptr) == X.shape[0] + 1 and indptr[0] == 0 and indptr[-1] <= count == len(X.data)
+    # Where it is called canonical already, our own loops look at each row, and SciPy's do not.
+    if sound and not getattr(X, "_has_canonical_format", False):
+        sound = not (indptr[1:] < indptr[:-1]).any()
+    if not sound:
+        raise InputError(f"`{name}` is not a CSR matrix: its rows are not within its entries.")
+
+
 def _canonical_csr(X: Any, name: str) -> csr_array:
     from scipy.sparse import csr_array
 
@@ -307,6 +318,8 @@ def _canonical_csr(X: Any, name: str) -> csr_array:
         raise InputError(f"`{name}` must have two dimensions, got shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise InputError(f"`{name}` must hold real numbers, got dtype {X.dtype}.")
+    if X.format == "csr":
+        _check_pointers(X, name)
     converted = X
     if not isinstance(X, csr_array) or X.dtype != np.float64:
         with np.errstate(over="ignore"):

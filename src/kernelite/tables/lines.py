@@ -36,8 +36,8 @@ class Lines(Iterator[tuple[int, str]]):
     dropped; lines end in LF or CRLF and the last one may lack its end. Memory stays bounded: a line
     longer than `max_line_bytes` is a defect and is skipped, as are lines that are not UTF-8 or hold
     a NUL.
-    A corrupt compressed stream is a defect that ends the file, and so are `MOST_BLANK` blank lines in
-    a row.
+    A corrupt compressed stream is a defect that ends the file, and so are more than `MOST_BLANK`
+    blank lines in a row.
 
     Parameters
     ----------

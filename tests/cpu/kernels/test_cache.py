@@ -130,6 +130,8 @@ def test_what_root_warmed_is_used_by_others() -> None:
         script, cache = Path(name, "script.py"), Path(name, "cache")
         assert run(script, cache) == (COMPILED, "")
         assert run(script, cache, user=12345) == (KEPT, "")
+        Path(name, "private").mkdir(mode=0o700)  # as root's home, where nobody changed HOME
+        assert run(script, Path(name, "private", "own"), cache, user=12345) == (KEPT, "")
 
 
 def test_a_link_is_not_followed(kept: Path, tmp_path: Path) -> None:
@@ -156,6 +158,11 @@ def test_the_next_folder_serves_where_the_first_cannot(tmp_path: Path) -> None:
     for expected in (COMPILED, KEPT):
         said = run(tmp_path / "script.py", blocked / "inside", tmp_path / "second")
         assert said == (expected, "")
+
+
+def test_a_folder_that_cannot_be_asked_about_is_passed_over(tmp_path: Path) -> None:
+    said = run(tmp_path / "script.py", tmp_path / ("x" * 300), tmp_path / "second")
+    assert said == (COMPILED, "")
 
 
 def test_folders_that_were_asked_for_come_first(

@@ -142,7 +142,8 @@ def _trusted() -> list[Path]:
 
 @cache
 def _distrusted_once(folder: Path) -> str | None:
-    return why_distrusted(folder) if folder.is_dir() else "is not there"
+    # Not `folder.is_dir()`, which raises where a folder above may not be searched.
+    return why_distrusted(folder) if os.path.isdir(folder) else "is not there"
 
 
 def _digest(identity: bytes, code: bytes) -> bytes:
