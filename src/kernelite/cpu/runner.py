@@ -208,7 +208,7 @@ class Runner:
                 continue
             check_finite(row_part(rows, block), first_row=block.start)
             part = dense_block(self.seen(rows, block), slice(None))
-            out[block] = winners.winners(part)[0] >= 0
+            out[block] = winners.winners(part, ties_to_first=criterion.ties_to_first)[0] >= 0  # type: ignore[attr-defined]
             still = np.flatnonzero(~out[block])
             if len(still):
                 exact = self.cascade.stages[-1].run(part[still], criterion, None)
@@ -265,7 +265,7 @@ class Runner:
             if not self.exact.by_panels or not np.isfinite(row).all():  # type: ignore[union-attr]
                 return None
             if (winners := self._winners(row, criterion)) is not None:
-                found = winners.winners(row)[0]
+                found = winners.winners(row, ties_to_first=criterion.ties_to_first)[0]  # type: ignore[attr-defined]
                 if found[0] >= 0:
                     return criterion.classes[found], ONE_BY_PAIRS  # type: ignore[attr-defined]
         answered = self.cascade.one(row, criterion)
@@ -319,7 +319,7 @@ class Runner:
         started = perf_counter()
         part = dense_block(self.seen(rows, block), slice(None))
         check_finite(row_part(rows, block), first_row=block.start)
-        found, _leads = winners.winners(part)
+        found, _leads = winners.winners(part, ties_to_first=criterion.ties_to_first)
         labels, undecidable = criterion.classes[found], 0
         still = np.flatnonzero(found < 0)
         if len(still):

@@ -80,11 +80,14 @@ class Proven(Criterion):
     decided : callable
         The head's own test.
     classes : ndarray of shape (K,), optional
-        Where one-vs-one votes decide, so that a class that wins all of its pairs is the label.
+        Where one-vs-one votes decide, so that the class with most of them is the label,
+    ties_to_first : bool
+        and of several the first; else scores tell.
     """
 
     decided: Callable[[FloatArray, FloatArray], BoolArray]
     classes: NDArray[Any] | None = None
+    ties_to_first: bool = False
 
     @property
     def labels_alone(self) -> bool:
@@ -169,7 +172,9 @@ never = Never()
 def predict_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
     """For `predict`, which answers labels and no scores, or values within the tolerance."""
     criterion = label_criterion(head, tolerance)
-    return Proven(criterion, head.voting_classes) if head.proves_labels else criterion
+    if not head.proves_labels:
+        return criterion
+    return Proven(criterion, head.voting_classes, head.ties_to_first)
 
 
 def label_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
