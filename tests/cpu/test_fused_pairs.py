@@ -14,6 +14,7 @@ from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_values import FusedValues
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads.votes import count_votes
 from kernelite.machine.pairs import classes_of_centers, columns_of_class
 from tests.helpers import scores_and_bounds
 from tests.oracle import true_scores
@@ -41,7 +42,9 @@ def one_vs_one(seed: int, K: int, n: int, d: int, gamma: float) -> tuple[KernelE
     gamma=st.sampled_from([1e-4, 0.05, 0.5, 4.0]),
 )
 @settings(deadline=None, max_examples=100)
-def test_a_winner_wins_all_of_its_pairs(seed: int, K: int, n: int, d: int, gamma: float) -> None:
+def test_a_winner_wins_all_of_its_pairs_or_most_votes(
+    seed: int, K: int, n: int, d: int, gamma: float
+) -> None:
     model, _ = one_vs_one(seed, K, n, d, gamma)
     engine = ExactEngine.prepare(model)
     pairs = FusedPairs.prepare(engine.dense.rounding, engine.dense.layout)
@@ -51,13 +54,17 @@ def test_a_winner_wins_all_of_its_pairs(seed: int, K: int, n: int, d: int, gamma
     rng = np.random.default_rng(seed + 1)
     wild = rng.normal(size=(2, d)) * 10.0 ** rng.integers(-200, 200, size=(2, 1))
     rows = np.concatenate([rng.normal(size=(6, d)), model.centers[:3], wild])
-    winners, leads = pairs.winners(rows)
+    ties_to_first = bool(seed % 2)
+    winners, leads = pairs.winners(rows, ties_to_first=ties_to_first)
     scores = np.array([[float(v.mid()) for v in row] for row in true_scores(model, rows)])
     for row, c, lead in zip(scores, winners, leads):
-        if c >= 0:
+        if c >= 0 and lead > 0:
             signs = np.where(np.delete(np.arange(K), c) > c, 1.0, -1.0)
             assert (signs * row[columns_of_class(K, int(c))] >= lead * (1 - 1e-12)).all()
-            assert lead > 0
+        elif c >= 0:
+            votes = count_votes(row[None] > 0, K)[0]
+            assert votes.argmax() == c
+            assert ties_to_first or (votes == votes[c]).sum() == 1
 
 
 @pytest.mark.parametrize("sparse", [False, True])

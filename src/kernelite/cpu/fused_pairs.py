@@ -129,8 +129,14 @@ class FusedPairs:
             kernels += [panel_rows.entries, pairs.walk_entries]
         return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
 
-    def winners(self, rows: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
-        """The class that surely wins all of its pairs, -1 where none does; and its least lead."""
+    def winners(
+        self, rows: FloatArray, *, ties_to_first: bool = False
+    ) -> tuple[NDArray[np.int64], FloatArray]:
+        """The class that surely wins all of its pairs, and its least lead; else by votes.
+
+        A class that surely has more votes than any other, or is the first of those with most where
+        `ties_to_first`, leads by 0. Where no class is sure to win, -1.
+        """
         rows, m = np.ascontiguousarray(rows), len(rows)
         winners, leads = np.empty(m, np.int64), np.empty(m)
         run = self._run_entries if self.panels.layout.few_entries(rows) else self._run_rows
@@ -139,7 +145,7 @@ class FusedPairs:
 
         def part(block: slice) -> None:
             room = rooms.pop() if rooms else self._room(block.stop - block.start)
-            run(rows[block], room, winners[block], leads[block])
+            run(rows[block], ties_to_first, room, winners[block], leads[block])
             rooms.append(room)
 
         if m == 1 or few_rows(m, self.panels.layout):
@@ -148,15 +154,17 @@ class FusedPairs:
             for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
         return winners, leads
 
-    def _run_rows(self, rows: FloatArray, room: Any, winners: Any, leads: Any) -> None:
+    def _run_rows(self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any) -> None:
         from kernelite.cpu.kernels import pairs
 
         layout = self.panels.layout
         walk: Any = pairs.walk_rows
         given = rows, layout.point, layout.order, layout.g, *self._model(0)
-        walk(*given, room, winners, leads)
+        walk(*given, ties, room, winners, leads)
 
-    def _run_entries(self, rows: FloatArray, room: Any, winners: Any, leads: Any) -> None:
+    def _run_entries(
+        self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any
+    ) -> None:
         from kernelite.cpu.kernels import pairs, panel_rows
 
         layout, m = self.panels.layout, len(rows)
@@ -169,7 +177,7 @@ class FusedPairs:
         )
         walk: Any = pairs.walk_entries
         given = indptr, indices, data, shifts, norms, *self._model(1)
-        walk(*given, room, winners, leads)
+        walk(*given, ties, room, winners, leads)
 
     def _room(self, m: int) -> NDArray[np.float32]:
         """For kernel values of a tile of rows, and what coefficients are padded by beyond them."""

@@ -274,7 +274,7 @@ class Runner:
             if not self.exact.by_panels or not np.isfinite(row).all():  # type: ignore[union-attr]
                 return None
             if (winners := self._winners(row, criterion)) is not None:
-                found = winners.winners(row)[0]
+                found = winners.winners(row, ties_to_first=criterion.ties_to_first)[0]
                 if found[0] >= 0:
                     return criterion.voting_classes[found], ONE_BY_PAIRS  # type: ignore[index]
         answered = self.cascade.one(row, criterion)
@@ -342,7 +342,7 @@ class Runner:
         """The winner of each row of a block, below 0 if unsure; unsure rows, and those exactly."""
         part = dense_block(self.seen(rows, block), slice(None))
         check_finite(row_part(rows, block), first_row=block.start)
-        found, _leads = winners.winners(part)
+        found, _leads = winners.winners(part, ties_to_first=criterion.ties_to_first)
         still = np.flatnonzero(found < 0)
         if not len(still):
             return found, still, None

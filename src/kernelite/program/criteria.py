@@ -51,8 +51,13 @@ class Criterion:
 
     @property
     def voting_classes(self) -> NDArray[Any] | None:
-        """Labels, where one is all that is asked for and a class that wins its pairs is it."""
+        """Labels, where one is all that is asked for and the class with most votes is it."""
         return None
+
+    @property
+    def ties_to_first(self) -> bool:
+        """Whether of several classes with most votes the first is the label."""
+        return False
 
     @property
     def sufficient_bounds(self) -> FloatArray | None:
@@ -95,11 +100,14 @@ class Proven(Criterion):
     decided : callable
         The head's own test.
     voting_classes : ndarray of shape (K,), optional
-        Where one-vs-one votes decide, so that a class that wins all of its pairs is the label.
+        Where one-vs-one votes decide, so that the class with most of them is the label,
+    ties_to_first : bool
+        and of several the first; else scores tell.
     """
 
     decided: Callable[[FloatArray, FloatArray], BoolArray]
     voting_classes: NDArray[Any] | None = None
+    ties_to_first: bool = False
     labels_alone: ClassVar[bool] = True
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
@@ -196,7 +204,9 @@ never = Never()
 def predict_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:
     """For `predict`, which answers labels and no scores, or values within the tolerance."""
     criterion = label_criterion(head, tolerance)
-    return Proven(criterion, head.voting_classes) if head.proves_labels else criterion
+    if not head.proves_labels:
+        return criterion
+    return Proven(criterion, head.voting_classes, head.ties_to_first)
 
 
 def label_criterion(head: Head, tolerance: FloatArray | None) -> Criterion:

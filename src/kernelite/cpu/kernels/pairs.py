@@ -2,8 +2,8 @@
 
 A class that wins all of its K - 1 pairs is the winner, whatever the other pairs say. Of few classes
 all pairs are summed up at once, a vector of them per center. Of many, one class's pairs are, with
-their bounds; if it surely loses one, the class that beats it by most comes next. Rows that no class
-wins so are left open.
+their bounds; if it surely loses one, the class that beats it by most comes next. Where no class
+wins so, the votes of all pairs are counted. Rows that they do not settle are left open.
 """
 
 from __future__ import annotations
@@ -205,6 +205,48 @@ def _walk(
     return -1, 0.0
 
 
+@helper
+def _elected(
+    k: int,
+    starts: Any,
+    offsets: Any,
+    turns: Any,
+    a: int,
+    offset: Any,
+    error: float,
+    constant: float,
+    ties_to_first: bool,
+    room: Any,
+) -> int:
+    """The class that surely has most votes, or is the first of those; -1 where none is sure.
+
+    `room[0]` has what classes weigh.
+    """
+    sizes, least, most, K = room[0], room[1], room[2], len(turns)
+    least[:], most[:] = 0.0, 0.0
+    for i in range(K):
+        for j in range(i + 1, K):
+            lead = offset[i, j] + pair_sum(
+                np.uintp(k + 4 * starts[i]),
+                np.uintp(a + _place(offsets, turns, i, j)),
+                turns[i],
+                np.uintp(k + 4 * starts[j]),
+                np.uintp(a + _place(offsets, turns, j, i)),
+                turns[j],
+            )
+            bound = error * (sizes[i] + sizes[j]) + constant
+            least[i] += lead > bound
+            least[j] += lead < -bound
+            most[i] += not lead < -bound  # NaN too
+            most[j] += not lead > bound
+    c = np.argmax(least)
+    for j in range(K):
+        ahead = least[c] > most[j] or (ties_to_first and c < j and least[c] == most[j])
+        if j != c and not ahead:
+            return -1
+    return c
+
+
 @inlined
 def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> float:
     """What class c's sums err by relatively at a row."""
@@ -225,6 +267,7 @@ def _walk_tile(
     terms: Any,
     relative: Any,
     most: float,
+    ties_to_first: bool,
     first: int,
     winners: Any,
     leads: Any,
@@ -265,6 +308,19 @@ def _walk_tile(
                     nearest,
                     room,
                 )
+            if winner < 0:
+                winner = _elected(
+                    k + i * step,
+                    starts,
+                    offsets,
+                    turns,
+                    a,
+                    offset,
+                    error,
+                    constant,
+                    ties_to_first,
+                    room,
+                )
         winners[first + i], leads[first + i] = winner, lead
 
 
@@ -272,7 +328,7 @@ _FLAT, _LONG = array_type(1, "float32"), array_type(1, "int64")
 _PANELS = _FLAT, _FLAT, _LONG
 _MODEL = (
     *(_LONG, _LONG, _FLAT, array_type(2, "float32")),
-    *(array_type(2), array_type(1), array_type(2), array_type(1), "float64"),
+    *(array_type(2), array_type(1), array_type(2), array_type(1), "float64", "boolean"),
 )
 _OUT = (
     array_type(2, "float32", writable=True),
@@ -299,11 +355,14 @@ def walk_rows(
     terms: Any,
     relative: Any,
     most: float,
+    ties_to_first: bool,
     values: Any,
     winners: Any,
     leads: Any,
 ) -> None:
     """Winners (m,) of rows, -1 where none is proven, and by how much they lead at least.
+
+    Those that won by votes lead by 0.
 
     `values` is room for the kernel values of a tile of rows.
     """
@@ -326,6 +385,7 @@ def walk_rows(
             terms,
             relative,
             most,
+            ties_to_first,
             first,
             winners,
             leads,
@@ -351,6 +411,7 @@ def walk_entries(
     terms: Any,
     relative: Any,
     most: float,
+    ties_to_first: bool,
     values: Any,
     winners: Any,
     leads: Any,
@@ -380,6 +441,7 @@ def walk_entries(
             terms,
             relative,
             most,
+            ties_to_first,
             first,
             winners,
             leads,

@@ -71,6 +71,11 @@ class Head:
         return None
 
     @property
+    def ties_to_first(self) -> bool:
+        """Whether of those classes with most votes the first is the label."""
+        return False
+
+    @property
     def decides_by_scores(self) -> bool:
         """Whether `decision` answers the scores themselves, column by column."""
         return False

@@ -129,6 +129,11 @@ class ClassifierHead(LabelHead):
         return self.classes if self.by_votes else None
 
     @property
+    def ties_to_first(self) -> bool:
+        """Unless scores break ties."""
+        return self.by_votes and not self.break_ties
+
+    @property
     def decides_by_scores(self) -> bool:
         """Not "ovr" decision values: votes and squashed sums."""
         return self.n_classes == 2 or self.shape == "ovo"
