@@ -111,8 +111,8 @@ def _reasons(exact: dict[str, Any], content: dict[str, Any], cores: int) -> list
     one, eight = exact["1"], exact["8"]
     times, alone = one["p99"] / one["p50"], one["undisturbed_p99"] / one["p50"]
     lines = [
-        f"An exact plan's p99 from one thread is {times:.1f} times its p50 (the goal is at most 5), "
-        f"{alone:.1f} times among calls that kept their core."
+        f"An exact plan's p99 from one thread is {times:.1f} times its p50 (the goal is at most "
+        f"5), {alone:.1f} times among calls that kept their core."
     ]
     if "8 processes" not in exact:
         return lines
