@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact
-from kernelite.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
+from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.mapped import MappedRows
-from kernelite.cpu.single_products import SingleProducts
+from kernelite.cpu.single_products import SinglePacked, SingleProducts
 from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out

@@ -1,4 +1,6 @@
-"""Sigmoid kernels in single precision: half the time, and a bound that is wider.
+"""Sigmoid kernels and cubic polynomials in single precision: half the time, a wider bound.
+
+Of a sigmoid,
 
     a = gamma x.z + coef0,    |computed a - a| <= v ((d + 8) gamma |x| |z| + 4 |coef0|),   v = 2^-24
 
@@ -9,26 +11,30 @@ ever need more.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.cpu.exact_packed import PackedExact
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_rounding import CENTERS
 from kernelite.cpu.fused_sums import SINGLE_UNIT
 from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
-from kernelite.machine.kernels import SigmoidKernel
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.series.packed import packed_places
 from kernelite.series.rounding import SAFETY
 
-__all__ = ["SingleProducts"]
+__all__ = ["SinglePacked", "SingleProducts"]
 
 ROWS = 128  # of a tile
 LARGEST = 1e15  # of norms: squares and products are no overflow in single precision,
 SMALLEST = 1e-15  # and what underflows is less than that of the largest
+LARGEST_PACKED = 1e9  # of a row that meets a packed polynomial: cubes are no overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +109,88 @@ class SingleProducts:
             found = np.multiply.outer(np.minimum(more, 2.0), rounding.weight)
         found[~(norms < LARGEST)] = np.inf
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePacked:
+    """One output's packed cubic polynomial in single precision, with a bound that is wider.
+
+    With v = 2^-24, every term t_abc w_a w_b w_c passes through at most 64 + r (r + 1) / 128 + 8
+    roundings: of z, t and products, and of sums 64 at a time. Cauchy's inequality bounds the sum
+    of their sizes,
+
+        sum |t_abc w_a w_b w_c| <= |T|_F |w|^3,    w = (z, s),    for any s > 0
+
+    if the last axis of T is divided by s. Near |w_l| = |z| it is tight; s^2 = |coef0| / gamma
+    makes centers and rows alike.
+
+    Parameters
+    ----------
+    exact : PackedExact
+    weights : float32 array of shape (lines, 4)
+        As `JitCubic` has them, over `scale`.
+    scale : float
+        A power of two, so that no weight is above 1.
+    size : float
+        |T|_F, rounded up.
+    last : float
+        s.
+    """
+
+    exact: PackedExact
+    weights: NDArray[np.float32] = field(repr=False)
+    scale: float
+    size: float
+    last: float
+
+    @classmethod
+    def prepare(cls, exact: PackedExact) -> SinglePacked | None:
+        """None for several outputs, other degrees, and where single precision has no room."""
+        kernel = exact.expansion.kernel
+        assert isinstance(kernel, PolynomialKernel)
+        largest = float(np.abs(exact.tensor).max(initial=0.0))
+        if exact.degree != 3 or len(exact.tensor) != 1 or exact.fused is None:
+            return None
+        last = math.sqrt(max(abs(kernel.coef0) / kernel.gamma, 1e-6))
+        if not 1e-200 < largest < 1e200 or not last < LARGEST_PACKED:
+            return None
+        scale = 2.0 ** math.frexp(largest)[1]
+        a, b, c = packed_places(exact.expansion.n_features + 1)
+        times = np.where(a == b, np.where(b == c, 1.0, 3.0), np.where(b == c, 3.0, 6.0))
+        of_last = sum((axis == exact.expansion.n_features).astype(float) for axis in (a, b, c))
+        squares = np.square(exact.tensor[0] / scale / last**of_last) / times
+        size = scale * math.sqrt(float(squares.sum())) * (1.0 + 1e-9)
+        weights = (exact.fused.cubic.weights / scale).astype(np.float32)
+        return cls(exact, weights, scale, size, last)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernel is compiled; if not, that is begun."""
+        from kernelite.cpu.kernels.packed import single_packed
+
+        return ready(single_packed)
+
+    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, 1)."""
+        from kernelite.cpu.kernels.packed import PARTIAL, single_packed
+
+        rows = np.ascontiguousarray(rows)
+        m, r = len(rows), self.exact.expansion.n_features + 1
+        scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
+        flat = scores.reshape(-1)
+
+        def part(block: slice) -> None:
+            single_packed(rows[block], zeros, self.weights, flat[block])
+
+        for_each_chunk(part, m, self.exact.fused.cubic.chunk)
+        scores *= self.scale
+        scores += self.exact.expansion.intercept
+        squares = self.exact.squares(rows)
+        count = PARTIAL + r * (r + 1) / (2.0 * PARTIAL) + 8.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(squares + self.last**2)
+            more = SAFETY * count * SINGLE_UNIT * self.size * norms**3
+            # What is too small for single precision is lost: of every term, less than 1e-40.
+            more += 1e-35 * self.scale * np.sqrt(squares + 1.0) ** 3
+        more[~(squares < LARGEST_PACKED**2)] = np.inf
+        return scores, self.exact.rounding.bounds(squares) + more[:, None]

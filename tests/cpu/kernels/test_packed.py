@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.exact_packed import LinearExact, PackedExact, SinglePacked
+from kernelite.cpu.exact_packed import LinearExact, PackedExact
 from kernelite.cpu.kernels.packed import LANES, linear_rows, linear_weights
+from kernelite.cpu.single_products import SinglePacked
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import PolynomialKernel
 from tests.oracle import error_ratios, true_scores
