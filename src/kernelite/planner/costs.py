@@ -44,7 +44,7 @@ BOXES = 40.0  # a group of 32 boxes: distances and exponentials
 CERTIFY = 4.0  # the bound of a row and output, and the decision
 SINGLE, DOUBLE = 1 / 96, 1 / 48  # a multiply-add of the exact engines, in a register
 SINGLE_VALUE, DOUBLE_VALUE = 7, 14  # multiply-adds in the time of one of their kernel values
-WINNER = 5  # multiply-adds per center in which a one-vs-one label is found, once values are there
+WINNER = 15  # multiply-adds per center in which a one-vs-one label is found, once values are there
 GATHER = 60.0  # picking an open row out and putting its result back
 
 
@@ -176,4 +176,6 @@ def tiers_cost(
         cost += product_cost(d, k) + after_product * second_cost(cell)
     else:
         cost += (1.0 if at_once else after_first) * second_cost(cell, at_once=at_once)
-    return cost + after_second * (exact_cost(expansion, labels=labels) + GATHER)
+    # Behind forms, doubles answer what several outputs leave open.
+    last = exact_cost(expansion, labels=labels and expansion.n_outputs == 1)
+    return cost + after_second * (last + GATHER)
