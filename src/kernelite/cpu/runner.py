@@ -318,11 +318,13 @@ class Runner:
         """Labels of a block; rows without a sure winner are evaluated in full."""
         started = perf_counter()
         part = dense_block(self.seen(rows, block), slice(None))
-        check_finite(row_part(rows, block), first_row=block.start)
         found, _leads = winners.winners(part, ties_to_first=criterion.ties_to_first)
         labels, undecidable = criterion.classes[found], 0
         still = np.flatnonzero(found < 0)
         if len(still):
+            # No class wins where a number is not finite.
+            if not np.isfinite(part[still]).all():
+                check_finite(row_part(rows, block), first_row=block.start)
             exact = self.cascade.stages[-1].run(part[still], criterion, None)
             assert exact is not None
             labels[still] = finish(exact.scores)
