@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
+from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
+from kernelite.program.stats import PAIRS
 from kernelite.sources import Machine
 
 OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}
@@ -151,3 +154,13 @@ def test_probabilities_and_decisions_follow_the_threshold() -> None:
     served = np.abs(got - scores) > 1e-9
     assert served.any()
     assert (np.abs(got[served]) > fast.threshold).all()
+
+
+def test_where_exact_is_cheaper_labels_are_found_as_exact_finds_them() -> None:
+    X, y = make_blobs(900, centers=4, cluster_std=3.0, random_state=0)
+    model = SVC(gamma=20.0).fit(X[:600], y[:600])
+    fast = kl.compile(model, np.tile(X, (12, 1)), guarantee="calibrated")
+    assert fast.approximation is None
+    labels, stats = fast.predict(X, return_stats=True)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    assert stats.stages[PAIRS] > 0.9 * len(X)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
+import kernelite
 import kernelite.planner.proof_probe
+import kernelite.planner.search
 from kernelite.cpu.tiers import forms_alone
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
@@ -37,6 +40,34 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     assert left or open_share > 0.8
     if open_share < 0.4:
         assert ProofProbe(expansion, sample, criterion, with_cells=True).left(point, 0.0)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 0.03, 1.0])
+def test_shares_left_open_are_those_of_the_form(gamma):
+    rng = np.random.default_rng(1)
+    expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
+    sample, criterion = rng.normal(size=(200, 3)), Within(np.full(2, 0.05))
+    certificate = certify(expansion, np.zeros(3))
+    probe = ProofProbe(expansion, sample, criterion, with_cells=False)
+    second, third = probe.left_open(np.zeros(3), certificate)
+    cell = Cell(quadratic_form(expansion, np.zeros(3)), certificate)
+    forms = forms_alone(Approximation((cell,)), fused=False)
+    found = float((forms.run(probe.rows, criterion).stage == OPEN).mean())
+    assert second == pytest.approx(found, abs=0.02)
+    assert third <= second
+
+
+@pytest.mark.usefixtures("_small_models_too")
+def test_no_matrix_is_built_where_the_certificate_says_that_it_cannot_win(monkeypatch):
+    rng = np.random.default_rng(0)
+    centers, labels = rng.normal(size=(2500, 12)), rng.integers(0, 3, 2500)
+    model = SVC(gamma=0.05).fit(centers, labels)
+    monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
+    monkeypatch.setattr(kernelite.planner.search.ProofProbe, "left", lambda *_: True)
+    monkeypatch.setattr(kernelite.planner.search, "quadratic_form", None)
+    plan = kernelite.compile(model, centers, plan="estimate").plan
+    assert plan.chosen.name == "exact"
+    assert any("would leave too many rows open" in note for note in plan.notes)
 
 
 def test_cheap_models_and_polynomials_are_always_tried():

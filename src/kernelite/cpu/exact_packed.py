@@ -28,7 +28,7 @@ from kernelite.series.packed import (
     packed_tensor,
     pair_places,
 )
-from kernelite.series.rounding import SAFETY, TINY, UNIT, intercept_error
+from kernelite.series.rounding import TINY, UNIT, intercept_error
 
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 

@@ -100,8 +100,8 @@ class FusedPairs:
         if wide:
             first = 0
             for c, group in enumerate(groups):
-                own = parts[c].reshape(K, -1)[:, : len(group)].T
-                lines[first : first + len(group), :K] = own * np.where(np.arange(K) >= c, 1, -1)
+                held = parts[c].reshape(K, -1)[:, : len(group)].T
+                lines[first : first + len(group), :K] = held * np.where(np.arange(K) >= c, 1, -1)
                 first += len(group)
         order = np.concatenate(groups)
         counts = np.array([len(group) for group in groups])

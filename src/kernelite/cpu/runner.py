@@ -341,11 +341,13 @@ class Runner:
     ) -> tuple[NDArray[Any], NDArray[np.intp], Bounded | None]:
         """The winner of each row of a block, below 0 if unsure; unsure rows, and those exactly."""
         part = dense_block(self.seen(rows, block), slice(None))
-        check_finite(row_part(rows, block), first_row=block.start)
         found, _leads = winners.winners(part, ties_to_first=criterion.ties_to_first)
         still = np.flatnonzero(found < 0)
         if not len(still):
             return found, still, None
+        # No class wins where a number is not finite.
+        if not np.isfinite(part[still]).all():
+            check_finite(row_part(rows, block), first_row=block.start)
         return found, still, self.cascade.stages[-1].run(part[still], criterion, None)
 
     # Rows as the stages take them ---------------------------------------------------------------

@@ -164,7 +164,7 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     """What this model's guarantee asks of a row, given what certified would ask."""
     if model.guarantee == "none":
         return None
-    if model.guarantee == "calibrated" and criterion is not never:
-        assert model.threshold is not None or model.approximation is None
+    exact = model.approximation is None and not model.parts
+    if model.guarantee == "calibrated" and criterion is not never and not exact:
         return Margin(model.head, model.threshold or 0.0)
     return criterion

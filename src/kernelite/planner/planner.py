@@ -19,7 +19,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.option import Option
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.planner.search import OnProgress, Search, between, ranks
+from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
 from kernelite.planner.why import why_exact
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
@@ -30,7 +30,6 @@ from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 
-PREFERRED = 0.95  # of the exact engine's cost, that a form must stay below: it proves less
 SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
 Measure: TypeAlias = Callable[

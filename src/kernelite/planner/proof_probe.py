@@ -15,6 +15,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.cells import cell_points
+from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import lower_gamma
 
 __all__ = ["ProofProbe"]
@@ -67,6 +68,14 @@ class ProofProbe:
     def cells_left(self) -> bool:
         """Whether forms about several points may settle enough rows to be worth building."""
         return bool(len(self.rows)) and self._settled_by_cells() >= CELLS_LEAST
+
+    def left_open(self, point: FloatArray, certificate: Certificate) -> tuple[float, float]:
+        """Shares of rows that a certificate leaves open where two, or three, orders are known."""
+        U, scores = self.rows - point, self._exact()
+        sq_norms = np.einsum("ij,ij->i", U, U)
+        bounds = (certificate.bound(sq_norms, scores, degree) for degree in (2, 3))
+        second, third = (1.0 - float(self.criterion(scores, bound).mean()) for bound in bounds)
+        return second, third
 
     def _exact(self) -> FloatArray:
         if self._scores is None:

@@ -38,9 +38,11 @@ from kernelite.series.paired import may_pair, product_cost
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 
-__all__ = ["OnProgress", "Search", "between", "ranks"]
+__all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks"]
 
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
+PREFERRED = 0.95  # of the exact engine's cost, that a form must stay below: it proves less
+NEARLY_ALL = 0.95  # of the rows
 CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
 MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
@@ -88,6 +90,7 @@ class Search:
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
+        self.hopeless = False  # whether a proof left nearly all rows open: another point's would
         self.probe = ProofProbe(expansion, sample, criterion, with_cells=self._cells_affordable)
         self.probe.cheap |= forced
 
@@ -104,7 +107,7 @@ class Search:
             self.too_dear = True
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
-        if not self.probe.left(point, least):
+        if self.hopeless or not self.probe.left(point, least):
             self.out_of_reach = True
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "
@@ -112,8 +115,12 @@ class Search:
             )
             return
         try:
-            form = quadratic_form(self.expansion, point)
             certificate = certify(self.expansion, point, mapped=self.mapped, progress=on_progress)
+            if not self._may_win(point, certificate, least):
+                self.out_of_reach = True
+                self.notes.append(f"No form {where}: the proof would leave too many rows open.")
+                return
+            form = quadratic_form(self.expansion, point)
         except UnsupportedModelError as error:
             self.notes.append(f"No form {where}: {error}")
             return
@@ -122,6 +129,21 @@ class Search:
         ]
         if self.exact >= WORTHWHILE:
             self._second_tiers(firsts, form, certificate)
+
+    def _may_win(self, point: FloatArray, certificate: Certificate, least: float) -> bool:
+        """Whether tiers about a point could beat the exact engine, now that the proof is known.
+
+        Rows that it leaves open go on to the exact engine, or to the full form and its third order.
+        Matrices of many features and outputs take far longer to build than a certificate.
+        """
+        if self.probe.cheap or (self.probe.with_cells and self.probe.cells_left()):
+            return True
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        second, third = self.probe.left_open(point, certificate)
+        full = cells_cost(d, k, 0) / self.exact
+        may_win = min(least + second, max(least, second * full) + third) < PREFERRED
+        self.hopeless = not may_win and second > NEARLY_ALL
+        return may_win
 
     def cells(self, count: int, random_state: int, on_progress: OnProgress) -> None:
         """Try `count` cells: the form alone, and with the second tier that suits it."""
@@ -142,7 +164,9 @@ class Search:
         d, k = self.expansion.n_features, self.expansion.n_outputs
         dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
         if dominates and self._cells_affordable and self.probe.cells_left():
-            yield from (count for count in CELL_COUNTS if cells_cost(d, k, count) < self._least)
+            for count in CELL_COUNTS:
+                if not self.hopeless and cells_cost(d, k, count) < self._least:
+                    yield count
 
     @property
     def _cells_affordable(self) -> bool:
@@ -291,6 +315,7 @@ class Search:
                 mine = self.sample[nearest == index]
                 without, with_third = (self._open(plain[0], mine, degree) for degree in (2, 3))
                 least = min(without, with_third)
+                self.hopeless = least > NEARLY_ALL
                 if least > MOST_OPEN:
                     self.notes.append(
                         f"{len(points)} cells would leave {100 * least:.0f}% of the rows open."

@@ -46,7 +46,7 @@ def _pair(K: int, i: int, j: int) -> int:
 
 
 @helper
-def _all_sides(k: int, step: int, count: int, starts: Any, lines: Any, sides: Any) -> None:
+def _all_sides(k: Any, step: int, count: int, starts: Any, lines: Any, sides: Any) -> None:
     """sides[r, c, j]: what class c's centers say for c against j, at each of `count` rows.
 
     In place of a pair with itself: what they weigh at most in any pair. Kernel values begin at the
@@ -88,7 +88,7 @@ def _champion(sides: Any, i: int, offset: Any, error: float, fixed: float) -> tu
 
 
 @helper
-def _weigh(k: int, starts: Any, offsets: Any, turns: Any, a: int, sizes: Any, nearest: Any) -> int:
+def _weigh(k: Any, starts: Any, offsets: Any, turns: Any, a: Any, sizes: Any, nearest: Any) -> int:
     """What each class's centers weigh at most in any pair; returns the class of the nearest one.
 
     `k` and `a` are the addresses of kernel values and coefficients.
@@ -111,7 +111,7 @@ def _weigh(k: int, starts: Any, offsets: Any, turns: Any, a: int, sizes: Any, ne
 
 @helper
 def _leads(
-    k: int, starts: Any, offsets: Any, turns: Any, a: int, offset: Any, c: int, leads: Any
+    k: Any, starts: Any, offsets: Any, turns: Any, a: Any, offset: Any, c: int, leads: Any
 ) -> None:
     """By how much class c beats each other one."""
     for j in range(len(turns)):
@@ -129,11 +129,11 @@ def _leads(
 
 @helper
 def _bounds(
-    k: int,
+    k: Any,
     starts: Any,
     offsets: Any,
     turns: Any,
-    a: int,
+    a: Any,
     fixed: Any,
     errors: Any,
     c: int,
@@ -168,11 +168,11 @@ def _verdict(leads: Any, bounds: Any, c: int) -> tuple[float, int]:
 
 @helper
 def _walk(
-    k: int,
+    k: Any,
     starts: Any,
     offsets: Any,
     turns: Any,
-    a: int,
+    a: Any,
     offset: Any,
     fixed: Any,
     error: float,
@@ -207,11 +207,11 @@ def _walk(
 
 @helper
 def _elected(
-    k: int,
+    k: Any,
     starts: Any,
     offsets: Any,
     turns: Any,
-    a: int,
+    a: Any,
     offset: Any,
     error: float,
     constant: float,
@@ -239,7 +239,7 @@ def _elected(
             least[j] += lead < -bound
             most[i] += not lead < -bound  # NaN too
             most[j] += not lead > bound
-    c = np.argmax(least)
+    c = int(np.argmax(least))
     for j in range(K):
         ahead = least[c] > most[j] or (ties_to_first and c < j and least[c] == most[j])
         if j != c and not ahead:
