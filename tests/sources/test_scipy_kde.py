@@ -112,7 +112,7 @@ def test_sums_are_within_bounds(spread):
 
 def test_files_with_their_own_kind_of_map_still_load():
     """Maps of densities were once a class of their own, with `matrix` and `shift` alone."""
-    written = read(gaussian_kde(points(3, 30, 1.0))).front
+    written = read(gaussian_kde(points(3, 30, 1.0))).preparation
     tree, tensors = pack(written)
     step = tree["steps"][0]
     for name in ("slack", "marks", "by"):

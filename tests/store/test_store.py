@@ -230,7 +230,7 @@ def test_subclasses_are_not_mistaken_for_their_parents() -> None:
 @pytest.mark.parametrize("name", CLASSES)
 def test_registered_classes_resolve(name: str) -> None:
     cls = named_class(name)
-    assert tag_of(cls) == name
+    assert named_class(tag_of(cls)) is cls  # older tags of a class are read, not written
     check_types(cls, {}, name)  # resolves the annotations
 
 

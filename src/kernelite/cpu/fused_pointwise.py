@@ -56,7 +56,7 @@ LOOPS: dict[type, Callable[[Any], Loop | None]] = {
     kl.RationalQuadratic: lambda k: Loop("rational", k.scale**2 / (2.0 * k.alpha), k.alpha),
     kl.ExpSineSquared: lambda k: (
         Loop("periodic", k.scale, 2.0 / math.log(2.0) / k.length_scale**2)
-        if k.length_scale > SCALES[0]
+        if SCALES[0] < k.length_scale < SCALES[1]
         else None
     ),
     kl.Multiquadric: lambda k: Loop("multiquadric", k.epsilon**2),

@@ -14,6 +14,7 @@ from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.rounding import folded_square
 from tests.helpers import random_expansion
 
 
@@ -81,7 +82,7 @@ def test_rounding_stays_inside_the_bound(seed: int, d: int, offset: float, gamma
     real, real_norms = careful_scores(form, rows)
     assert got.bounds is not None
     assert (np.abs(got.scores - real) <= got.bounds).all()
-    assert (np.abs(got.sq_norms - real_norms) <= quadratic_sparse.slack(d) * reach).all()
+    assert (np.abs(got.sq_norms - real_norms) <= folded_square(d) * reach).all()
 
 
 def test_bounds_hold_against_the_exact_model() -> None:

@@ -10,12 +10,12 @@ from scipy.sparse import csr_array
 
 from kernelite.cpu.kernels import spectral_sparse
 from kernelite.cpu.kernels.bounds import prepare_certificate
-from kernelite.cpu.kernels.quadratic_sparse import slack
 from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.quadratic import quadratic_form
+from kernelite.series.rounding import folded_square
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from tests.helpers import random_expansion
 
@@ -93,7 +93,7 @@ def test_rounding_stays_inside_the_bound(
     reach = (np.sqrt((rows**2).sum(axis=1)) + np.sqrt(place @ place)) ** 2 * (1 + 1e-7)
     assert got.bounds is not None
     assert (np.abs(got.scores - real) <= got.bounds).all()
-    assert (np.abs(got.sq_norms - real_norms) <= slack(d) * reach).all()
+    assert (np.abs(got.sq_norms - real_norms) <= folded_square(d) * reach).all()
     assert (
         np.abs((got.sq_norms - got.kept) - (real_norms - real_kept)) <= prepared.hidden * reach
     ).all()
