@@ -15,7 +15,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.quadratic import quadratic_form
-from kernelite.series.rounding import folded_square
+from kernelite.series.rounding import folded_hidden_square, folded_square
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from tests.helpers import random_expansion
 
@@ -95,7 +95,8 @@ def test_rounding_stays_inside_the_bound(
     assert (np.abs(got.scores - real) <= got.bounds).all()
     assert (np.abs(got.sq_norms - real_norms) <= folded_square(d) * reach).all()
     assert (
-        np.abs((got.sq_norms - got.kept) - (real_norms - real_kept)) <= prepared.hidden * reach
+        np.abs((got.sq_norms - got.kept) - (real_norms - real_kept))
+        <= folded_hidden_square(d, form.rank) * reach
     ).all()
 
 
