@@ -86,6 +86,11 @@ class FusedPairs:
         ):
             return None
         K = int(n_classes(A.shape[1]) or 0)
+        # A center of one pair may be either class's; its sign says whose it was.
+        lone = np.flatnonzero(np.count_nonzero(A, axis=1) == 1)
+        column = np.argmax(A[lone] != 0.0, axis=1)
+        first, second = np.triu_indices(K, 1)
+        owner[lone] = np.where(A[lone, column] > 0.0, first[column], second[column])
         groups = [np.flatnonzero(owner == c) for c in range(K)]
         turn, parts, offsets = TURN * SINGLE.lanes, [], [0]
         for c, group in enumerate(groups):
@@ -98,11 +103,11 @@ class FusedPairs:
         wide = -(-K // SINGLE.lanes) * SINGLE.lanes if K <= MANY_CLASSES else 0
         lines = np.zeros((len(A), wide), dtype=np.float32)
         if wide:
-            first = 0
+            at = 0
             for c, group in enumerate(groups):
                 held = parts[c].reshape(K, -1)[:, : len(group)].T
-                lines[first : first + len(group), :K] = held * np.where(np.arange(K) >= c, 1, -1)
-                first += len(group)
+                lines[at : at + len(group), :K] = held * np.where(np.arange(K) >= c, 1, -1)
+                at += len(group)
         order = np.concatenate(groups)
         counts = np.array([len(group) for group in groups])
         chains = -(-counts // turn)
