@@ -18,7 +18,6 @@ from kernelite.cpu.fused_sums import (
     EXP2_ERROR,
     MOST_NORM,
     MOST_NUMBERS,
-    ROWS,
     SINGLE_UNIT,
     few_rows,
 )
@@ -32,6 +31,7 @@ __all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
+MOST_ROWS = 960  # that one thread takes at once
 TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
 
 
@@ -156,7 +156,8 @@ class FusedPairs:
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
         else:
-            for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
+            each = -(-m // thread_count())
+            for_each_chunk(part, m, max(8, -(-each // -(-each // MOST_ROWS))))  # as many for all
         return winners, leads
 
     def _run_rows(self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any) -> None:
