@@ -18,7 +18,6 @@ from kernelite.cpu.fused_sums import (
     EXP2_ERROR,
     MOST_NORM,
     MOST_NUMBERS,
-    ROWS,
     SINGLE_UNIT,
     few_rows,
 )
@@ -32,6 +31,7 @@ __all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
+MOST_ROWS = 960  # that one thread takes at once
 TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
 
 
@@ -86,6 +86,11 @@ class FusedPairs:
         ):
             return None
         K = int(n_classes(A.shape[1]) or 0)
+        # A center of one pair may be either class's; its sign says whose it was.
+        lone = np.flatnonzero(np.count_nonzero(A, axis=1) == 1)
+        column = np.argmax(A[lone] != 0.0, axis=1)
+        first, second = np.triu_indices(K, 1)
+        owner[lone] = np.where(A[lone, column] > 0.0, first[column], second[column])
         groups = [np.flatnonzero(owner == c) for c in range(K)]
         turn, parts, offsets = TURN * SINGLE.lanes, [], [0]
         for c, group in enumerate(groups):
@@ -98,11 +103,11 @@ class FusedPairs:
         wide = -(-K // SINGLE.lanes) * SINGLE.lanes if K <= MANY_CLASSES else 0
         lines = np.zeros((len(A), wide), dtype=np.float32)
         if wide:
-            first = 0
+            at = 0
             for c, group in enumerate(groups):
                 held = parts[c].reshape(K, -1)[:, : len(group)].T
-                lines[first : first + len(group), :K] = held * np.where(np.arange(K) >= c, 1, -1)
-                first += len(group)
+                lines[at : at + len(group), :K] = held * np.where(np.arange(K) >= c, 1, -1)
+                at += len(group)
         order = np.concatenate(groups)
         counts = np.array([len(group) for group in groups])
         chains = -(-counts // turn)
@@ -151,7 +156,8 @@ class FusedPairs:
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
         else:
-            for_each_chunk(part, m, max(8, min(ROWS, -(-m // thread_count()))))
+            each = -(-m // thread_count())
+            for_each_chunk(part, m, max(8, -(-each // -(-each // MOST_ROWS))))  # as many for all
         return winners, leads
 
     def _run_rows(self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any) -> None:

@@ -103,11 +103,11 @@ class Search:
             return
         # What a form costs must be saved by the rows that it settles.
         least = least_form_cost(d, k) / self.exact
-        if least >= 1.0:
+        if least >= PREFERRED:
             self.too_dear = True
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
-        if self.hopeless or not self.probe.left(point, least):
+        if self.hopeless or not self.probe.left(point, least + 1.0 - PREFERRED):
             self.out_of_reach = True
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "

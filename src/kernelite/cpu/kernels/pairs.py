@@ -103,8 +103,9 @@ def _weigh(k: Any, starts: Any, offsets: Any, turns: Any, a: Any, sizes: Any, ne
             np.uintp(nearest.ctypes.data),
         )
     best = 0
-    for lane in range(_LANES):
-        if nearest[0, lane] >= nearest[0, best]:
+    for lane in range(1, _LANES):
+        same = nearest[0, lane] == nearest[0, best] and nearest[1, lane] > nearest[1, best]
+        if nearest[0, lane] > nearest[0, best] or same:  # of one center twice, it is the later's
             best = lane
     return int(nearest[1, best])
 
@@ -166,6 +167,13 @@ def _verdict(leads: Any, bounds: Any, c: int) -> tuple[float, int]:
     return sure, rival
 
 
+@inlined
+def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> float:
+    """What class c's sums err by relatively at a row."""
+    e = terms[c, 0] * chain + terms[c, 1] + terms[c, 2] * math.sqrt(square) + terms[c, 3] * square
+    return 1.05 * (growth(e) + relative[c])
+
+
 @helper
 def _walk(
     k: Any,
@@ -177,7 +185,10 @@ def _walk(
     fixed: Any,
     error: float,
     constant: float,
-    errors: Any,
+    terms: Any,
+    relative: Any,
+    square: float,
+    chain: float,
     nearest: Any,
     room: Any,
 ) -> tuple[int, float]:
@@ -185,7 +196,7 @@ def _walk(
 
     Bounds are taken from what classes weigh, and again from coefficients where that is not enough.
     """
-    sizes, leads, bounds, seen = room[0], room[1], room[2], room[3]
+    sizes, leads, bounds, seen, errors = room[0], room[1], room[2], room[3], room[4]
     c = _weigh(k, starts, offsets, turns, a, sizes, nearest)
     seen[:] = 0.0
     while seen[c] == 0.0:
@@ -195,6 +206,8 @@ def _walk(
             bounds[j] = error * (sizes[c] + sizes[j]) + constant
         sure, rival = _verdict(leads, bounds, c)
         if not sure > 0.0 and rival < 0:
+            for j in range(len(turns)):
+                errors[j] = _error(terms, relative, j, square, chain)
             _bounds(k, starts, offsets, turns, a, fixed, errors, c, bounds)
             sure, rival = _verdict(leads, bounds, c)
         if sure > 0.0:
@@ -247,13 +260,6 @@ def _elected(
     return c
 
 
-@inlined
-def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> float:
-    """What class c's sums err by relatively at a row."""
-    e = terms[c, 0] * chain + terms[c, 1] + terms[c, 2] * math.sqrt(square) + terms[c, 3] * square
-    return 1.05 * (growth(e) + relative[c])
-
-
 @helper
 def _walk_tile(
     values: Any,
@@ -277,7 +283,7 @@ def _walk_tile(
     The last line of `terms` and `relative` is the largest of all classes.
     """
     K, wide, count = len(starts) - 1, lines.shape[1], len(norms)
-    errors, room, turns = np.empty(K), np.empty((4, K)), np.empty(K, np.int64)
+    room, turns = np.empty((5, K)), np.empty(K, np.int64)
     nearest = np.empty((2, _LANES), np.float32)
     for c in range(K):
         turns[c] = (offsets[c + 1] - offsets[c]) // (K * TURN * _LANES)
@@ -292,8 +298,6 @@ def _walk_tile(
             if wide:
                 winner, lead = _champion(sides, i, offset, error, constant)
             if winner < 0:
-                for c in range(K):
-                    errors[c] = _error(terms, relative, c, square, chain)
                 winner, lead = _walk(
                     k + i * step,
                     starts,
@@ -304,7 +308,10 @@ def _walk_tile(
                     fixed,
                     error,
                     constant,
-                    errors,
+                    terms,
+                    relative,
+                    square,
+                    chain,
                     nearest,
                     room,
                 )
