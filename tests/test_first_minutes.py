@@ -22,7 +22,10 @@ def fast() -> kl.CompiledModel:
 def test_the_sample_may_be_named() -> None:
     X, y = load_iris(return_X_y=True)
     svc = SVC(gamma=0.02, C=10).fit(X, y)
-    named, placed = kl.compile(svc, X=X), kl.compile(svc, X)
+    named, placed = (
+        kl.compile(svc, X=X, plan="estimate"),
+        kl.compile(svc, X, plan="estimate"),
+    )
     assert named.plan == placed.plan
     assert (named.predict(X) == svc.predict(X)).all()
 

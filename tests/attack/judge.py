@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.machine.expansion import KernelExpansion
 from tests.oracle import at_most, error_ratios, real, true_scores
 
-__all__ = ["Judge", "LeadJudge", "VoteJudge"]
+__all__ = ["ElectionJudge", "Judge", "LeadJudge", "VoteJudge"]
 
 CLEAR = 0.5
 LONG = np.longdouble
@@ -101,6 +101,46 @@ class LeadJudge(Judge):
             sure = value > 0
             ratios[i, j] = at_most(abs(real(scores[i, j])) / value) if sure else np.inf
         return ratios
+
+
+class ElectionJudge(Judge):
+    """Judges claims that a class has most votes: 0 where it surely has, infinity where not.
+
+    Parameters
+    ----------
+    expansion, rows
+        As of `Judge`.
+    ties_to_first : bool
+        Whether of several classes with most votes the first is meant; else there must be one.
+    """
+
+    def __init__(self, expansion: KernelExpansion, rows: np.ndarray, *, ties_to_first: bool):
+        super().__init__(expansion, rows)
+        self.ties_to_first = ties_to_first
+
+    def _rough(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(scores), 0.0, np.inf)  # each claim is judged by balls
+
+    def _sharp(self, truth: list[list], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        ratios = np.zeros(scores.shape)
+        for i in np.flatnonzero(~np.isnan(scores[:, 0])):
+            ratios[i] = 0.0 if self._elected(truth[i], int(scores[i, 0])) else np.inf
+        return ratios
+
+    def _elected(self, pairs: list, winner: int) -> bool:
+        K = (1 + round((1 + 8 * len(pairs)) ** 0.5)) // 2
+        least, most = [0] * K, [0] * K
+        for value, i, j in zip(pairs, *np.triu_indices(K, 1)):
+            surely = {i} if value > 0 else {j} if value < 0 else set()
+            for c in (i, j):
+                least[c] += c in surely
+                most[c] += c in surely or not surely
+        return all(
+            least[winner] > most[c]
+            or (self.ties_to_first and winner < c and least[winner] == most[c])
+            for c in range(K)
+            if c != winner
+        )
 
 
 class VoteJudge(Judge):

@@ -30,7 +30,7 @@ from kernelite.series.directional import cubic_gram, directional_bound, gram_sla
 from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from tests.attack.judge import Judge, LeadJudge, VoteJudge
+from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VoteJudge
 from tests.helpers import scores_and_bounds, widened
 from tests.machine.kernels.test_kernel_bounds import GROWING, KERNELS
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
@@ -172,9 +172,13 @@ def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     k = case.expansion.n_outputs
     K = (1 + round((1 + 8 * k) ** 0.5)) // 2
     if engine.pairs is not None and engine.pairs.ready:
-        winners, leads = engine.pairs.winners(case.rows)
+        first = bool(rng.random() < 0.5)
+        winners, leads = engine.pairs.winners(case.rows, ties_to_first=first)
+        elected = np.where((winners >= 0) & (leads == 0.0), winners, np.nan)[:, None]
+        election = ElectionJudge(case.expansion, case.rows, ties_to_first=first)
+        yield "winners by votes", election, elected, elected
         claims = np.full((len(case.rows), k), np.nan)
-        for i in np.flatnonzero(winners >= 0):
+        for i in np.flatnonzero((winners >= 0) & (leads > 0.0)):
             c = int(winners[i])
             signs = np.where(np.delete(np.arange(K), c) > c, 1.0, -1.0)
             claims[i, columns_of_class(K, c)] = signs * leads[i]

@@ -102,7 +102,7 @@ def use(model: kl.CompiledModel) -> None:
             _check_numbers(method, getattr(model, method)(rows), rows)
             getattr(model, method)(rows[:1])
             _check_numbers(method, getattr(model, method)(rows[:0]), rows[:0])
-    if model.front is not None and not model.front.rowwise:
+    if not model.preparation.rowwise:
         texts = rows.astype(object)
         texts[:, d // 2 :] = np.array(["x", "", "groß", None, "\ud800"], dtype=object)[:, None]
         with contextlib.suppress(KerneliteError):
