@@ -13,7 +13,7 @@ from benchmarks.roofline import Roofline, work_a_row
 from benchmarks.settings import Settings
 from benchmarks.timing import Timing, race, rows_within
 from benchmarks.workloads import Workload
-from kernelite.program.stats import FULL, THIRD
+from kernelite.program.bounded import FULL, THIRD
 
 __all__ = ["batch", "contestants"]
 

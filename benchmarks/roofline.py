@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelite.cpu.threads import thread_count
 from kernelite.model import CompiledModel
-from kernelite.program.stats import FIRST, Stats
+from kernelite.program.bounded import FIRST, Stats
 from kernelite.series.cubic import CubicForm
 from kernelite.series.spectral import SpectralForm
 

@@ -19,8 +19,8 @@ ROOT = Path(kernelite.__file__).parent
 
 # From a class to what one target makes of it.
 TABLES = {
-    *("cpu/cell.py", "cpu/forms.py", "cpu/paired.py"),
-    *("export/c_constants.py", "export/c_heads.py", "export/float32.py"),
+    *("cpu/cell.py", "cpu/forms.py"),
+    *("export/c_constants.py", "export/c_machine.py", "export/float32.py"),
     *("export/onnx_bounds.py", "export/onnx_forms.py"),
     *("gpu/form_layout.py", "gpu/forms.py", "gpu/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold

@@ -25,10 +25,10 @@ import kernelite as kl
 from kernelite import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
 from kernelite.compiler import GUARANTEES, compile
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.model.validity import OutsideValidityWarning
+from kernelite.model.serving import OutsideValidityWarning
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::kernelite.model.validity.OutsideValidityWarning"),
+    pytest.mark.filterwarnings("ignore::kernelite.model.serving.OutsideValidityWarning"),
     pytest.mark.filterwarnings("ignore:the model has only:UserWarning"),
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import kernelite as kl
 from kernelite.machine.machine import describe
-from kernelite.model.origin import Guarantee
+from kernelite.model.fields import Guarantee
 from kernelite.sources import Machine
 
 __all__ = [

@@ -23,11 +23,10 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
 from kernelite.machine.pairs import columns_of_class
 from kernelite.program.cascade import Cascade
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VoteJudge

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.cpu import certifying
-from kernelite.cpu.kernels.remainder import remainders
+from kernelite.cpu import forms as certifying
+from kernelite.cpu.kernels.bounds import remainders
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import certificate, remainder
 

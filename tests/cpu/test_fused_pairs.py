@@ -12,7 +12,7 @@ from sklearn.svm import SVC, NuSVC
 import kernelite as kl
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.fused_pairs import FusedPairs
-from kernelite.cpu.fused_values import FusedValues
+from kernelite.cpu.fused_sums import FusedValues
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.votes import count_votes
 from kernelite.machine.pairs import classes_of_centers, columns_of_class

@@ -15,13 +15,12 @@ from sklearn.svm import SVC
 
 import kernelite
 from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.leaves import LEAF, sort_into_leaves
-from kernelite.cpu.local import LocalEngine
+from kernelite.cpu.local import LEAF, LocalEngine, sort_into_leaves
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import predict_criterion
-from kernelite.series.local import LocalSums
+from kernelite.series.cells import LocalSums
 from kernelite.store.files import dumps, loads
 from tests.helpers import scores_and_bounds
 

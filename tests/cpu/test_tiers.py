@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelite.cpu.cell import PairedEngine
 from kernelite.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.cpu.kernels import third_dense
-from kernelite.cpu.mapped import MappedRows
-from kernelite.cpu.paired import PairedEngine
+from kernelite.cpu.outside import MappedRows
 from kernelite.cpu.tiers import FirstForms, form_stages, forms_alone
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion

@@ -15,7 +15,7 @@ import pytest
 from kernelite.cpu.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
-from kernelite.export.c_arrays import constant_bytes
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead
 from kernelite.model import CompiledModel
 from tests.export.cases import (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.export.c_arrays import array, comment, literal, string
+from kernelite.export.c_formulas import array, comment, literal, string
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -14,7 +14,7 @@ from scipy.stats import gaussian_kde
 import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_c, to_onnx
-from kernelite.export.c_arrays import constant_bytes
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion, kernel_values
 from tests.export.test_c import answers, build

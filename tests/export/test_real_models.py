@@ -13,7 +13,7 @@ import pytest
 
 import kernelite
 from kernelite.export import export, to_c
-from kernelite.export.c_arrays import constant_bytes
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.rows.inputs import dense_block
 from kernelite.tables.data import read_data
 from tests.helpers import shared_path

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save
 
-from kernelite.store.digest import content_digest
+from kernelite.store.document import content_digest
 
 __all__ = ["change_model", "change_npy", "change_npz", "change_table"]
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.cpu.forms import FormEngine
-from kernelite.gpu.certificates import lower_gamma as torch_gamma
 from kernelite.gpu.forms import CellForm, Forms
+from kernelite.gpu.forms import lower_gamma as torch_gamma
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form

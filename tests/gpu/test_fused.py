@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.gpu.fused import FusedSums
-from kernelite.gpu.fused_layout import sliced
-from kernelite.gpu.fused_rounding import FusedRounding, slice_bits
+from kernelite.gpu.fused_layout import FusedRounding, slice_bits, sliced
 from kernelite.machine.expansion import KernelExpansion
 from tests.gpu.devices import DEVICE, kernels_run, random_expansion, there
 from tests.oracle import error_ratios, true_scores

@@ -16,8 +16,8 @@ import kernelite.torch
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.gpu import interchange, streaming
 from kernelite.gpu.interchange import answer_there
+from kernelite.program.bounded import Stats
 from kernelite.program.criteria import Within, predict_criterion
-from kernelite.program.stats import Stats
 from tests.gpu.devices import DEVICE, there
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -16,7 +16,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 import kernelite.torch
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.gpu import blocks
+from kernelite.gpu import buffers as blocks
 from kernelite.gpu.program import Program
 from tests.gpu.devices import DEVICE, kernels_run, there
 from tests.models import MODELS, fitted

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
 import kernelite
-from kernelite.cpu.kernels.affine import map_rows
+from kernelite.cpu.kernels.densify import map_rows
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelite as kl
 from kernelite.errors import InputError
-from kernelite.model.validity import OutsideValidityWarning
+from kernelite.model.serving import OutsideValidityWarning
 from tests.models import MODELS, fitted
 
 

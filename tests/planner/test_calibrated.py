@@ -14,7 +14,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
-from kernelite.program.stats import PAIRS
+from kernelite.program.bounded import PAIRS
 from kernelite.sources import Machine
 
 OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}

@@ -19,11 +19,10 @@ from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.runner import Runner
 from kernelite.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import scores_and_bounds, widened

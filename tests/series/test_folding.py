@@ -15,10 +15,9 @@ from kernelite.cpu.local import LocalEngine
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.uncertainty import Uncertainty
-from kernelite.series.cells import Cell
+from kernelite.series.cells import Cell, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.local import LocalSums
 from kernelite.series.quadratic import quadratic_form
 from tests.helpers import random_expansion, scores_and_bounds
 

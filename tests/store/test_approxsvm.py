@@ -23,7 +23,7 @@ from kernelite.store import approxsvm
 from kernelite.store.files import load
 from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell
 
-pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.validity.OutsideValidityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.serving.OutsideValidityWarning")
 
 # As approxsvm writes it: six digits, single precision, a blank after every number of M.
 ITS_OWN = """approximated SVM classifier

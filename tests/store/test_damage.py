@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 import kernelite
 from kernelite.errors import FileFormatError
-from kernelite.store.digest import content_digest
+from kernelite.store.document import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, stored_digest
 from tests.store.models import HEADS, compiled, with_cells
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.store.hints import conforms
+from kernelite.store.registry import conforms
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

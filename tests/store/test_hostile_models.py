@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.machine.kernels import ExpSineSquared, Matern
-from kernelite.store.digest import content_digest
+from kernelite.store.document import content_digest
 from kernelite.store.files import dumps, loads
 from tests.models import fitted
 

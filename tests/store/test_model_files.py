@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.compiler.model_files import open_model
+from kernelite.compiler.driver import open_model
 from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.store import approxsvm
 from kernelite.store.files import load

@@ -18,7 +18,7 @@ from safetensors.numpy import save as to_safetensors
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.model import CompiledModel
-from kernelite.store.digest import content_digest
+from kernelite.store.document import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, save
 from kernelite.store.registry import CLASSES, check_types, field_values, named_class, tag_of
 from tests.helpers import shared_path

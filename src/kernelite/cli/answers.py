@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
-from kernelite.program.stats import Stats
+from kernelite.program.bounded import Stats
 from kernelite.scoring.outputs import label_text
 
 __all__ = ["Accuracy", "Answers", "Metric", "SquaredError", "metric_for", "same_labels"]

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kernelite.cli.arguments import COLUMNAR, data_options
-from kernelite.compiler.model_files import open_model
+from kernelite.compiler.driver import open_model
 from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.model import CompiledModel
 from kernelite.store.files import loads

@@ -25,13 +25,15 @@ from kernelite.compiler.task import Task, sample_rows
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, Guarantee, Origin
-from kernelite.model.validity import OnInvalid, check_on_invalid
+from kernelite.model.serving import OnInvalid, check_on_invalid
 from kernelite.rows.inputs import RowsLike
 from kernelite.sources import Machine, read
 from kernelite.sources.svm_scale import SvmRange, with_range
+from kernelite.store.files import load
+from kernelite.store.model_kind import model_kind
 from kernelite.store.packing import unstorable
 
-__all__ = ["GUARANTEES", "compile"]
+__all__ = ["GUARANTEES", "compile", "open_model"]
 
 GUARANTEES = ("certified", "calibrated", "none", "exact")
 MAX_BYTES = 256 * 2**20
@@ -230,3 +232,52 @@ def _origin(source: Machine) -> Origin:
         source.width_is_open,
         source.ignores_beyond,
     )
+
+
+# Model files for the command line: a path comes in, a model that predicts goes out.
+
+
+def open_model(path: str | os.PathLike[str], /, *, exact: bool = False) -> CompiledModel:
+    """Open a `.kernelite` file, an approxsvm model or a LIBSVM model, told apart by content.
+
+    Parameters
+    ----------
+    path : path-like
+        Text models may be plain, gzip or bzip2.
+    exact : bool
+        Evaluate a LIBSVM model exactly; without it, such a model has to be compiled first.
+
+    Returns
+    -------
+    CompiledModel
+
+    Raises
+    ------
+    FileFormatError
+        If it is no model, or damaged.
+    UnsupportedModelError
+        If it has to be compiled first, or `exact` is asked of a model that is compiled already.
+
+    Examples
+    --------
+    >>> open_model("no/such.model", exact=True)
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: no/such.model: there is no such file
+    """
+    name = os.fspath(path)
+    if model_kind(path) == "libsvm":
+        if exact:
+            from kernelite.compiler import compile
+
+            return compile(name, guarantee="exact")
+        raise UnsupportedModelError(
+            f"{name}: this is a LIBSVM model; compile it first (`kernelite compile`), or pass "
+            "--exact to evaluate it as it is."
+        )
+    model = load(path)
+    if exact and model.guarantee != "exact":
+        raise InputError(
+            f"--exact needs the LIBSVM model, but {name} is compiled (guarantee "
+            f"'{model.guarantee}'); leave --exact out, or name the LIBSVM model."
+        )
+    return model

@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from kernelite.compiler.task import Task
-from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.forms import certify
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel

@@ -12,21 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact
+from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExact
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
-from kernelite.cpu.exact_sparse import SparseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.cpu.mapped import MappedRows
+from kernelite.cpu.outside import MappedRows
 from kernelite.cpu.single_products import SinglePacked, SingleProducts
 from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.bounded import EXACT, SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
-from kernelite.program.stats import EXACT, SINGLE
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.cubic import WEIGHED
 from kernelite.series.packed import packed_degree, packed_numbers

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.mapped import MappedRows
+from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.threads import for_each_chunk, one_thread_each
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.series import certificate
 from kernelite.series.certificate import Certificate
 from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.remainder import BLOCK, Remainders, block_sums, remainders, total
 from kernelite.series.series import SeriesForm
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["FormEngine", "form_bounds"]
+__all__ = ["FormEngine", "certify", "form_bounds"]
 
 # Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.7 times at
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
@@ -39,7 +44,7 @@ class Kernels(NamedTuple):
 
 def _quadratic_kernels() -> Kernels:
     from kernelite.cpu.kernels import quadratic_dense, quadratic_sparse
-    from kernelite.cpu.kernels.quadratic_sparse_tile import sparse_kernel
+    from kernelite.cpu.kernels.quadratic_sparse import sparse_kernel
 
     return Kernels(quadratic_dense, quadratic_dense.form_kernel, quadratic_sparse, sparse_kernel)
 
@@ -156,3 +161,46 @@ def form_bounds(
     if found.kept is not None:
         bounds += form.truncation_bound(found.sq_norms, found.kept)
     return bounds
+
+
+# Certificates, with the sum over pairs of centers on all threads and on a kernel.
+
+
+def certify(
+    expansion: KernelExpansion,
+    point: FloatArray,
+    *,
+    mapped: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Certificate:
+    """As `series.certificate.certify`, ten times faster where kernels can be had."""
+    return certificate.certify(expansion, point, mapped=mapped, progress=progress, sums=_sums)
+
+
+def _sums(
+    S: FloatArray,
+    A: FloatArray,
+    exponents: FloatArray,
+    progress: Callable[[float], None] | None,
+) -> FloatArray:
+    """As `series.remainder.double_sums`: blocks of centers side by side, in any order."""
+    kernel: Remainders = remainders
+    if jit_available():
+        from kernelite.cpu.kernels.bounds import remainders as fast
+
+        kernel = fast
+    n, done, lock = len(A), 0, Lock()
+    parts: list[FloatArray] = []
+
+    def part(left: slice) -> None:
+        nonlocal done
+        found = block_sums(S, A, exponents, left, kernel)
+        with lock:
+            parts.extend(found)
+            done += left.stop**2 - left.start**2
+            if progress is not None:
+                progress(done / n**2)
+
+    with one_thread_each(n, BLOCK):
+        for_each_chunk(part, n, BLOCK)
+    return total(parts)

@@ -18,15 +18,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelite.cpu.exact_rounding import ExactRounding
+from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
-from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse
+from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["SINGLE_UNIT", "FusedSums", "few_rows"]
+__all__ = ["SINGLE_UNIT", "FusedSums", "FusedValues", "few_rows"]
 
 SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
@@ -93,13 +95,13 @@ class FusedSums:
     @cached_property
     def _needs(self) -> list[Any]:
         """The kernels that may be called."""
-        from kernelite.cpu.kernels import panel_errors, panel_rows
+        from kernelite.cpu.kernels import panel_rows
         from kernelite.cpu.kernels import panels as panels_kernels
 
         if self.panels.precision.size == 8:
             return [panel_rows.double_rows, panels_kernels.double_sums]
         kernels: list[Any] = [panel_rows.single_rows, panels_kernels.single_sums]
-        kernels += [panel_errors.bounded_sums]
+        kernels += [panel_rows.bounded_sums]
         if self.panels.layout.sparse:
             kernels += [panel_rows.entries, panel_rows.sparse_entries]
             kernels += [panels_kernels.single_entry_sums]
@@ -225,3 +227,99 @@ def _room(m: int, entries: int) -> tuple[Any, Any, Any, Any]:
 def few_rows(m: int, layout: Layout) -> bool:
     """Whether a call is too little work to be shared out."""
     return m * layout.shifted.size < LITTLE
+
+
+# Several outputs' exact sums in double precision: kernel values from panels, then their weights.
+#
+# Kernel values of a tile of rows and centers are written once and multiplied with the coefficients
+# while they are in cache. One-vs-one centers stand class by class and have K - 1 coefficients.
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Coefficients of the centers from `start` to `stop`, and the columns that they go to."""
+
+    start: int
+    stop: int
+    columns: slice
+    coefficients: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FusedValues:
+    """An expansion of several outputs in panels of double precision.
+
+    Parameters
+    ----------
+    panels : Panels
+    weights : tuple of Weights
+        In the order of the centers. One-vs-one: K - 1 columns per class.
+    sides : ndarray of shape (2, k), optional
+        One-vs-one: where the two classes of a pair have their sums.
+    """
+
+    panels: Panels
+    weights: tuple[Weights, ...]
+    sides: NDArray[np.intp] | None
+
+    @classmethod
+    def prepare(cls, layout: Layout, coefficients: FloatArray) -> FusedValues | None:
+        """Lay the centers out; None where they would take gigabytes."""
+        from kernelite.cpu.kernels.exp2 import DOUBLE
+
+        n, k = coefficients.shape
+        if layout.shifted.size > MOST_NUMBERS or not n:
+            return None
+        owner = classes_of_centers(coefficients)
+        K = n_classes(k) or 1
+        kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
+        weights, first = [], 0
+        for c, kind in enumerate(kinds):
+            columns = slice(0, k) if owner is None else slice(c * (K - 1), (c + 1) * (K - 1))
+            mine = columns if owner is None else columns_of_class(K, c)
+            own = coefficients[kind][:, mine]
+            for part in row_blocks(len(kind), CENTERS):
+                held = np.ascontiguousarray(own[part])
+                weights.append(Weights(first + part.start, first + part.stop, columns, held))
+            first += len(kind)
+        order = np.concatenate(kinds)
+        panels = Panels.lay_out(layout, DOUBLE, [order], np.zeros(n))
+        return cls(panels, tuple(weights), None if owner is None else sides_of_pairs(K))
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernels are compiled; if not, that is begun."""
+        from kernelite.cpu.kernels import panel_rows
+        from kernelite.cpu.kernels import panels as panels_kernels
+
+        kernels = [panel_rows.double_rows, panels_kernels.double_values]
+        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+
+    def add(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """out += sums without intercept, shape (m, k); returns |u|^2, shape (m,)."""
+        from kernelite.cpu.kernels import panel_rows
+        from kernelite.cpu.kernels import panels as panels_kernels
+
+        rows, panels, layout = np.ascontiguousarray(rows), self.panels, self.panels.layout
+        precision, width = panels.precision, panels.precision.panel
+        w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
+        norms = np.empty((len(rows), 2))
+        panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
+        per_center, step = len(layout.order), CENTERS // width
+        tile: NDArray[Any] = np.empty((len(rows), CENTERS))
+        sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
+        for first in range(0, int(panels.starts[-1]), step):
+            count = min(step, int(panels.starts[-1]) - first)
+            a, b = first * width, (first + count) * width
+            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
+            starts = np.array([0, count], dtype=np.int64)
+            panels_kernels.double_values(w, shifts, lines, exponents, starts, precision.rows, tile)
+            for weight in self.weights:
+                start, stop = max(weight.start, a), min(weight.stop, b)
+                if start < stop:
+                    own = weight.coefficients[start - weight.start : stop - weight.start]
+                    sums[:, weight.columns] += tile[:, start - a : stop - a] @ own
+        if self.sides is not None:
+            for side in self.sides:
+                out += sums[:, side]
+        return norms[:, 0]

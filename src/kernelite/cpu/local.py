@@ -12,21 +12,124 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.leaves import LEAF, Leaves, sort_into_leaves
 from kernelite.cpu.threads import for_each_chunk
-from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import Bounded
+from kernelite.machine.expansion import KernelExpansion, squared_distances
+from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion, never
-from kernelite.program.stats import NEAR
-from kernelite.rows.inputs import FloatArray
-from kernelite.series.local import LocalSums
+from kernelite.rows.inputs import FloatArray, Rows, row_blocks
+from kernelite.series.cells import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
 
-__all__ = ["LocalEngine", "NearCenters", "Visits"]
+__all__ = ["LEAF", "Leaves", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_into_leaves"]
+
+# Centers sorted into boxes of neighbours: leaves of 32 centers, groups of 32 leaves.
+#
+# In: centers (n, d) and coefficients (n, k). Out: arrays laid out for vector loops, features padded
+# to a fixed width. Places that are not needed hold centers of weight zero, in boxes infinitely far.
+
+
+LEAF = 32  # centers of a leaf, and leaves of a group: four vectors of eight doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """G groups of 32 leaves of 32 centers, in w features (d and zeros).
+
+    Parameters
+    ----------
+    centers : ndarray of shape (32 G, w, 32)
+    coefficients : ndarray of shape (32 G, k, 32)
+    low, high : ndarray of shape (G, w, 32)
+        Boxes of the leaves.
+    weight : ndarray of shape (G, k, 32)
+        The sum of |A_i| in a leaf.
+    group_low, group_high : ndarray of shape (w, G)
+    group_weight : ndarray of shape (k, G)
+    """
+
+    centers: FloatArray
+    coefficients: FloatArray
+    low: FloatArray
+    high: FloatArray
+    weight: FloatArray
+    group_low: FloatArray
+    group_high: FloatArray
+    group_weight: FloatArray
+
+
+def sort_into_leaves(centers: FloatArray, coefficients: FloatArray, width: int) -> Leaves:
+    """Split at the middle of the widest side, groups first, then leaves.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n, d)
+    coefficients : ndarray of shape (n, k)
+    width : int
+        w, at least d.
+
+    Examples
+    --------
+    >>> leaves = sort_into_leaves(np.arange(40.0)[:, None], np.ones((40, 1)), 1)
+    >>> leaves.centers.shape, leaves.weight[0, 0, :3].tolist()
+    ((32, 1, 32), [32.0, 8.0, 0.0])
+    >>> leaves.low[0, 0, :3].tolist(), leaves.high[0, 0, :3].tolist()
+    ([0.0, 32.0, inf], [31.0, 39.0, inf])
+    """
+    n, d = centers.shape
+    order = _order(centers)
+    groups = max(1, -(-n // (LEAF * LEAF)))
+    places = groups * LEAF * LEAF
+    sorted_centers = np.full((places, width), np.inf)
+    sorted_centers[:n] = 0.0
+    sorted_centers[:n, :d] = centers[order]
+    weights = np.zeros((places, coefficients.shape[1]))
+    weights[:n] = coefficients[order]
+    by_leaf = sorted_centers.reshape(-1, LEAF, width)
+    low, high = by_leaf.min(axis=1), np.where(np.isfinite(by_leaf), by_leaf, -np.inf).max(axis=1)
+    high[np.isneginf(high)] = np.inf
+    sizes = np.abs(weights).reshape(-1, LEAF, weights.shape[1]).sum(axis=1)
+    group_high = np.where(np.isfinite(high), high, -np.inf).reshape(groups, LEAF, -1).max(axis=1)
+    return Leaves(
+        # An infinite center times a weight of zero would be NaN: the last real one fills up.
+        centers=_transposed(np.where(np.isfinite(by_leaf), by_leaf, 0.0)),
+        coefficients=_transposed(weights.reshape(-1, LEAF, weights.shape[1])),
+        low=_transposed(low.reshape(groups, LEAF, -1)),
+        high=_transposed(high.reshape(groups, LEAF, -1)),
+        weight=_transposed(sizes.reshape(groups, LEAF, -1)),
+        group_low=np.ascontiguousarray(low.reshape(groups, LEAF, -1).min(axis=1).T),
+        group_high=np.ascontiguousarray(group_high.T),
+        group_weight=np.ascontiguousarray(sizes.reshape(groups, LEAF, -1).sum(axis=1).T),
+    )
+
+
+def _order(centers: FloatArray) -> NDArray[np.int64]:
+    """Centers in the order of their leaves; every leaf but the last is full."""
+    order = np.arange(len(centers))
+    pending = [(0, len(centers))]
+    while pending:
+        start, stop = pending.pop()
+        count = stop - start
+        if count <= LEAF:
+            continue
+        part = order[start:stop]
+        rows = centers[part]
+        widest = int(np.argmax(rows.max(axis=0) - rows.min(axis=0)))
+        unit = LEAF * LEAF if count > LEAF * LEAF else LEAF
+        units = (count + unit - 1) // unit
+        middle = unit * ((units + 1) // 2)
+        order[start:stop] = part[np.argpartition(rows[:, widest], middle - 1)]
+        pending += [(start, start + middle), (start + middle, stop)]
+    return order
+
+
+def _transposed(array: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(array.transpose(0, 2, 1))
+
 
 CHUNK = 128  # rows handed to a thread at a time
 MOST_FEATURES = 8
@@ -184,3 +287,37 @@ class NearCenters:
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """What is left out depends on the row, so it is run."""
         return self.engine.run(rows).bounds  # type: ignore[return-value]
+
+
+# The logarithm of a sum of positive bumps, where the sum itself would underflow.
+#
+#     log sum_i A_i exp(-gamma |x_i - z|^2) = m + log sum_i exp(e_i - m),    e_i = log A_i - gamma
+#     D_i
+#
+# with m the largest e_i: at least one term is 1, however far z is.
+
+
+TILE_ELEMENTS = 1 << 20
+
+
+def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
+    """Of an expansion with one output and no negative coefficient: shape (m,).
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0]], [1.0], [0.0], gamma=1.0)
+    >>> log_sums(bump, np.array([[100.0]]))
+    array([-10000.])
+    """
+    out = np.empty(rows.shape[0])
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(expansion.coefficients[:, 0])
+    for block in row_blocks(rows.shape[0], max(16, TILE_ELEMENTS // max(expansion.n_centers, 1))):
+        e = squared_distances(expansion, rows[block])
+        e *= -expansion.gamma
+        e += logarithms
+        m = e.max(axis=1)
+        e -= np.where(np.isfinite(m), m, 0.0)[:, None]
+        with np.errstate(under="ignore", divide="ignore"):
+            out[block] = np.log(np.exp(e, out=e).sum(axis=1)) + np.where(np.isfinite(m), m, 0.0)
+    return out

@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact import DoublePrecision, ExactEngine, SinglePrecision
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.local import LocalEngine, NearCenters
-from kernelite.cpu.mapped import MappedRows
-from kernelite.cpu.outside import OutsideRows, damped
+from kernelite.cpu.outside import MappedRows, OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
 from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.bounded import PAIRS, Bounded, Stats, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Criterion, never
-from kernelite.program.stats import PAIRS, Stats
 from kernelite.rows.inputs import (
     FloatArray,
     Rows,
@@ -36,8 +34,7 @@ from kernelite.rows.inputs import (
     row_blocks,
     row_part,
 )
-from kernelite.series.cells import Approximation
-from kernelite.series.local import LocalSums
+from kernelite.series.cells import Approximation, LocalSums
 
 __all__ = ["Finish", "Runner"]
 

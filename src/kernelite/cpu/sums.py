@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.local import NearCenters
 from kernelite.cpu.tiers import FirstForms
-from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
-from kernelite.program.stats import EXACT, FIRST
 from kernelite.rows.inputs import FloatArray, Rows
 from kernelite.series.rounding import sum_error
 

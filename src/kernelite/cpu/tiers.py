@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.cell import CellEngine
 from kernelite.cpu.exact import as_dense
-from kernelite.program.bounded import OPEN, Bounded
+from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.program.stats import FIRST, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
 from kernelite.series.quadratic import QuadraticForm

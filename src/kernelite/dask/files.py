@@ -20,7 +20,7 @@ from kernelite.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.model import CompiledModel
-from kernelite.program.stats import Stats
+from kernelite.program.bounded import Stats
 from kernelite.scoring.files import (
     FilePrediction,
     FilesPrediction,

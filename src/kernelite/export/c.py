@@ -18,10 +18,8 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.errors import UnsupportedModelError
-from kernelite.export.c_arrays import Writer, check_name, comment
-from kernelite.export.c_formulas import kernel_function
-from kernelite.export.c_heads import c_head, label_constants
-from kernelite.export.c_machine import Source, machine_text, sum_text
+from kernelite.export.c_formulas import Writer, check_name, comment, kernel_function
+from kernelite.export.c_machine import Source, c_head, label_constants, machine_text, sum_text
 from kernelite.export.float32 import float32_error
 from kernelite.export.selection import (
     Dtype,

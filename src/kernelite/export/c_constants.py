@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
-from kernelite.export.c_arrays import Writer
-from kernelite.export.c_formulas import kernel_function
+from kernelite.export.c_formulas import Writer, kernel_function
 from kernelite.export.selection import packed
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation.columns import Selection
 from kernelite.machine.preparation.projection import Projection
-from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.cubic import CubicForm

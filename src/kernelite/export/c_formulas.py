@@ -6,17 +6,200 @@ row and a center: first the sums over features that its formula asks for, then t
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import UnsupportedModelError
-from kernelite.export.c_arrays import Writer
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
 
-__all__ = ["kernel_function"]
+__all__ = [
+    "Writer",
+    "array",
+    "check_name",
+    "comment",
+    "constant_bytes",
+    "kernel_function",
+    "literal",
+    "string",
+]
+
+# Numbers and labels as C99 source text.
+#
+# In: arrays and strings. Out: `static const` definitions whose literals read back to the same bits.
+
+
+WIDTH = 96
+LONGEST_STRING = 4095  # what a C99 compiler has to accept
+_KEYWORDS = """auto break case char const continue default do double else enum extern float for goto
+if inline int long register restrict return short signed sizeof static struct switch typedef union
+unsigned void volatile while main"""
+
+
+@dataclass(frozen=True)
+class Writer:
+    r"""Names and precision of one header. Users' text never goes through `template`.
+
+    Parameters
+    ----------
+    name : str
+        What stands for NAME in the templates.
+    dtype : {"float64", "float32"}
+        What REAL is.
+
+    Examples
+    --------
+    >>> Writer("m").define("CELLS", "1")
+    '#define m_CELLS 1\n'
+    >>> Writer("m", "float32").fill("REAL NAME_score")
+    'float m_score'
+    """
+
+    name: str
+    dtype: str = "float64"
+
+    def define(self, macro: str, value: str) -> str:
+        """`#define NAME_macro value`; `value` is template text."""
+        return f"#define {self.name}_{macro} {self.fill(value)}\n"
+
+    def array(self, name: str, values: NDArray[Any], dtype: str | None = None) -> str:
+        """`static const REAL NAME_name[...] = {...};`"""
+        return array(f"{self.name}_{name}", values, dtype or self.dtype)
+
+    def literal(self, value: float) -> str:
+        """A number of the header's precision."""
+        return literal(value, self.dtype)
+
+    def template(self, file: str) -> str:
+        """A file of the folder `templates`, filled in."""
+        folder = resources.files("kernelite.export").joinpath("templates")
+        return self.fill(folder.joinpath(file).read_text("utf-8"))
+
+    def fill(self, text: str) -> str:
+        """Template text with its placeholders replaced; MATH_exp is `exp`, or `expf`."""
+        real, end = ("float", "f") if self.dtype == "float32" else ("double", "")
+        text = re.sub(r"\bMATH_(\w+)\b", rf"\1{end}", text)
+        return re.sub(r"\bREAL\b", real, re.sub(r"\bNAME_", f"{self.name}_", text))
+
+
+def check_name(name: str) -> str:
+    """A prefix for C identifiers, or an error.
+
+    Examples
+    --------
+    >>> check_name("ijcnn1")
+    'ijcnn1'
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,30}", name) or name in _KEYWORDS.split():
+        raise InputError(
+            f"`name` must be a C identifier of at most 31 letters, digits and underscores that "
+            f"begins with a letter, got {name!r}."
+        )
+    return name
+
+
+def literal(value: float, dtype: str = "float64") -> str:
+    """The shortest literal that gives this number back.
+
+    Examples
+    --------
+    >>> literal(0.1), literal(2.0), literal(0.1, "float32"), literal(float("inf"))
+    ('0.1', '2.0', '0.1f', '1.7976931348623157e+308')
+    """
+    if dtype == "float32":
+        single = np.float32(value)
+        if not np.isfinite(single):
+            raise UnsupportedModelError(
+                f"this model holds {value:.3g}, which float32 cannot; export it in float64."
+            )
+        return f"{float(str(single))!r}f"
+    # Only bounds may be infinite; the largest number is as good a bound.
+    return repr(float(np.nan_to_num(value)))
+
+
+def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
+    """`static const double name[a][b] = {...};`; "int": of whole numbers.
+
+    Examples
+    --------
+    >>> print(array("c", np.array([[1.0, 2.5]])))
+    static const double c[1][2] = {
+        {1.0, 2.5}};
+    """
+    kind = {"float32": "float", "int": "int"}.get(dtype, "double")
+    shape = "".join(f"[{length}]" for length in values.shape)
+    return f"static const {kind} {name}{shape} = {_braced(values, dtype, 1)};\n"
+
+
+def constant_bytes(text: str) -> int:
+    """Bytes of all `static const` arrays of numbers in generated text.
+
+    Examples
+    --------
+    >>> constant_bytes(array("c", np.ones((3, 2))))
+    48
+    """
+    total = 0
+    for kind, shape in re.findall(r"^static const (\w+) \w+((?:\[\d+\])+) =", text, re.MULTILINE):
+        lengths = [int(length) for length in re.findall(r"\d+", shape)]
+        total += {"double": 8, "float": 4, "long": 8}.get(kind, 0) * int(np.prod(lengths))
+    return total
+
+
+def string(text: str) -> str:
+    """A C string literal in UTF-8.
+
+    Examples
+    --------
+    >>> print(string('say "what??" \\n'))
+    "say \\"what\\?\\?\\" \\012"
+    """
+    data = text.encode("utf-8", "replace")
+    if data.decode("utf-8") != text or b"\0" in data or len(data) > LONGEST_STRING:
+        raise UnsupportedModelError(f"the label {text[:40]!r} cannot be a C string.")
+    # Octal escapes have at most three digits, so what follows cannot run into them; `?` is
+    # escaped because of trigraphs.
+    special = {ord(c): f"\\{c}" for c in '"\\?'}
+    escaped = (special.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in data)
+    return f'"{"".join(escaped)}"'
+
+
+def comment(*lines: str) -> str:
+    """Text as a C comment that it cannot end or bend.
+
+    Examples
+    --------
+    >>> print(comment("a */ b"), end="")
+    /* a * / b */
+    """
+    safe = []
+    for line in lines:
+        plain = "".join(c if 32 <= ord(c) < 127 else "?" for c in line)
+        plain = plain.replace("*/", "* /").replace("/*", "/ *")
+        # No trigraphs, and no line that goes on in the next.
+        safe.append(re.sub(r"\?(?=\?)", "? ", plain).rstrip("\\ "))
+    return "/* " + "\n   ".join(safe) + " */\n"
+
+
+def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
+    if values.ndim > 1:
+        inner = (",\n" + "    " * depth).join(_braced(row, dtype, depth + 1) for row in values)
+        return "{\n" + "    " * depth + inner + "}"
+    lines, line = [], ""
+    for value in values:
+        token = str(int(value)) if dtype == "int" else literal(float(value), dtype)
+        if line and len(line) + len(token) + 2 > WIDTH - 4 * depth:
+            lines.append(line + ",")
+            line = token
+        else:
+            line = f"{line}, {token}" if line else token
+    return "{" + ("\n" + "    " * depth).join([*lines, line]) + "}"
+
 
 FUNCTIONS = frozenset({"log1p", "sin", "tanh"})  # of math.h, beside the operations below
 

@@ -18,8 +18,8 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Kept
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation.columns import Selection as Features
 from kernelite.machine.preparation.projection import Projection
-from kernelite.machine.preparation.selection import Selection as Features
 from kernelite.model import CompiledModel
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 
-__all__ = ["Bounded", "Buffers", "Tensor"]
+if TYPE_CHECKING:
+    from kernelite.gpu.program import Program
+
+__all__ = ["Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
 
 Tensor: TypeAlias = "torch.Tensor"
 
@@ -44,3 +47,52 @@ class Buffers(torch.nn.Module):
 def _own(array: Any) -> np.ndarray[Any, Any]:
     """A contiguous copy that torch may keep."""
     return np.array(array, order="C")
+
+
+# Rows in blocks that fit the device: a block that does not is halved, not given up.
+
+
+SHARE, CPU_BYTES = 8, 1 << 27  # of the device's memory, and of the host's, for a block
+FEWEST_ROWS = 64
+
+Found = TypeVar("Found", bound=tuple[Tensor, ...])
+
+
+def block_rows(rows: Tensor, program: Program) -> int:
+    """Rows of a block: as many as an eighth of the memory takes.
+
+    How much of it is free is not asked, since that takes a millisecond.
+    """
+    budget = CPU_BYTES
+    if rows.is_cuda:
+        budget = torch.cuda.get_device_properties(rows.device).total_memory // SHARE
+    return max(FEWEST_ROWS, budget // program.row_bytes(rows))
+
+
+def in_blocks(run: Callable[[Tensor, int], Found], rows: Tensor, program: Program) -> list[Tensor]:
+    """What `run` finds for each block and the number of its first row, joined.
+
+    Parameters
+    ----------
+    run : callable of (block, first row)
+        Gives a tuple of tensors, one row per row.
+    rows : tensor of shape (m, d)
+    program : Program
+        That tells what a row takes.
+    """
+    size = block_rows(rows, program)
+    start = 0
+    parts: list[tuple[Tensor, ...]] = []
+    while start < len(rows) or not parts:
+        try:
+            parts.append(run(rows[start : start + size], start))
+        except torch.OutOfMemoryError:
+            if size <= FEWEST_ROWS:
+                raise
+            size = max(FEWEST_ROWS, min(size, len(rows)) // 2)
+            torch.cuda.empty_cache()
+            continue
+        start += size
+    if len(parts) == 1:
+        return list(parts[0])
+    return [torch.cat(columns) for columns in zip(*parts)]

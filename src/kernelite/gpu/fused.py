@@ -20,21 +20,19 @@ from kernelite.gpu.exact import ExactBound
 from kernelite.gpu.form_layout import padded
 from kernelite.gpu.fused_layout import (
     GROUP_TILE,
+    LEFT_OUT,
+    LOG2E,
+    MOST_ERROR,
     TILE,
+    TINY,
+    FusedRounding,
     Slices,
     center_slices,
     exponent_of,
     groups_of,
     in_tiles,
-    sliced,
-)
-from kernelite.gpu.fused_rounding import (
-    LEFT_OUT,
-    LOG2E,
-    MOST_ERROR,
-    TINY,
-    FusedRounding,
     slice_bits,
+    sliced,
 )
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY

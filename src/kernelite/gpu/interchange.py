@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.model.validity import OnInvalid, report_invalid
-from kernelite.program.stats import EXACT, FIRST, SINGLE, Stats
+from kernelite.model.serving import OnInvalid, report_invalid
+from kernelite.program.bounded import EXACT, FIRST, SINGLE, Stats
 
 if TYPE_CHECKING:
     from kernelite.gpu.formulas import Formula

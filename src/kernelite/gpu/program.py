@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from kernelite.errors import InputError
-from kernelite.gpu.blocks import in_blocks
-from kernelite.gpu.buffers import Bounded, Buffers, Tensor
+from kernelite.gpu.buffers import Bounded, Buffers, Tensor, in_blocks
 from kernelite.gpu.formulas import Formula, Value
 from kernelite.gpu.heads import lower_head
 from kernelite.gpu.kernels.available import has_triton
@@ -291,7 +290,7 @@ class Program(Buffers):
 
 def _front_of(model: ModelFields) -> torch.nn.Module | None:
     """The steps before all parts of a model that has several."""
-    from kernelite.gpu.rows import RowSteps
+    from kernelite.gpu.parts import RowSteps
 
     return RowSteps(model) if model.parts and model.preparation.steps else None
 

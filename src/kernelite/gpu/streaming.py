@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 from kernelite.errors import InputError
-from kernelite.gpu.blocks import FEWEST_ROWS
-from kernelite.gpu.buffers import Tensor
+from kernelite.gpu.buffers import FEWEST_ROWS, Tensor
 from kernelite.gpu.interchange import program_on
 from kernelite.model import CompiledModel
 

@@ -70,7 +70,7 @@ class PairVotes(Buffers):
         self, fused: FusedSums, slices: RowSlices, sums: Tensor, sizes: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Winners, shape (m,), and whether they are proven, shape (m,)."""
-        from kernelite.gpu.kernels.votes import run_votes
+        from kernelite.gpu.kernels.fused import run_votes
 
         relative, far = fused.row_terms(slices)
         relative = (relative * (1.0 + 2.0**-20)).float()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.preparation.columns import Columns, chain_width
+from kernelite.machine.preparation.columns import Columns, Selection, chain_width
 from kernelite.machine.preparation.numeric import (
     Normalize,
     OwnScaling,
@@ -24,7 +24,6 @@ from kernelite.machine.preparation.numeric import (
 )
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
-from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.frames import check_names
 from kernelite.rows.inputs import Rows, check_rows
 

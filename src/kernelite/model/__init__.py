@@ -10,7 +10,6 @@ tells of rows outside the paper's bound, `html` shows a model in a notebook.
 from __future__ import annotations
 
 from kernelite.model.compiled import CompiledModel
-from kernelite.model.origin import Guarantee, Origin
-from kernelite.model.part import ModelPart
+from kernelite.model.fields import Guarantee, ModelPart, Origin
 
 __all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin"]

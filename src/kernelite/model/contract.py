@@ -7,21 +7,125 @@ A compiled model is frozen, in the sense of scikit-learn's FrozenEstimator: `fit
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from html import escape
 from importlib import import_module
-from typing import Any, Self
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
 from kernelite.model.fields import ModelFields
-from kernelite.model.html import model_html
-from kernelite.model.offering import offered
+from kernelite.planner.plan import candidates, table
 from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import RowsLike
 from kernelite.support.printable import printable
 
-__all__ = ["ScikitLearnContract"]
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["ScikitLearnContract", "model_html", "offered"]
+
+# Methods that exist only where the source had them.
+#
+# In: a method of a class whose instances say, in `offers`, which of their methods exist. Out: the
+# same method, absent (`hasattr` is False) on instances that do not name it.
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _Offered:
+    """A descriptor: binds the method, or raises AttributeError."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
+        if instance is None:  # on the class, for documentation
+            return self.method
+        name = self.method.__name__
+        if name not in instance.offers:
+            known = ", ".join(sorted(instance.offers))
+            raise AttributeError(
+                f"this model has no `{name}`, since what it was compiled from has none; "
+                f"it has: {known}."
+            )
+        return MethodType(self.method, instance)
+
+
+def offered(method: Method) -> Method:
+    """Offer a method only on instances whose `offers` contains its name.
+
+    Examples
+    --------
+    >>> class Model:
+    ...     offers = frozenset({"predict"})
+    ...
+    ...     @offered
+    ...     def predict(self):
+    ...         return 1
+    ...
+    ...     @offered
+    ...     def transform(self):
+    ...         return 2
+    >>> hasattr(Model(), "predict"), hasattr(Model(), "transform")
+    (True, False)
+    """
+    return _Offered(method)  # type: ignore[return-value]
+
+
+def model_html(model: ModelFields, /) -> str:
+    """The model's representation in notebooks.
+
+    Parameters
+    ----------
+    model : CompiledModel
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> page = model_html(kernelite.compile(bump, guarantee="exact"))
+    >>> page.startswith("<div") and "gamma 1" in page
+    True
+    """
+    facts = table([(name, str(value)) for name, value in _facts(model)])
+    title = escape(f"{type(model).__name__}: {model.origin.description}")
+    return (
+        f"<div><b>{title}</b>{facts}"
+        f"<details><summary>plan: {escape(model.plan.chosen.name)}</summary>"
+        f"{candidates(model.plan)}</details></div>"
+    )
+
+
+def _facts(model: ModelFields) -> list[tuple[str, Any]]:
+    chosen = model.plan.chosen
+    facts: list[tuple[str, Any]] = [
+        ("guarantee", model.guarantee),
+        ("answers", ", ".join(sorted(model.offers))),
+        ("features", getattr(model, "n_features_in_", "text")),
+        ("bytes", f"{model.nbytes:,}"),
+    ]
+    if not math.isnan(model.plan.speed_up):
+        gain = f", {model.plan.speed_up:,.3g} times faster than exact"
+        cost = f"{chosen.nanoseconds:,.0f} ns per row{'' if model.plan.is_exact else gain}"
+        facts.insert(3, ("expected", cost))
+    if not model.plan.is_exact:
+        facts.insert(-1, ("falls back", f"{100 * chosen.open_share:.2f}% of rows"))
+    if model.tolerance is not None:
+        shown = ", ".join(f"{value:.3g}" for value in model.tolerance[:4])
+        facts.append(("tolerance", shown + (", ..." if len(model.tolerance) > 4 else "")))
+    return facts
+
 
 CONTAINERS = ("default", "pandas", "polars")
 ESTIMATOR_TYPES = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,73 @@ from kernelite.machine.heads import Head
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
-from kernelite.model.origin import Guarantee, Origin
-from kernelite.model.part import ModelPart
-from kernelite.model.runners import runner_of
-from kernelite.model.validity import OnInvalid
+from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.plan import Plan
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.cells import Approximation
-from kernelite.series.local import LocalSums
+from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.sizes import array_bytes
 
-__all__ = ["ModelFields"]
+if TYPE_CHECKING:
+    from kernelite.model.compiled import CompiledModel
+
+__all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
+
+# Where a compiled model came from, and what it promises.
+
+
+Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a compiled model came from.
+
+    Parameters
+    ----------
+    description : str
+        One line for people.
+    family, type_name : str
+        E.g. "libsvm", "c_svc".
+    n_centers : int
+        Support vectors of the exact model; 0 where that is not known.
+    feature_names : tuple of str, optional
+    width_is_open : bool
+        Whether rows of a file may carry features beyond the model's width (LIBSVM).
+    ignores_beyond : bool
+        Whether such features are dropped instead of counting in |z|^2 (behind svm-scale).
+    """
+
+    description: str
+    family: str
+    type_name: str
+    n_centers: int
+    feature_names: tuple[str, ...] | None = None
+    width_is_open: bool = False
+    ignores_beyond: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPart:
+    """One machine of a model that is made of several.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The machine compiled by itself.
+    outputs : array of int
+        The scores of the whole that its own are added to.
+    """
+
+    model: CompiledModel
+    outputs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        outputs = np.asarray(self.outputs, dtype=np.int64)
+        if outputs.shape != (self.model.head.n_scores,) or self.model.parts:
+            raise InputError("a part is one machine, with a place for each of its scores.")
+        object.__setattr__(self, "outputs", outputs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,13 +11,12 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelite.cpu.log_sums import log_sums
+from kernelite.cpu.local import log_sums
 from kernelite.errors import InputError
-from kernelite.model.contract import ScikitLearnContract
+from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.moments import latent_labels, latent_probabilities, spread
-from kernelite.model.offering import offered
-from kernelite.model.serving import answer, rows_and_runner
-from kernelite.model.validity import OnInvalid
+from kernelite.model.serving import OnInvalid, answer, rows_and_runner
+from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     decision_criterion,
@@ -26,7 +25,6 @@ from kernelite.program.criteria import (
     probability_criterion,
     transform_criterion,
 )
-from kernelite.program.stats import EXACT, Stats
 from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
 
 __all__ = ["Predicting"]

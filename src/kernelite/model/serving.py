@@ -5,7 +5,8 @@ In: a compiled model and rows. Out: what a head makes of scores that the guarant
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 from kernelite.cpu.outside import OutsideRows
 from kernelite.cpu.runner import Finish, Runner
 from kernelite.cpu.sums import PartRows
-from kernelite.errors import InputError
-from kernelite.model.validity import OnInvalid, check_on_invalid, report_invalid
-from kernelite.program.criteria import Criterion, Margin, never
-from kernelite.program.stats import Stats
+from kernelite.errors import InputError, OutsideValidityError
+from kernelite.machine.front import Preparation
+from kernelite.program.bounded import Stats
+from kernelite.program.criteria import Criterion, Margin, label_criterion, never
 from kernelite.rows.inputs import (
     FloatArray,
     Rows,
@@ -31,7 +32,60 @@ from kernelite.series.rounding import UNIT
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["answer", "part_rows", "rows_and_runner", "rows_for", "rule_of"]
+__all__ = [
+    "OnInvalid",
+    "OutsideValidityWarning",
+    "answer",
+    "check_on_invalid",
+    "part_rows",
+    "report_invalid",
+    "rows_and_runner",
+    "rows_for",
+    "rule_of",
+    "runner_of",
+]
+
+# What happens when rows lie outside the paper's validity bound: one summary a call.
+
+
+OnInvalid: TypeAlias = Literal["warn", "raise", "ignore"]
+
+
+class OutsideValidityWarning(UserWarning):
+    """Some rows of a call lie outside the validity bound, so their scores may be off.
+
+    Parameters
+    ----------
+    message : str
+    outside, total : int
+        Rows outside the bound, and rows of the call; kept, for callers that sum over calls.
+    """
+
+    def __init__(self, message: str, outside: int = 0, total: int = 0) -> None:
+        super().__init__(message)
+        self.outside = outside
+        self.total = total
+
+
+def check_on_invalid(value: str) -> None:
+    """Refuse an unknown policy."""
+    if value not in ("warn", "raise", "ignore"):
+        raise InputError(f"`on_invalid` must be 'warn', 'raise' or 'ignore', got {value!r}.")
+
+
+def report_invalid(outside: int, total: int, policy: OnInvalid) -> None:
+    """Warn, raise or stay silent about `outside` of `total` rows."""
+    check_on_invalid(policy)
+    if outside == 0 or policy == "ignore":
+        return
+    message = (
+        f"{outside} of {total} rows ({100 * outside / total:.2f}%) lie outside the validity bound "
+        "of the quadratic form, so their scores may be off; train with a smaller gamma, or pass "
+        "`on_invalid='ignore'` if that is known."
+    )
+    if policy == "raise":
+        raise OutsideValidityError(message)
+    warnings.warn(OutsideValidityWarning(message, outside, total), stacklevel=4)
 
 
 def answer(
@@ -168,3 +222,24 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     if model.guarantee == "calibrated" and criterion is not never and not exact:
         return Margin(model.head, model.threshold or 0.0)
     return criterion
+
+
+# The engines of a compiled model, laid out to run: prepare once, predict many.
+
+
+def runner_of(model: ModelFields) -> Runner:
+    """For rows of the model's width."""
+    if model.parts:
+        parts = [
+            (
+                part.model._runner,
+                part.outputs,
+                label_criterion(part.model.head, part.model.tolerance),
+            )
+            for part in model.parts
+        ]
+        return Runner.of_parts(parts, model.head.n_scores)
+    left = model.preparation
+    if not left.rowwise:  # what stands before the map has seen all rows at once
+        left = Preparation.of(left.input_map)
+    return Runner.prepare(model.approximation, model.expansion, left, model.local, model.tail)

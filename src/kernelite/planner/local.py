@@ -19,7 +19,7 @@ from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.local import LocalSums
+from kernelite.series.cells import LocalSums
 
 __all__ = ["local_candidate"]
 

@@ -10,7 +10,7 @@ from kernelite.cpu.tiers import runs_at_once
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
 from kernelite.series.cells import Approximation
-from kernelite.series.paired import product_cost
+from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
 from kernelite.support.sizes import array_bytes
 

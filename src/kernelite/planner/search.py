@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.certifying import certify
 from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.forms import certify
 from kernelite.cpu.tiers import form_stages, runs_at_once
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
@@ -34,7 +34,7 @@ from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
 from kernelite.series.certificate import Certificate
-from kernelite.series.paired import may_pair, product_cost
+from kernelite.series.directional import may_pair, product_cost
 from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 

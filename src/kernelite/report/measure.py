@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
 from kernelite.model.serving import rows_and_runner, rule_of
-from kernelite.program.bounded import Bounded, spelled_out
+from kernelite.program.bounded import EXACT, FULL, THIRD, Bounded, spelled_out
 from kernelite.program.criteria import label_criterion
-from kernelite.program.stats import EXACT, FULL, THIRD
 from kernelite.rows.inputs import FloatArray, is_sparse, some_rows
 
 __all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.model import CompiledModel
-from kernelite.program.stats import Stats
+from kernelite.program.bounded import Stats
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job, OutputFormat, list_jobs
 from kernelite.scoring.sinks import Sink, open_sink

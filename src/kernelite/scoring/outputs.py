@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
-from kernelite.model.validity import OnInvalid
-from kernelite.program.stats import Stats
+from kernelite.model.serving import OnInvalid
+from kernelite.program.bounded import Stats
 from kernelite.rows.inputs import FloatArray
 from kernelite.scoring.expected import example_rows, expected_of
 

@@ -17,7 +17,7 @@ from kernelite.machine.heads import (
     SigmoidCalibrator,
 )
 from kernelite.machine.machine import Machine
-from kernelite.sources.members import assembled, members_of, places_of, read_members
+from kernelite.sources.combine import assembled, members_of, places_of, read_members
 from kernelite.sources.sklearn_common import require_fitted
 
 __all__ = ["read_calibrated"]

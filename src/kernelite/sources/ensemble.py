@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from kernelite.machine.front import Selection
 from kernelite.machine.heads import MeanHead, RegressorHead, VotingHead
 from kernelite.machine.machine import Machine
-from kernelite.sources.combine import weighted
-from kernelite.sources.members import (
+from kernelite.sources.combine import (
     assembled,
     members_of,
     offered_methods,
     places_of,
     read_members,
+    weighted,
 )
 from kernelite.sources.pipeline import with_step
 from kernelite.sources.sklearn_common import require_fitted

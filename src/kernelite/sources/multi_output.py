@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelite.machine.heads import Head, MultiOutputHead, RegressorHead
 from kernelite.machine.machine import Machine
-from kernelite.sources.members import assembled, members_of, offered_methods, read_members
+from kernelite.sources.combine import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 
 __all__ = ["read_multi_output"]

@@ -17,7 +17,7 @@ from kernelite.machine.heads import (
     OutputCodeHead,
 )
 from kernelite.machine.machine import Machine
-from kernelite.sources.members import assembled, members_of, offered_methods, read_members
+from kernelite.sources.combine import assembled, members_of, offered_methods, read_members
 from kernelite.sources.sklearn_common import require_fitted
 
 __all__ = ["first_wins", "read_one_vs_one", "read_one_vs_rest", "read_output_code"]

@@ -15,7 +15,7 @@ from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, Regressor
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
-from kernelite.sources.one_vs_one import pairwise_coefficients
+from kernelite.sources.folding import pairwise_coefficients
 from kernelite.sources.sklearn_common import (
     NamedKernel,
     other_kernel,

@@ -16,7 +16,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap, Operation
 from kernelite.machine.front import Step
-from kernelite.machine.preparation.columns import Branch, Columns
+from kernelite.machine.preparation.columns import Branch, Columns, Selection
 from kernelite.machine.preparation.numeric import (
     Normalize,
     OwnScaling,
@@ -26,7 +26,6 @@ from kernelite.machine.preparation.numeric import (
     Threshold,
 )
 from kernelite.machine.preparation.projection import Projection
-from kernelite.machine.preparation.selection import Selection
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.encoders import (
     NotFolded,

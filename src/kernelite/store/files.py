@@ -3,7 +3,7 @@
 The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
 value is JSON: {"format": "kernelite", "version": 3, "digest": "...", "model": {...}}. What stands
 under "model", and the names of the tensors: `kernelite.store.packing`; the digest is of both:
-`kernelite.store.digest`. Files of version 1 have none. The same model always gives the same
+`kernelite.store.document`. Files of version 1 have none. The same model always gives the same
 bytes.
 
 To bump the format, when a stored class changes its fields or the tree its shape: raise

@@ -23,8 +23,7 @@ from kernelite.cpu.kernels.pair_sums import (
     several_sides,
     weight,
 )
-from kernelite.cpu.kernels.panel_errors import growth
-from kernelite.cpu.kernels.panel_rows import chain_weights, ready_rows
+from kernelite.cpu.kernels.panel_rows import chain_weights, growth, ready_rows
 from kernelite.cpu.kernels.panels import value_entries, value_rows
 
 __all__ = ["walk_entries", "walk_rows"]

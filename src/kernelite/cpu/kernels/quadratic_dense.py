@@ -14,19 +14,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.cpu.kernels.blocks import add_triangle, padded, triangle_blocks
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.cpu.kernels.compiling import array_type, kernel
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.tiles import (
     CHUNK_WORK,
     TILE,
+    add_triangle,
     aligned,
     damp_tile,
     load_mapped_tile,
     load_tile,
     load_words_tile,
+    padded,
     square_tile,
+    triangle_blocks,
 )
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap

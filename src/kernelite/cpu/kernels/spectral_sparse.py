@@ -28,7 +28,7 @@ from kernelite.cpu.kernels.compiling import array_type, helper, kernel
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.project import project_entries
 from kernelite.cpu.kernels.quadratic_sparse import cancelled
-from kernelite.cpu.kernels.spectral_tile import finish_tile, tile_of
+from kernelite.cpu.kernels.spectral_dense import finish_tile, tile_of
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels import quadratic_dense
-from kernelite.cpu.kernels.blocks import add_triangle, padded, triangle_blocks
 from kernelite.cpu.kernels.bounds import prepare_shared_certificate
 from kernelite.cpu.kernels.compiling import array_type, kernel
 from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
@@ -28,13 +27,21 @@ from kernelite.cpu.kernels.third_tile import (
     second_order,
     third_order,
 )
-from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile, square_tile
+from kernelite.cpu.kernels.tiles import (
+    TILE,
+    add_triangle,
+    aligned,
+    load_tile,
+    padded,
+    square_tile,
+    triangle_blocks,
+)
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
-from kernelite.series.paired import PairedCubic
+from kernelite.series.directional import PairedCubic
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import hidden_square
 

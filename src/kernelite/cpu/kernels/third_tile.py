@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.blocks import add_triangle
 from kernelite.cpu.kernels.bounds import bound_output_tile, second_roots_tile, third_roots_tile
 from kernelite.cpu.kernels.compiling import helper
-from kernelite.cpu.kernels.tiles import damp_tile
+from kernelite.cpu.kernels.tiles import add_triangle, damp_tile
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import ABOVE
 
