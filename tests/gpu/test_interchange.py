@@ -186,6 +186,21 @@ def test_batches_of_a_parquet_file_are_streamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="host rows are copied to a GPU alone")
+@pytest.mark.parametrize("size", [7, 4096])
+def test_copies_never_overwrite_what_is_still_read(size: int) -> None:
+    """Blocks of many sizes, so that memory is given back and taken while kernels are under way."""
+    fast, X = toy()
+    rows = np.resize(X, (40 * size, X.shape[1]))
+    expected = fast.predict(rows)
+    rng = np.random.default_rng(size)
+    for _ in range(20):
+        cuts = np.sort(rng.integers(0, len(rows), 30))
+        parts = (torch.from_numpy(part) for part in np.split(rows, cuts))
+        found = kernelite.torch.predict(fast, parts, device=DEVICE)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="host rows are copied to a GPU alone")
 def test_blocks_that_do_not_fit_the_gpu_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, X = toy()
     fitting, sizes = streaming._fitting, []

@@ -196,6 +196,7 @@ def _arrivals(blocks: Iterator[Tensor], device: str | torch.device) -> Iterator[
                 raise found
             slot, count = found
             torch.cuda.current_stream(device).wait_event(slot.copied)
+            slot.there.record_stream(torch.cuda.current_stream(device))  # or it is lent too soon
             yield slot.there[:count]
             slot.used.record(torch.cuda.current_stream(device))
             free.put(slot)
@@ -224,7 +225,9 @@ def _bring(
             if slot is StopIteration:
                 return
             try:
-                slot = _fitting(slot, block, device)
+                # Memory of the copying stream: what another stream gave back may still be read.
+                with torch.cuda.stream(stream):
+                    slot = _fitting(slot, block, device)
             except torch.OutOfMemoryError:
                 if len(block) <= FEWEST_ROWS:
                     raise
