@@ -21,7 +21,7 @@ from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program import stats
+from kernelite.program import bounded as stats
 from kernelite.program.criteria import Proven, SameAnswer, Within, never
 from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores

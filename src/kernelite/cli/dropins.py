@@ -26,7 +26,7 @@ from kernelite.scoring.streams import Block
 from kernelite.support.progress import Progress
 from kernelite.tables.data import DataSet
 
-__all__ = ["ApproxRows", "approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
+__all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 
 Arguments = Sequence[str] | None
 
@@ -115,7 +115,6 @@ def _approximate(args: argparse.Namespace) -> int:
 
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import metric_for
-    from kernelite.cli.dropins import ApproxRows
     from kernelite.cli.models import check_output
     from kernelite.scoring.files import predict_blocks
     from kernelite.scoring.sinks import open_lines

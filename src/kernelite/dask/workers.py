@@ -17,14 +17,12 @@ from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any
 
-from distributed.diagnostics.plugin import WorkerPlugin
-
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError, MissingExtraError
 from kernelite.model import CompiledModel
 from kernelite.scoring.shipping import Shipment, Ticket, arrivals, drop, ship
 
-__all__ = ["ModelPlugin", "carry", "connect", "forget", "model_counts", "require_dask"]
+__all__ = ["carry", "connect", "forget", "model_counts", "require_dask"]
 
 
 def plugin_name(ticket: Ticket) -> str:
@@ -65,7 +63,7 @@ def carry(shipment: Shipment, client: Any = None) -> Any:
     if client is None or client.asynchronous:
         return require_dask().delayed(shipment, name=plugin_name(shipment), traverse=False)
     if not client.run_on_scheduler(_is_registered, name=plugin_name(shipment)):
-        from kernelite.dask.workers import ModelPlugin
+        from kernelite.dask.plugin import ModelPlugin
 
         client.register_plugin(ModelPlugin(shipment, plugin_name(shipment)))
     return Ticket(shipment.digest)
@@ -183,26 +181,3 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-# The worker plugin that holds a model: pickled once by the client, unpickled once by a worker.
-
-
-class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
-    """A model on every worker there is and will be.
-
-    Parameters
-    ----------
-    shipment : Shipment
-    name : str
-    """
-
-    idempotent = True  # registered once more, it is not sent again
-
-    def __init__(self, shipment: Shipment, name: str) -> None:
-        self.shipment = shipment
-        self.name = name
-
-    def teardown(self, worker: Any) -> None:
-        """Give the memory back."""
-        drop(self.shipment.digest)

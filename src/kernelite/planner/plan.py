@@ -122,8 +122,6 @@ class Plan:
         return "\n".join(printable(line.rstrip(), one_line=True) for line in lines)
 
     def _repr_html_(self) -> str:
-        from kernelite.planner.plan import plan_html
-
         return plan_html(self)
 
 
