@@ -6,6 +6,8 @@ the real value; or, where python-flint is absent, as mpmath numbers of 120 digit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,15 @@ try:
     from flint import arb, ctx
 
     ctx.prec = 400
+
+    @contextmanager
+    def more_digits() -> Iterator[None]:
+        """Ten times the bits: for sums that cancel far below their terms."""
+        before, ctx.prec = ctx.prec, 4000
+        try:
+            yield
+        finally:
+            ctx.prec = before
 
     def real(value: float) -> Any:
         """A double as an exact real."""
@@ -34,6 +45,10 @@ except ImportError:  # pragma: no cover - python-flint has no wheel for every pl
 
     mpmath.mp.dps = 120
 
+    def more_digits() -> Any:
+        """Ten times the digits: for sums that cancel far below their terms."""
+        return mpmath.workdps(1200)
+
     def real(value: float) -> Any:
         """A double as an exact real."""
         return mpmath.mpf(float(value))
@@ -47,7 +62,7 @@ except ImportError:  # pragma: no cover - python-flint has no wheel for every pl
         return float(value) * (1.0 + 1e-15)
 
 
-__all__ = ["error_ratios", "true_scores"]
+__all__ = ["error_ratios", "more_digits", "true_scores"]
 
 
 def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]:

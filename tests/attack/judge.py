@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
-from tests.oracle import at_most, error_ratios, real, true_scores
+from tests.oracle import at_most, error_ratios, more_digits, real, true_scores
 
 __all__ = ["ElectionJudge", "Judge", "LeadJudge", "VoteJudge"]
 
@@ -65,13 +65,22 @@ class Judge:
         """The ratios of some rows, or of all, in ball arithmetic."""
         at = np.arange(len(self.rows)) if at is None else at
         self.escalated += len(at)
-        return self._sharp([self._true(int(i)) for i in at], scores, bounds)
+        ratios = self._sharp([self._true(int(i)) for i in at], scores, bounds)
+        doubtful = np.flatnonzero(~(ratios <= 1.0).all(axis=1))
+        if len(doubtful):  # where all cancels, the balls themselves may be too wide
+            with more_digits():
+                truth = [self._computed(int(at[i])) for i in doubtful]
+                ratios[doubtful] = self._sharp(truth, scores[doubtful], bounds[doubtful])
+        return ratios
 
     def _true(self, i: int) -> list:
         if i not in self._truth:
-            each = [true_scores(one, self.rows[[i]])[0] for one in self.terms]
-            self._truth[i] = [sum(values[1:], start=values[0]) for values in zip(*each)]
+            self._truth[i] = self._computed(i)
         return self._truth[i]
+
+    def _computed(self, i: int) -> list:
+        each = [true_scores(one, self.rows[[i]])[0] for one in self.terms]
+        return [sum(values[1:], start=values[0]) for values in zip(*each)]
 
     def _rough(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         assert not (bounds < 0).any(), "a bound is negative"

@@ -21,7 +21,7 @@ from kernelite.machine.heads import Head
 from kernelite.machine.preparation.columns import Selection as Features
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
 
@@ -43,6 +43,7 @@ Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
 EXPORTED_STEPS = (AffineMap, Features, Projection)
+TRIED = 8  # features on which a formula is tried
 LEAST = 1e-250  # that the largest number of a tensor must be above
 
 
@@ -227,9 +228,10 @@ def require_kernels(
         expansion = piece.expansion
         if expansion is None or expansion.has_series or packed_degree(expansion) == 1:
             continue
-        one = replace(
-            expansion, centers=expansion.centers[:1], coefficients=expansion.coefficients[:1]
-        )
+        center = expansion.centers[:1]
+        if is_sparse(center):
+            center = center[:, :TRIED].toarray()  # it may have any number of features
+        one = replace(expansion, centers=center, coefficients=expansion.coefficients[:1])
         try:
             write(one)
         except (KerneliteError, AttributeError, TypeError) as error:

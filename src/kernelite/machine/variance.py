@@ -24,6 +24,7 @@ from kernelite.rows.inputs import FloatArray
 __all__ = ["Posterior"]
 
 BLOCK_ELEMENTS = 1 << 21  # kernel values held at once: 16 MB
+LARGEST = 1e150  # of numbers whose squares are numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +58,9 @@ class Posterior:
             raise InputError(f"`factor` must be of shape ({n}, {n}), got {self.factor.shape}.")
         if not (np.diagonal(self.factor) > 0).all():
             raise InputError("`factor` must have a positive diagonal.")
-        for name in ("amplitude", "constant", "diagonal"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise InputError(f"`{name}` of a posterior must be finite.")
+        for name in ("factor", "weights", "amplitude", "constant", "diagonal", "output_scales"):
+            if not (np.abs(getattr(self, name)) <= LARGEST).all():
+                raise InputError(f"`{name}` of a posterior must hold finite numbers, none huge.")
 
     def block(self) -> int:
         """Rows at a time, so that memory stays bounded."""

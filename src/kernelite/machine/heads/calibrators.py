@@ -20,6 +20,8 @@ from kernelite.rows.inputs import FloatArray
 
 __all__ = ["IsotonicCalibrator", "SigmoidCalibrator", "softmax", "softmax_range"]
 
+LARGEST = 1e150  # of numbers whose products are numbers
+
 
 @dataclass(frozen=True)
 class SigmoidCalibrator:
@@ -70,8 +72,10 @@ class IsotonicCalibrator:
     def __post_init__(self) -> None:
         for name in ("x", "y"):
             array = np.array(getattr(self, name), dtype=np.float64)
-            if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-                raise InputError(f"`{name}` of an isotonic calibration must hold finite numbers.")
+            if array.ndim != 1 or not len(array) or not (np.abs(array) <= LARGEST).all():
+                raise InputError(
+                    f"`{name}` of an isotonic calibration must hold finite numbers, none huge."
+                )
             object.__setattr__(self, name, array)
         if len(self.x) != len(self.y) or (np.diff(self.x) < 0).any():
             raise InputError("an isotonic calibration needs ascending `x`, one to each of `y`.")
