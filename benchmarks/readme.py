@@ -65,8 +65,8 @@ def speed_section(folder: Path = results.FOLDER) -> str:
     return "\n\n".join(
         [
             "## Speed",
-            f"{_caption(batch)} The first prediction in a new installation takes some seconds "
-            "more, while kernels are compiled.",
+            f"{_caption(batch)} In a new installation NumPy answers first, with the same labels, "
+            "while kernels are compiled.",
             _batch(batch["content"]),
             f"Measured on {machine.hardware(batch['machine'])}. Versions, single rows, other "
             "machines, other ways to be fast, whole files and how it was measured: "
@@ -158,7 +158,8 @@ def _with_differences(one: dict[str, Any] | None) -> str:
 def _model(workload: dict[str, Any]) -> str:
     made = "" if not workload["generated"] else ", generated"
     size = f"{workload['support_vectors']:,} SVs, {workload['features']} features"
-    return f"{workload['name'].removeprefix('generated ') or 'generated'} ({size}{made})"
+    name = workload["name"].removeprefix("generated ") or "generated"
+    return f"{'generated' if name.isdigit() else name} ({size}{'' if name.isdigit() else made})"
 
 
 def _with_ratio(one: dict[str, Any] | None) -> str:
