@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.threads import for_each_chunk, one_thread_each
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
