@@ -15,6 +15,7 @@ from typing import Any
 from kernelite.tables.numbers import BadNumber, parse_float
 
 __all__ = [
+    "COLUMNAR",
     "add_column_options",
     "add_compile_options",
     "add_data_options",

@@ -1,6 +1,7 @@
 """One cell's forms: the first with its O(1) bound, then what open rows get.
 
-In: rows. Out: scores and bounds of the first form, or of the second.
+In: rows. Out: scores and bounds of the first form, or of the second, or of one between them in
+which a product stands for the third order.
 """
 
 from __future__ import annotations
@@ -77,12 +78,12 @@ class PairedEngine:
         if not held or not may_pair(form.n_features, form.n_outputs):
             return None
         paired = paired_cubic(cubic)
-        ready = None
+        kernel = None
         if fused and jit_available():
             from kernelite.cpu.kernels import third_dense
 
-            ready = third_dense.prepare_paired(form, paired, certificate)
-        return cls(form, paired, paired.widened(certificate), ready)
+            kernel = third_dense.prepare_paired(form, paired, certificate)
+        return cls(form, paired, paired.widened(certificate), kernel)
 
     def run(self, rows: FloatArray, previous: Bounded) -> Bounded:
         """Scores and bounds, given what the first form found: the fused kernel's twin."""
@@ -95,6 +96,9 @@ class PairedEngine:
         bounds = form_bounds(self.form, self.certificate, found, degree=3)
         left_out = self.paired.bound(np.sqrt(previous.sq_norms), damping)
         return found._replace(bounds=bounds + left_out)
+
+
+# The cell itself: its first form, and its second.
 
 
 @dataclass(frozen=True, eq=False)

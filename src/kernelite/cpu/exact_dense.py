@@ -27,7 +27,7 @@ from kernelite.rows.inputs import FloatArray, is_sparse, row_blocks
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["DENSER", "EXPONENTIAL", "DenseExact", "SparseExact", "add_kernel_sums"]
+__all__ = ["EXPONENTIAL", "WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value

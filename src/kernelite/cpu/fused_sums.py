@@ -28,7 +28,15 @@ from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_clas
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["SINGLE_UNIT", "FusedSums", "FusedValues", "few_rows"]
+__all__ = [
+    "EXP2_ERROR",
+    "MOST_NORM",
+    "MOST_NUMBERS",
+    "SINGLE_UNIT",
+    "FusedSums",
+    "FusedValues",
+    "few_rows",
+]
 
 SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision

@@ -25,7 +25,7 @@ from kernelite.series.cells import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
 
-__all__ = ["LEAF", "Leaves", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_into_leaves"]
+__all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 
 # Centers sorted into boxes of neighbours: leaves of 32 centers, groups of 32 leaves.
 #

@@ -53,8 +53,7 @@ __all__ = [
 #
 # In: a head. Out: the family of templates that decides, its macros, and the labels; or a refusal. A
 # family is "binary" (one score and a boundary), "votes" (pairs of classes), "argmax", "density"
-# (sums
-# in logarithms), or "" (values).
+# (sums in logarithms), or "" (values).
 
 
 @dataclass(frozen=True, eq=False)

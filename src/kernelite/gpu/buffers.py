@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from kernelite.gpu.program import Program
 
-__all__ = ["Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
+__all__ = ["FEWEST_ROWS", "Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
 
 Tensor: TypeAlias = "torch.Tensor"
 

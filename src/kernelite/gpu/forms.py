@@ -22,7 +22,7 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import SAFETY, UNIT, square_error
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["CellForm", "FormBound", "Forms", "lower_gamma"]
+__all__ = ["CellForm", "Forms", "lower_gamma"]
 
 # Certificates in torch operations: what `approximation.certificate` computes, on the rows' device.
 #

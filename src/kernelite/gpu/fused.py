@@ -37,7 +37,7 @@ from kernelite.gpu.fused_layout import (
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
 
-__all__ = ["FARTHEST", "FusedSums", "RowSlices"]
+__all__ = ["FARTHEST", "NEAREST", "FusedSums", "RowSlices"]
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
 MOST_ENTRIES = 1 << 29  # of centers, and of coefficients

@@ -27,7 +27,7 @@ from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
-__all__ = ["exact_candidate", "plan_certified", "truncated_form", "why_exact"]
+__all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 
 # Why a plan is the exact engine, and what would pay instead, in a sentence or two.
 #

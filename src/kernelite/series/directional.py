@@ -214,8 +214,7 @@ def gram_slack(expansion: KernelExpansion, rounding: RoundingTerms) -> FloatArra
 #
 # B is shared by all outputs. Rows that are spread evenly about the point make nearly all of the
 # third order such a product: for normal ones with covariance C, a machine that is close to linear
-# has
-# T = sym(a (x) C). In: packed tensors (see cubic.py). Out: a_j, B by alternating least squares,
+# has T = sym(a (x) C). In: packed tensors (see cubic.py). Out: a_j, B by alternating least squares,
 #
 #     <T, a (x) B> = a.(T:B),     |sym(a (x) B)|^2 = (|a|^2 |B|^2 + 2 |Ba|^2) / 3
 #

@@ -29,14 +29,12 @@ from kernelite.sources.sklearn_common import feature_names
 __all__ = [
     "assembled",
     "combined",
-    "member_of",
     "members_of",
     "offered_methods",
     "places_of",
     "read_members",
     "side_by_side",
     "weighted",
-    "width_of",
 ]
 
 

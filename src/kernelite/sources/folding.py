@@ -130,8 +130,7 @@ def _is_power_of_two(value: Fraction) -> bool:
 # LIBSVM's coefficients of one-vs-one classifiers, unfolded into a column a pair.
 #
 # LIBSVM stores K - 1 coefficients a support vector, the vectors sorted by class: a vector of class
-# i
-# takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient there.
+# i takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient there.
 
 
 MAX_COEFFICIENT_BYTES = 2 * 2**30

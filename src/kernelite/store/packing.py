@@ -33,16 +33,7 @@ from kernelite.store.registry import (
     tag_of,
 )
 
-__all__ = [
-    "check_no_nan",
-    "csr_of",
-    "float_of",
-    "pack",
-    "text_array",
-    "texts_of",
-    "unpack",
-    "unstorable",
-]
+__all__ = ["Tensors", "Tree", "pack", "unpack", "unstorable"]
 
 # Arrays of texts, sparse arrays and special floats as the parts that a file can hold, and back.
 #

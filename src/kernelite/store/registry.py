@@ -25,7 +25,6 @@ __all__ = [
     "check_names",
     "check_types",
     "conforms",
-    "field_hints",
     "field_values",
     "named_class",
     "tag_of",
@@ -35,8 +34,7 @@ __all__ = [
 #
 # In: a value built from a file, and the resolved annotation of its field. Out: yes or no.
 # Constructors check shapes and ranges; this makes sure that what they check is an array, a number
-# or
-# a text at all.
+# or a text at all.
 
 
 def field_hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:

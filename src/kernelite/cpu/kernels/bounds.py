@@ -205,8 +205,7 @@ def bound_output_tile(
 # R_3 and R_4 of a block of pairs of centers, in one pass: what certificates are summed from.
 #
 # In: t = 2 gamma s_i.s_j of a block, gamma |s|^2 of both sides. Out: both remainders, as accurate
-# as
-# `series.remainder` counts. Twin: `series.remainder.remainders`.
+# as `series.remainder` counts. Twin: `series.remainder.remainders`.
 
 
 _C = tuple(24.0 / math.factorial(j + 4) for j in range(24))

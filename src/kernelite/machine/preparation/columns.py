@@ -25,7 +25,7 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.columns import Column, read_columns
 from kernelite.rows.inputs import Rows, is_sparse
 
-__all__ = ["Branch", "Columns", "Selection"]
+__all__ = ["Branch", "Columns", "Selection", "chain_width"]
 
 # Some features of a row, in a given order: what feature selectors keep.
 
