@@ -1,9 +1,10 @@
-"""Exact sums for dense rows in double precision.
+"""Exact sums in double precision: of dense rows, and of sparse rows where entries meet.
 
-Prepare once (shift to a point p amid the centers, norms), run on many rows. Features in which all
-centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's. Where there
-are kernels, panels of centers are summed in registers (`fused_sums`, `fused_values`); else, and for
+Dense: prepare once (shift to a point p amid the centers, norms), run on many rows. Features in
+which all centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's.
+Where there are kernels, panels of centers are summed in registers (`fused_sums`); else, and for
 very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
+Sparse: below.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One output's exact sum in one pass over panels, in single or double precision.
+"""Exact sums in one pass over panels: one output's, in single or double precision; then several.
 
     sum_i a_i K_i = sum_{a_i > 0} 2^(y_i) - sum_{a_i < 0} 2^(y_i)
 

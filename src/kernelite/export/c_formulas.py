@@ -1,4 +1,6 @@
-"""The operations of `kernelite.machine.ops` as C statements: kernels become C as they stand.
+"""C source text: numbers and labels as literals, then kernels as functions.
+
+The operations of `kernelite.machine.ops` become C statements, and so kernels C as they stand.
 
 In: an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a
 row and a center: first the sums over features that its formula asks for, then the formula.
@@ -200,6 +202,8 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
             line = f"{line}, {token}" if line else token
     return "{" + ("\n" + "    " * depth).join([*lines, line]) + "}"
 
+
+# Kernels as C functions.
 
 FUNCTIONS = frozenset({"log1p", "sin", "tanh"})  # of math.h, beside the operations below
 

@@ -1,4 +1,4 @@
-"""Arrays of a compiled model as buffers of torch modules that keep their precision."""
+"""What torch modules share: buffers that keep their precision, and rows in blocks that fit."""
 
 from __future__ import annotations
 

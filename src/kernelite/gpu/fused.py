@@ -1,6 +1,6 @@
 """Exact sums on tensor cores with a proven bound: products, exp2 and sums in one kernel.
 
-In: rows. Out: scores and bounds (`fused_rounding` says why they are bounds). `definition` is the
+In: rows. Out: scores and bounds (`fused_layout` says why they are bounds). `definition` is the
 same in torch operations: the twin of the kernel, and what runs where there is no Triton.
 """
 

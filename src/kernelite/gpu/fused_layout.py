@@ -4,6 +4,7 @@ In: an expansion as the CPU's exact engine lays it out. Out: arrays for `kernels
 output, centers of positive coefficients come first and negative ones after them, so that one sum
 per tile serves f and sum |A| K. With several, centers are grouped so that their coefficients fit
 a narrow table: one-vs-one machines have nonzero coefficients only in the pairs of their own class.
+Before that stands what sums of such slices may err by, with its proof.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ __all__ = [
 #
 # with s_i = x_i - p, u = z - p and y_i = 2 g s_i, in doubles.
 #
-# *Slices.* The entries of a row u are scaled by a power of two until the largest lies in [2^(b-1),
-# 2^b), and cut into three numbers of half precision: u1, a whole number, |u1| <= 2^b; u2, a
-# multiple of 2^-b, |u2| <= 1/2; u3, what is left, |u3| <= 2^-(b+1), rounded to 11 bits. So |u - u1
-# - u2 - u3| <= 2^-(b+12) + 2^-25. The centers' y likewise, with one scale for all. In these units a
-# product over L features is replaced by three accumulators
+# *Slices.* The entries of a row u are scaled by a power of two until the largest lies in
+# [2^(b-1), 2^b), and cut into three numbers of half precision: u1, a whole number, |u1| <= 2^b;
+# u2, a multiple of 2^-b, |u2| <= 1/2; u3, what is left, |u3| <= 2^-(b+1), rounded to 11 bits. So
+# |u - u1 - u2 - u3| <= 2^-(b+12) + 2^-25. The centers' y likewise, with one scale for all. In these
+# units a product over L features is replaced by three accumulators
 #
 #     a1 = u1.y1,    a2 = u1.y2 + u2.y1,    a3 = u2.y2 + u1.y3 + u3.y1
 #
@@ -59,11 +60,11 @@ __all__ = [
 #
 # *Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact; a sum of
 # integer multiples of a unit, none of whose partial sums exceeds 2^24 units, is exact; and adding l
-# products to an accumulator in any order, truncating instead of rounding, errs by at most l 2^-22
-# times the sum of their absolute values. That holds for any unit that aligns addends to the largest
-# and keeps 24 bits or more, whatever it does below; Volta to Hopper keep more. Hence a1 and a2 are
-# exact, and with |a3| <= 1.26 L, a3 errs by 3 L 2^-22 1.26 L. What a1 + a2 + a3 leaves out is u2.y3
-# + u3.y2 + u3.y3 <= L 2^-(b+1) (1 + 2^-b), and the rests, 2 L 2^b (2^-(b+12) + 2^-25).
+# products to an accumulator in any order, truncating instead of rounding, errs by at most
+# l 2^-22 times the sum of their absolute values. That holds for any unit that aligns addends to the
+# largest and keeps 24 bits or more, whatever it does below; Volta to Hopper keep more. Hence a1 and
+# a2 are exact, and with |a3| <= 1.26 L, a3 errs by 3 L 2^-22 1.26 L. What a1 + a2 + a3 leaves
+# out is u2.y3 + u3.y2 + u3.y3 <= L 2^-(b+1) (1 + 2^-b), and the rests, 2 L 2^b (2^-(b+12) + 2^-25).
 #
 # *The exponent.* With P = 2 g R |u| >= the sum of all |products|, R = max |s_i|: adding the
 # accumulators, scaling back and adding -g |s|^2 and -g |u|^2, both rounded, in single precision
@@ -81,14 +82,14 @@ __all__ = [
 # summed in single precision, in any order; all else is added in doubles. With several, K <= 1 and A
 # are cut into slices in the same way (b = 9, 64 centers a time) and summed on the tensor cores;
 # what that leaves out is at most 2^-26 of the largest coefficient for each center. Of votes, two
-# slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that leaves out 2 * 2^9 *
-# 2^-12 = 0.25 units squared for each center, and three products in one accumulator err by 3 * 64 *
-# 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the largest coefficient. Tiles are
-# added in single precision. sum_i |A_i| K_i is summed beside, with several outputs by its bound
-# sum_i (max_j |A_ij|) K_i, one number per group.
+# slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that leaves out
+# 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one accumulator err by
+# 3 * 64 * 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the largest coefficient.
+# Tiles are added in single precision. sum_i |A_i| K_i is summed beside, with several outputs by its
+# bound sum_i (max_j |A_ij|) K_i, one number per group.
 #
 # *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
-# `engines.exact_rounding`, which is added.
+# `cpu.exact_rounding`, which is added.
 
 
 TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
@@ -166,6 +167,8 @@ class FusedRounding:
         in_range = 1e-12 <= gamma <= 1e12 and rounding.largest * LOG2E <= MOST_EXPONENT
         return in_range and rounding.expansion.n_features <= LONGEST
 
+
+# The layout: centers cut into slices, in tiles, grouped by the outputs that they add to.
 
 TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
 WIDEST = 64  # outputs of a group

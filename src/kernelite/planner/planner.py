@@ -2,6 +2,7 @@
 
 In: an expansion, a sample, and what settles a row. Out: an approximation (or None: exact) and the
 `Plan` that explains it. Costs come from operation counts; `measure` times those that are close.
+First come the sentences that say why a plan is the exact engine.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ def _smaller_gamma(
         f"{times:,.0f} times that)"
     )
 
+
+# Planning itself.
 
 SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one

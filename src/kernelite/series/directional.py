@@ -1,4 +1,6 @@
-"""The directional bound: the cubic term bounded along the row's own direction, not evaluated.
+"""The third order for less: bounded along the row's own direction, or replaced by a product.
+
+The directional bound does not evaluate the cubic term:
 
     |T(u, u, u)| <= |u|^2 sqrt(u'Gu),    G = T_(1) T_(1)', positive semidefinite
     sqrt(u'Gu) <= sqrt(y'(Q'GQ)y) + sqrt(v'Gv),    y = Q'u,   v = u - Qy,   v'Gv <= tail |v|^2

@@ -1,4 +1,4 @@
-"""From the sources of an ensemble's machines to one source.
+"""From an ensemble's machines to one machine: read, then merged.
 
 In: the machines, and which outputs each has. Out: a `Machine` whose expansion is merged as far as
 kernels and ways of the rows agree, under the ensemble's own head.
@@ -195,8 +195,7 @@ def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[Par
     return f"scikit-learn {type_name} of {machines}, {vectors} support vectors, {shown}"
 
 
-# What the readers of ensembles share: their machines read, and refused in the ensemble's name.
-
+# Reading an ensemble's machines, which are refused in the ensemble's name.
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
 

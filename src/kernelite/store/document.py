@@ -1,7 +1,7 @@
 """The JSON in a `.kernelite` file's metadata: parsed strictly, its version and digest checked.
 
-In: the header of a safetensors file. Out: {"format": "kernelite", "version": 2, "digest": "...",
-"model": tree}; version 1 had no digest.
+In: the header of a safetensors file. Out: {"format": "kernelite", "version": 3, "digest": "...",
+"model": tree}; version 1 had no digest. How the digest is computed stands first.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def _pieces(data: memoryview) -> list[bytes]:
     for_each_chunk(part, len(starts), 1)
     return found
 
+
+# The document: written, and read strictly.
 
 KEY = "kernelite"
 VERSION = 3

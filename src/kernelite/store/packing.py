@@ -144,6 +144,8 @@ def _check_letters(texts: list[str], path: str) -> None:
             raise InputError(f"`{path}` holds {text[:50]!a}, which is not Unicode text.")
 
 
+# Dataclasses as a tree and tensors, and back.
+
 Tree: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 Tensors: TypeAlias = "dict[str, NDArray[Any]]"
 

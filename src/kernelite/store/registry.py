@@ -1,4 +1,4 @@
-"""Classes that a model file may name, and the checks of their fields.
+"""Classes that a model file may name, and whether values have the types of their fields.
 
 To make a new class storable, add a line to `CLASSES`; its fields must be annotated with what
 `kernelite.store.packing` can hold.
@@ -114,6 +114,8 @@ def _dtype_conforms(dtype: np.dtype[Any], hint: Any) -> bool:
         return True
     return np.issubdtype(dtype, get_origin(scalar) or scalar)
 
+
+# The classes.
 
 CLASSES = {
     "AffineMap": "kernelite.machine.affine",

@@ -1,4 +1,6 @@
-"""The certificate of each row of a tile, from what the form computed anyway.
+"""The certificate of each row of a tile, and the remainders that certificates are summed from.
+
+The first costs little more than what the form computed anyway:
 
     bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see remainder.py and rounding.py)
 

@@ -1,4 +1,4 @@
-"""Rows made ready for panels: u = z - p in the panels' order of features and precision.
+"""Rows before and after panels: u = z - p in their order and precision; then scores and bounds.
 
 Out besides: -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
 """

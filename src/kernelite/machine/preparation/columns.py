@@ -1,4 +1,4 @@
-"""A table's columns, each group through its own steps, then side by side: ColumnTransformer."""
+"""Columns of a table: some are kept, or each group through its own steps (ColumnTransformer)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,9 @@ class Selection:
         chosen = rows.tocsr()[:, self.columns]
         chosen.sort_indices()  # the columns may come in any order
         return chosen
+
+
+# Groups of columns, each through its own steps, then side by side.
 
 
 @dataclass(frozen=True, eq=False)
