@@ -3,8 +3,6 @@
 source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 
 `open_model` gives the command line a model from a file of any kind.
-
-`open_model` gives the command line a model from a file of any kind.
 """
 
 from __future__ import annotations

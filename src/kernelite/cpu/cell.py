@@ -35,7 +35,6 @@ __all__ = ["CellEngine", "PairedEngine"]
 # In: a cell that holds its third order in full. Out: scores and bounds of rows, hardly dearer than
 # the first tier's. It is made of the cell's own arrays when it is first wanted, and stored nowhere.
 
-
 GATHERED = 3000.0  # multiply-adds in the time that it takes to pick out a row and put it back
 
 

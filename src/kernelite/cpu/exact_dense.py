@@ -4,7 +4,7 @@ Dense: prepare once (shift to a point p amid the centers, norms), run on many ro
 which all centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's.
 Where there are kernels, panels of centers are summed in registers (`fused_sums`); else, and for
 very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
-Sparse: below.
+Sparse: only entries that meet are multiplied (`SparseExact`).
 """
 
 from __future__ import annotations
@@ -220,7 +220,6 @@ def add_kernel_sums(
 # The centers are held by feature. A row's entries walk down the lists of their features and add up
 # all x_i.z, in time that grows with the entries that meet and not with n d; text of 30,000 words is
 # served hundreds of times faster than by products of dense tables. Nothing is shifted.
-
 
 WIDE = 1 << 22  # features from which those that no center has are left out of the lists
 TILE = 1 << 17  # kernel values of a thread: a megabyte

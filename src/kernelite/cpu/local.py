@@ -34,7 +34,6 @@ __all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 # In: centers (n, d) and coefficients (n, k). Out: arrays laid out for vector loops, features padded
 # to a fixed width. Places that are not needed hold centers of weight zero, in boxes infinitely far.
 
-
 LEAF = 32  # centers of a leaf, and leaves of a group: four vectors of eight doubles
 
 
@@ -299,7 +298,6 @@ class NearCenters:
 #
 # with e_i = log A_i - gamma |x_i - z|^2 and m the largest of them: one term at least is 1, however
 # far z is.
-
 
 TILE_ELEMENTS = 1 << 20
 

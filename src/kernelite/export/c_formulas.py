@@ -1,9 +1,8 @@
 """C source text: numbers and labels as literals, then kernels as functions.
 
-The operations of `kernelite.machine.ops` become C statements, and so kernels C as they stand.
-
-In: an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a
-row and a center: first the sums over features that its formula asks for, then the formula.
+The operations of `kernelite.machine.ops` become C statements, and so kernels C as they stand. In:
+an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a row
+and a center: first the sums over features that its formula asks for, then the formula.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ __all__ = [
 # Numbers and labels as C99 source text.
 #
 # In: arrays and strings. Out: `static const` definitions whose literals read back to the same bits.
-
 
 WIDTH = 96
 LONGEST_STRING = 4095  # what a C99 compiler has to accept

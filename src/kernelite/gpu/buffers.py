@@ -51,7 +51,6 @@ def _own(array: Any) -> np.ndarray[Any, Any]:
 
 # Rows in blocks that fit the device: a block that does not is halved, not given up.
 
-
 SHARE, CPU_BYTES = 8, 1 << 27  # of the device's memory, and of the host's, for a block
 FEWEST_ROWS = 64
 

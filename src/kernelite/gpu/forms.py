@@ -31,7 +31,6 @@ __all__ = ["CellForm", "Forms", "lower_gamma"]
 # The constants come from the model's own certificate; the formulas are those of
 # `series.rounding` and `series.remainder`, and a test compares them.
 
-
 SERIES = 20  # terms beyond the first, as in `series.remainder`
 
 

@@ -91,7 +91,6 @@ __all__ = [
 # *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
 # `cpu.exact_rounding`, which is added.
 
-
 TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
 EXP2 = 2.0**-22
 SINGLE = 2.0**-24

@@ -23,7 +23,6 @@ __all__ = ["check_model"]
 
 # Whether a model's numbers can overflow: scores would be infinite, and their differences NaN.
 
-
 LARGEST = 1e290  # leaves room for heads to add, scale and square a little
 
 

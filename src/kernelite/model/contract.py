@@ -32,7 +32,6 @@ __all__ = ["ScikitLearnContract", "offered"]
 # In: a method of a class whose instances say, in `offers`, which of their methods exist. Out: the
 # same method, absent (`hasattr` is False) on instances that do not name it.
 
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

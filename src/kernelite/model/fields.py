@@ -37,7 +37,6 @@ __all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
 
 # What a model came from, what it promises, and its parts where it has several.
 
-
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
 
 

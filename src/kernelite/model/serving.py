@@ -48,7 +48,6 @@ __all__ = [
 
 # What happens when rows lie outside the paper's validity bound: one summary per call.
 
-
 OnInvalid: TypeAlias = Literal["warn", "raise", "ignore"]
 
 

@@ -134,7 +134,6 @@ def _times(other: Candidate, chosen: Candidate) -> str:
 # In: a plan. Out: a short piece of HTML without scripts, in the notebook's own colours. Every text
 # in it is escaped, since notes may name features and labels that came from files.
 
-
 MOST_CANDIDATES = 6
 HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
 STYLE = "border-collapse:collapse;font-size:90%;margin:4px 0"

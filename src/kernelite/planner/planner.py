@@ -34,7 +34,6 @@ __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 #
 # In: what the search found. Out: the verdict on the exact engine and a note for the plan.
 
-
 MOST_OPEN = 0.5  # of the rows, from which it is the proof that does not reach
 FAR = 3.0  # times gamma_max, up to which most rows are proven
 

@@ -223,7 +223,6 @@ def gram_slack(expansion: KernelExpansion, rounding: RoundingTerms) -> FloatArra
 # and rest_j, the spectral norm of R_j unfolded, rounded up. What (a.u) (u'Bu) errs by when it is
 # computed is bounded as the third order's own rounding is, with |a_j| |B| added to its moment a_3.
 
-
 TURNS = 8  # of least squares; the first few do nearly all
 MOST_FEATURES = 48  # beyond, the tensors take longer to fit than they save
 MOST_ENTRIES = 1 << 22

@@ -133,7 +133,6 @@ def _is_power_of_two(value: Fraction) -> bool:
 # class i takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient
 # there.
 
-
 MAX_COEFFICIENT_BYTES = 2 * 2**30
 """Most memory that the unfolded coefficients may take: n K (K - 1) / 2 numbers, where the model
 holds n (K - 1), so that a small file with very many classes could ask for all there is."""

@@ -28,7 +28,6 @@ __all__ = ["KEY", "VERSION", "check_digest", "content_digest", "read_document", 
 # bytes. It is of the content, not of the bytes around it: another order of tensors is no damage.
 # Whoever can change a file can give it a new digest; where that matters, sign the file.
 
-
 SIZE = 16  # bytes
 PIECE = 1 << 20  # bytes of a tensor that a thread takes at a time
 

@@ -39,7 +39,6 @@ __all__ = ["Tensors", "Tree", "pack", "unpack", "unstorable"]
 #
 # The functions that build trust nothing: sizes are checked before anything is allocated.
 
-
 MAX_TEXT_BYTES = 2**24  # of one array: NumPy pads every text to the width of the dtype
 MOST_COLUMNS = 2**31 - 1  # as in LIBSVM
 SPECIAL_FLOATS = ("inf", "-inf", "nan")

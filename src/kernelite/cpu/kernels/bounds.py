@@ -2,7 +2,7 @@
 
 The first costs little more than what the form computed anyway:
 
-    bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see remainder.py and rounding.py)
+    bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see `series`)
 
 with exp(-2 gamma |u|^2) = E^2, so a certificate costs two square roots and no exponential. What
 comes out is 1e-7 above the formula, relatively: that covers the rounding of these lines, the
@@ -208,7 +208,6 @@ def bound_output_tile(
 #
 # In: t = 2 gamma s_i.s_j of a block, gamma |s|^2 of both sides. Out: both remainders, as accurate
 # as `series.remainder` counts. Twin: `series.remainder.remainders`.
-
 
 _C = tuple(24.0 / math.factorial(j + 4) for j in range(24))
 """sum_{j>=4} t^j / j! = t^4 / 24 sum_j c_j t^j; the first term left out is below 1e-18 of it."""

@@ -56,7 +56,6 @@ __all__ = [
 # M is read from the 4 x 4 blocks that the dense kernel uses: M_ab, a <= b, stands at
 # line(a) + column(b) of an output's flat blocks.
 
-
 IntArray = NDArray[np.int64]
 # Unsigned, so that no index is checked for counting from the end.
 PlaceArray = NDArray[np.uint64]

@@ -256,7 +256,6 @@ def _several(
 # Votes, in one pass over sums by class: the score and bound of every pair, who wins, and whether
 # that is proven.
 
-
 ROWS = 2
 
 
