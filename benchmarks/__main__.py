@@ -23,7 +23,7 @@ from benchmarks.settings import PRESETS, Settings
 from benchmarks.single import SINGLE, single
 from benchmarks.workloads import Workload, available
 from benchmarks.workloads import load as load_workload
-from kernelite.cli.guard import note, print_table
+from kernelite.cli.console import note, print_table
 
 __all__ = ["main"]
 

@@ -25,7 +25,7 @@ from benchmarks.files import run_command
 from benchmarks.generate import generated_rows, generated_source
 from benchmarks.machine import describe
 from benchmarks.results import plain
-from kernelite.cli.guard import note
+from kernelite.cli.console import note
 from kernelite.tables.columnar.reading import open_file
 from kernelite.tables.columnar.sources import FORMATS, list_sources
 

@@ -30,7 +30,7 @@ import kernelite as kl
 from benchmarks.generate import generated_rows, generated_source
 from benchmarks.machine import describe
 from benchmarks.results import plain
-from kernelite.cli.guard import note
+from kernelite.cli.console import note
 from kernelite.dask import model_counts, predict_files
 from kernelite.dask.workers import carry, connect
 from kernelite.scoring.files import Request, run_job

@@ -21,7 +21,7 @@ import kernelite as kl
 from benchmarks import kernel_pairs, results
 from benchmarks.settings import PRESETS
 from benchmarks.timing import race, rows_within
-from kernelite.cli.guard import note, print_table
+from kernelite.cli.console import note, print_table
 
 __all__ = ["goals", "main", "pairs", "write_page"]
 

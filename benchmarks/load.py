@@ -24,7 +24,7 @@ import numpy as np
 import kernelite as kl
 from benchmarks import results
 from benchmarks.settings import PRESETS
-from kernelite.cli.guard import note, print_table
+from kernelite.cli.console import note, print_table
 
 __all__ = ["PERCENTILES", "THREADS", "load", "load_table", "main"]
 

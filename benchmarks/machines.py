@@ -22,7 +22,7 @@ import kernelite as kl
 from benchmarks import results
 from benchmarks.settings import PRESETS
 from benchmarks.timing import rows_within
-from kernelite.cli.guard import note, print_table
+from kernelite.cli.console import note, print_table
 
 __all__ = ["machines", "main"]
 

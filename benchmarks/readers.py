@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from kernelite.cli.guard import print_table
+from kernelite.cli.console import print_table
 from kernelite.cpu.threads import limit_threads
 from kernelite.tables.data import read_data
 

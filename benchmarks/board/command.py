@@ -17,7 +17,7 @@ from benchmarks.board.players import warm_up
 from benchmarks.board.settings import PRESETS, BoardSettings
 from benchmarks.contestant import Absent
 from benchmarks.machine import load as load_of_machine
-from kernelite.cli.guard import note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
 from kernelite.support.files import atomic_write
 
 __all__ = ["main"]

@@ -15,7 +15,7 @@ from benchmarks.exports.programs import c_table
 from benchmarks.exports.text import document_text
 from benchmarks.settings import PRESETS
 from benchmarks.workloads import available, load
-from kernelite.cli.guard import note
+from kernelite.cli.console import note
 from kernelite.support.files import atomic_write
 
 __all__ = ["main"]

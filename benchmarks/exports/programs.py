@@ -26,7 +26,7 @@ from benchmarks.modes import compiled
 from benchmarks.rebuild import rebuilt_svc
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
-from kernelite.cli.guard import note
+from kernelite.cli.console import note
 from kernelite.export import to_c
 from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine.expansion import KernelExpansion

@@ -30,7 +30,7 @@ from benchmarks.paper.tables import tables
 from benchmarks.paper.text import text
 from benchmarks.results import plain
 from benchmarks.settings import Settings
-from kernelite.cli.guard import note
+from kernelite.cli.console import note
 from kernelite.errors import KerneliteError
 from kernelite.support.files import atomic_write
 

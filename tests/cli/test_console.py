@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernelite.cli import guard as console
+from kernelite.cli import console
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelite.cpu.forms import FormEngine
-from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.mapped import MappedRows
 from kernelite.machine.affine import AffineMap
 from kernelite.series.certificate import certify
 from kernelite.series.quadratic import quadratic_form

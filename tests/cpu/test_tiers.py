@@ -8,7 +8,7 @@ import pytest
 from kernelite.cpu.cell import PairedEngine
 from kernelite.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.cpu.kernels import third_dense
-from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.tiers import FirstForms, form_stages, forms_alone
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion

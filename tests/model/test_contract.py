@@ -106,16 +106,6 @@ def test_pickle_and_joblib_bring_it_back(fast: Any) -> None:
         assert again.plan == fast.plan
 
 
-def test_what_earlier_versions_pickled_keeps_its_scaler() -> None:
-    X, y = cancer()
-    model = kl.compile(make_pipeline(StandardScaler(), SVC(gamma=0.02)).fit(X, y), X)
-    state = dict(model.__getstate__())
-    state |= {"front": None, "input_map": state.pop("preparation").input_map}
-    again = object.__new__(kl.CompiledModel)
-    again.__setstate__(state)
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
 def _through_joblib(model: Any) -> Any:
     file = io.BytesIO()
     joblib.dump(model, file)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options, positive
-from kernelite.cli.guard import note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
 from kernelite.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:

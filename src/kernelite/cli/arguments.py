@@ -12,9 +12,10 @@ import math
 import re
 from typing import Any
 
-from kernelite.tables.defects import BadNumber, parse_float
+from kernelite.tables.numbers import BadNumber, parse_float
 
 __all__ = [
+    "COLUMNAR",
     "add_column_options",
     "add_compile_options",
     "add_data_options",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options
-from kernelite.cli.guard import print_json
+from kernelite.cli.console import print_json
 from kernelite.errors import FileFormatError, KerneliteError
 from kernelite.support.printable import printable
 

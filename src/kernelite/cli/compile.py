@@ -14,7 +14,7 @@ from kernelite.cli.arguments import (
     add_pickle,
     compile_options,
 )
-from kernelite.cli.guard import note, print_json
+from kernelite.cli.console import note, print_json
 from kernelite.errors import InputError
 
 if TYPE_CHECKING:

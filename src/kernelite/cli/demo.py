@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
-from kernelite.cli.guard import note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

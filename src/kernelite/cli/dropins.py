@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
-from kernelite.cli.guard import ShortParser, guarded, note
-from kernelite.errors import InputError
-from kernelite.model import CompiledModel
-from kernelite.program.bounded import Stats
-from kernelite.rows.inputs import Rows, is_sparse
-from kernelite.scoring.streams import Block
+from kernelite.cli.console import ShortParser, note
+from kernelite.cli.guard import guarded
 from kernelite.support.progress import Progress
-from kernelite.tables.data import DataSet
 
 __all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 
@@ -115,6 +107,7 @@ def _approximate(args: argparse.Namespace) -> int:
 
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import metric_for
+    from kernelite.cli.approx_rows import ApproxRows
     from kernelite.cli.models import check_output
     from kernelite.scoring.files import predict_blocks
     from kernelite.scoring.sinks import open_lines
@@ -155,7 +148,7 @@ def _analyse(args: argparse.Namespace) -> int:
 
 
 def _cross_validate(args: argparse.Namespace) -> int:
-    from kernelite.cli.xval import Problem, compiled_accuracy
+    from kernelite.cli.crossval import Problem, compiled_accuracy
     from kernelite.tables.data import read_data
 
     data = read_data(args.data, format="libsvm", labels="required")
@@ -226,82 +219,3 @@ def _reading(args: argparse.Namespace) -> dict[str, Any]:
         "header": False,
         "label_column": 0 if args.truth else None,
     }
-
-
-# approx-predict's rows: `LABEL DECISION` or a value, features beyond the model's width dropped.
-
-
-class ApproxRows:
-    """A model of one output that answers block after block.
-
-    Parameters
-    ----------
-    model : CompiledModel
-    """
-
-    def __init__(self, model: CompiledModel) -> None:
-        if model.head.n_scores != 1:
-            raise InputError(
-                f"approx-predict takes models of one output, this one has {model.head.n_scores}; "
-                "`kernelite predict` takes it."
-            )
-        self.model = model
-        self.rows = self.outside = self.narrowed = 0
-
-    def blocks(self, parts: Iterator[DataSet]) -> Iterator[Block]:
-        """Parts of a file at the model's width."""
-        for part in parts:
-            yield Block(self._cut(part), truth=part.labels)
-
-    def answer(self, rows: Rows, _: object = None) -> tuple[list[NDArray[Any]], Stats]:
-        """Labels or values, and decision values, of shape (m,) each."""
-        scores = self.model.scores(rows, on_invalid="ignore")
-        answers = self.model.head.predict(scores)
-        self.rows += len(answers)
-        self.outside += int(np.count_nonzero(~self.model.valid(rows)))
-        return [answers, scores[:, 0]], Stats()
-
-    def sink(self, file: IO[str]) -> _Lines:
-        """The original's lines."""
-        return _Lines(file, values=self.model.head.kind == "regressor")
-
-    def notes(self, *, quiet: bool) -> list[str]:
-        """What was dropped, and unless `quiet` how many rows are outside the bound."""
-        notes = []
-        if self.narrowed:
-            notes.append(
-                f"note: {self.narrowed:,} of {self.rows:,} rows have features beyond the model's "
-                f"{self.model.n_features_in_}, which were dropped"
-            )
-        if self.outside and not quiet:
-            notes.append(
-                f"warning: {self.outside:,} of {self.rows:,} predictions may be out of "
-                "approximation bounds"
-            )
-        return notes
-
-    def _cut(self, part: DataSet) -> Rows:
-        width = self.model.n_features_in_
-        rows = part.rows
-        if not is_sparse(rows) and rows.shape[1] > width:
-            self.narrowed += rows.shape[0]
-            return np.ascontiguousarray(rows[:, :width])
-        rows, beyond = part.fit_width(width)
-        if beyond is not None:
-            self.narrowed += int(np.count_nonzero(beyond))
-        return rows
-
-
-class _Lines:
-    """`LABEL DECISION`, or the value of a regressor, with six digits."""
-
-    def __init__(self, file: IO[str], *, values: bool) -> None:
-        self._file, self._values = file, values
-
-    def write(self, block: Block, answers: Sequence[NDArray[Any]]) -> None:
-        labels, decisions = (column.tolist() for column in answers)
-        if self._values:
-            self._file.writelines(f"{value:g}\n" for value in labels)
-        else:
-            pairs = zip(labels, decisions)
-            self._file.writelines(f"{label} {decision:g}\n" for label, decision in pairs)

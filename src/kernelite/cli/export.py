@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from kernelite.cli.arguments import add_data_options, add_json, add_pickle, data_options
-from kernelite.cli.guard import note, print_json
+from kernelite.cli.console import note, print_json
 
 __all__ = ["configure", "run"]
 

@@ -7,7 +7,7 @@ import os
 from typing import Any, Self
 
 from kernelite.cli.arguments import add_json
-from kernelite.cli.guard import note, print_json, print_table
+from kernelite.cli.console import note, print_json, print_table
 from kernelite.support.progress import Progress
 
 __all__ = ["configure", "run"]

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
-from kernelite.cli.guard import print_json
+from kernelite.cli.console import print_json
 from kernelite.support.printable import printable
 
 if TYPE_CHECKING:

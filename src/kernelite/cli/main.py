@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from kernelite import __version__
-from kernelite.cli.guard import ShortParser, guarded
+from kernelite.cli.console import ShortParser
+from kernelite.cli.guard import guarded
 
 __all__ = ["VERBS", "command", "main"]
 

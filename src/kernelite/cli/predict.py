@@ -16,7 +16,7 @@ from kernelite.cli.arguments import (
     add_pickle,
     whole,
 )
-from kernelite.cli.guard import note, print_json
+from kernelite.cli.console import note, print_json
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answers, Metric

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kernelite.cli.arguments import add_data_options, add_json, add_pickle
-from kernelite.cli.guard import note, print_json
+from kernelite.cli.console import note, print_json
 
 __all__ = ["configure", "run"]
 

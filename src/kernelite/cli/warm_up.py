@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from kernelite.cli.arguments import add_json
-from kernelite.cli.guard import print_json
+from kernelite.cli.console import print_json
 
 __all__ = ["configure", "run"]
 

@@ -1,6 +1,8 @@
 """compile(): the only place that orders the passes.
 
 source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
+
+`open_model` gives the command line a model from a file of any kind.
 """
 
 from __future__ import annotations
@@ -267,8 +269,6 @@ def open_model(path: str | os.PathLike[str], /, *, exact: bool = False) -> Compi
     name = os.fspath(path)
     if model_kind(path) == "libsvm":
         if exact:
-            from kernelite.compiler import compile
-
             return compile(name, guarantee="exact")
         raise UnsupportedModelError(
             f"{name}: this is a LIBSVM model; compile it first (`kernelite compile`), or pass "

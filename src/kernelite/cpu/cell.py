@@ -1,6 +1,7 @@
 """One cell's forms: the first with its O(1) bound, then what open rows get.
 
-In: rows. Out: scores and bounds of the first form, or of the second.
+In: rows. Out: scores and bounds of the first form, or of the second, or of one between them in
+which a product stands for the third order.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ __all__ = ["CellEngine", "PairedEngine"]
 #
 # In: a cell that holds its third order in full. Out: scores and bounds of rows, hardly dearer than
 # the first tier's. It is made of the cell's own arrays when it is first wanted, and stored nowhere.
-
 
 GATHERED = 3000.0  # multiply-adds in the time that it takes to pick out a row and put it back
 
@@ -77,12 +77,12 @@ class PairedEngine:
         if not held or not may_pair(form.n_features, form.n_outputs):
             return None
         paired = paired_cubic(cubic)
-        ready = None
+        kernel = None
         if fused and jit_available():
             from kernelite.cpu.kernels import third_dense
 
-            ready = third_dense.prepare_paired(form, paired, certificate)
-        return cls(form, paired, paired.widened(certificate), ready)
+            kernel = third_dense.prepare_paired(form, paired, certificate)
+        return cls(form, paired, paired.widened(certificate), kernel)
 
     def run(self, rows: FloatArray, previous: Bounded) -> Bounded:
         """Scores and bounds, given what the first form found: the fused kernel's twin."""
@@ -95,6 +95,9 @@ class PairedEngine:
         bounds = form_bounds(self.form, self.certificate, found, degree=3)
         left_out = self.paired.bound(np.sqrt(previous.sq_norms), damping)
         return found._replace(bounds=bounds + left_out)
+
+
+# The cell itself: its first form, and its second.
 
 
 @dataclass(frozen=True, eq=False)

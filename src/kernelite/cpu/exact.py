@@ -18,7 +18,7 @@ from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedSums
 from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SinglePacked, SingleProducts
 from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion

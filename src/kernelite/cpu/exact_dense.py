@@ -1,9 +1,10 @@
-"""Exact sums for dense rows in double precision.
+"""Exact sums in double precision: of dense rows, and of sparse rows where entries meet.
 
-Prepare once (shift to a point p amid the centers, norms), run on many rows. Features in which all
-centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's. Where there
-are kernels, panels of centers are summed in registers (`fused_sums`, `fused_values`); else, and for
+Dense: prepare once (shift to a point p amid the centers, norms), run on many rows. Features in
+which all centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's.
+Where there are kernels, panels of centers are summed in registers (`fused_sums`); else, and for
 very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
+Sparse: only entries that meet are multiplied (`SparseExact`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kernelite.rows.inputs import FloatArray, is_sparse, row_blocks
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["DENSER", "EXPONENTIAL", "DenseExact", "SparseExact", "add_kernel_sums"]
+__all__ = ["EXPONENTIAL", "WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
@@ -219,7 +220,6 @@ def add_kernel_sums(
 # The centers are held by feature. A row's entries walk down the lists of their features and add up
 # all x_i.z, in time that grows with the entries that meet and not with n d; text of 30,000 words is
 # served hundreds of times faster than by products of dense tables. Nothing is shifted.
-
 
 WIDE = 1 << 22  # features from which those that no center has are left out of the lists
 TILE = 1 << 17  # kernel values of a thread: a megabyte

@@ -36,7 +36,7 @@ from kernelite.series.rounding import (
     polynomial_units,
 )
 
-__all__ = ["CENTERS", "ExactRounding"]
+__all__ = ["CENTERS", "LARGEST", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
 
 CENTERS = 512  # that one product sums up; sums of products follow
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken

@@ -1,7 +1,7 @@
 """A form made ready to run: by the kernel for the layout of the rows, else by its definition.
 
 In: a cell's form and certificate, once; then rows, dense, sparse or behind an affine map. Out: a
-`Bounded` with |u|^2.
+`Bounded` with |u|^2. `certify` computes certificates on kernels and threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.outside import MappedRows
+from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.threads import for_each_chunk, one_thread_each
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
@@ -163,7 +163,7 @@ def form_bounds(
     return bounds
 
 
-# Certificates, with the sum over pairs of centers on all threads and on a kernel.
+# Certificates: the sum over pairs of centers on all threads, by a kernel.
 
 
 def certify(

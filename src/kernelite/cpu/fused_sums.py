@@ -1,4 +1,4 @@
-"""One output's exact sum in one pass over panels, in single or double precision.
+"""Exact sums in one pass over panels: one output's, in single or double precision; then several.
 
     sum_i a_i K_i = sum_{a_i > 0} 2^(y_i) - sum_{a_i < 0} 2^(y_i)
 
@@ -28,7 +28,15 @@ from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_clas
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["SINGLE_UNIT", "FusedSums", "FusedValues", "few_rows"]
+__all__ = [
+    "EXP2_ERROR",
+    "MOST_NORM",
+    "MOST_NUMBERS",
+    "SINGLE_UNIT",
+    "FusedSums",
+    "FusedValues",
+    "few_rows",
+]
 
 SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision

@@ -5,6 +5,8 @@
 over the centers that were summed. gamma |x - z|^2 is computed from differences, so it errs by
 (d + 5) u relatively, and it is at most 745 where its exponential is not zero. The distance to a
 box errs alike, which the factor 1 + 1e-9 on what was left out covers.
+
+First come the boxes that centers are sorted into; last, logarithms of sums that would underflow.
 """
 
 from __future__ import annotations
@@ -25,13 +27,12 @@ from kernelite.series.cells import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
 
-__all__ = ["LEAF", "Leaves", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_into_leaves"]
+__all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 
 # Centers sorted into boxes of neighbours: leaves of 32 centers, groups of 32 leaves.
 #
 # In: centers (n, d) and coefficients (n, k). Out: arrays laid out for vector loops, features padded
 # to a fixed width. Places that are not needed hold centers of weight zero, in boxes infinitely far.
-
 
 LEAF = 32  # centers of a leaf, and leaves of a group: four vectors of eight doubles
 
@@ -130,6 +131,8 @@ def _order(centers: FloatArray) -> NDArray[np.int64]:
 def _transposed(array: FloatArray) -> FloatArray:
     return np.ascontiguousarray(array.transpose(0, 2, 1))
 
+
+# The engine: which boxes a row visits, their sums, and what the others could add.
 
 CHUNK = 128  # rows handed to a thread at a time
 MOST_FEATURES = 8
@@ -291,11 +294,10 @@ class NearCenters:
 
 # The logarithm of a sum of positive bumps, where the sum itself would underflow.
 #
-#     log sum_i A_i exp(-gamma |x_i - z|^2) = m + log sum_i exp(e_i - m),    e_i = log A_i - gamma
-#     D_i
+#     log sum_i A_i exp(-gamma |x_i - z|^2) = m + log sum_i exp(e_i - m)
 #
-# with m the largest e_i: at least one term is 1, however far z is.
-
+# with e_i = log A_i - gamma |x_i - z|^2 and m the largest of them: one term at least is 1, however
+# far z is.
 
 TILE_ELEMENTS = 1 << 20
 

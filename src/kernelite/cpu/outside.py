@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
@@ -25,7 +23,7 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 from kernelite.series.series import SeriesForm
 
-__all__ = ["Damped", "MappedRows", "OutsideRows", "damped"]
+__all__ = ["Damped", "OutsideRows", "damped"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,44 +117,3 @@ class Damped:
             rounding += 4.0 * UNIT * (np.abs(self.intercept) + np.abs(out))
             total = own + SAFETY * rounding + TINY * (1.0 + np.abs(above) + bounds)
         return out, np.where(np.isnan(total), np.inf, total)
-
-
-# Rows behind an affine map that is applied just as a form reads them.
-#
-# A mapped block would travel to memory and back; so a folded scaler costs little. The arithmetic is
-# that of `AffineMap`, or rounds once less.
-
-
-@dataclass(frozen=True, eq=False)
-class MappedRows:
-    """What `input_map` makes of dense rows of shape (m, d), when it is asked for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = MappedRows(np.array([[3.0, 5.0], [1.0, 2.0]]), AffineMap([2.0, 1.0], [1.0, 0.0]))
-    >>> rows[[1]]
-    array([[0., 2.]])
-    """
-
-    rows: FloatArray
-    input_map: AffineMap
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, d)."""
-        return len(self.rows), self.rows.shape[1]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: Any) -> FloatArray:
-        """Some rows, mapped."""
-        return self._mapped(self.rows[index])
-
-    def _mapped(self, rows: FloatArray) -> FloatArray:
-        if not jit_available():
-            return self.input_map(rows)
-        from kernelite.cpu.kernels.densify import map_rows
-
-        return map_rows(self.input_map, rows)

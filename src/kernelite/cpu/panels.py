@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.rounding import UNIT
 
-__all__ = ["LOG2_E", "Layout", "Panels", "middle"]
+__all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "error_terms", "middle"]
 
 LOG2_E = math.log2(math.e)
 MOSTLY = 0.5  # of the centers that share a value for it to be the origin of a feature

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact import DoublePrecision, ExactEngine, SinglePrecision
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.local import LocalEngine, NearCenters
-from kernelite.cpu.outside import MappedRows, OutsideRows, damped
+from kernelite.cpu.mapped import MappedRows
+from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
 from kernelite.cpu.tiers import FirstForms, FormStages, form_stages

@@ -25,6 +25,7 @@ __all__ = [
     "for_each_chunk",
     "limit_threads",
     "one_thread",
+    "one_thread_each",
     "single_threaded_blas",
     "thread_count",
 ]

@@ -1,4 +1,7 @@
-"""An SVM of each kind, fitted and compiled: classifier, regressor, outlier detector."""
+"""An SVM of each kind, fitted and compiled: classifier, regressor, outlier detector.
+
+First comes what the three share; then they, with the methods that scikit-learn's own have.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelite.compiler import compile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from kernelite.rows.inputs import FloatArray, RowsLike
-if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from kernelite.rows.inputs import RowsLike
+    from kernelite.rows.inputs import FloatArray, RowsLike
 
 __all__ = [
     "CompiledClassifier",
@@ -37,9 +36,6 @@ __all__ = [
     "CompiledRegressor",
     "if_inner_has",
 ]
-
-# What the meta-estimators share: parameters, fitting and compiling, input checks.
-
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -182,6 +178,9 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
             "_xfail_checks": {"check_sample_weights_invariance": reason},
             "multioutput": inner.get("multioutput", False),
         }
+
+
+# The estimators: each names the SVM it wraps and the methods that it adds.
 
 
 class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[misc]

@@ -1,7 +1,8 @@
-"""The operations of `kernelite.machine.ops` as C statements: kernels become C as they stand.
+"""C source text: numbers and labels as literals, then kernels as functions.
 
-In: an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a
-row and a center: first the sums over features that its formula asks for, then the formula.
+The operations of `kernelite.machine.ops` become C statements, and so kernels C as they stand. In:
+an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a row
+and a center: first the sums over features that its formula asks for, then the formula.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ __all__ = [
 # Numbers and labels as C99 source text.
 #
 # In: arrays and strings. Out: `static const` definitions whose literals read back to the same bits.
-
 
 WIDTH = 96
 LONGEST_STRING = 4095  # what a C99 compiler has to accept
@@ -200,6 +200,8 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
             line = f"{line}, {token}" if line else token
     return "{" + ("\n" + "    " * depth).join([*lines, line]) + "}"
 
+
+# Kernels as C functions.
 
 FUNCTIONS = frozenset({"log1p", "sin", "tanh"})  # of math.h, beside the operations below
 

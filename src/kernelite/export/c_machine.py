@@ -1,6 +1,7 @@
 """One machine in C, or several: constants and functions up to NAME_score.
 
-In: what is exported. Out: C text, from the templates and the constants that they need.
+In: what is exported. Out: C text, from the templates and the constants that they need. The table of
+heads stands first.
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ __all__ = [
 #
 # In: a head. Out: the family of templates that decides, its macros, and the labels; or a refusal. A
 # family is "binary" (one score and a boundary), "votes" (pairs of classes), "argmax", "density"
-# (sums
-# in logarithms), or "" (values).
+# (sums in logarithms), or "" (values).
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +193,8 @@ HEADS: dict[type, Callable[[Any], CHead]] = {
 }
 """Head -> what the templates need of it."""
 
+
+# Machines in C, from templates.
 
 FORMS: dict[type, str] = {QuadraticForm: "quadratic", SpectralForm: "spectral"}
 """Form -> its template."""

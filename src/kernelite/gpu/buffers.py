@@ -1,4 +1,4 @@
-"""Arrays of a compiled model as buffers of torch modules that keep their precision."""
+"""What torch modules share: buffers that keep their precision, and rows in blocks that fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from kernelite.gpu.program import Program
 
-__all__ = ["Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
+__all__ = ["FEWEST_ROWS", "Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
 
 Tensor: TypeAlias = "torch.Tensor"
 
@@ -50,7 +50,6 @@ def _own(array: Any) -> np.ndarray[Any, Any]:
 
 
 # Rows in blocks that fit the device: a block that does not is halved, not given up.
-
 
 SHARE, CPU_BYTES = 8, 1 << 27  # of the device's memory, and of the host's, for a block
 FEWEST_ROWS = 64

@@ -25,7 +25,7 @@ from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
 
-__all__ = ["ExactSums"]
+__all__ = ["ExactBound", "ExactSums"]
 
 TILE = 1 << 26  # kernel values held at once: 512 MB
 CPU_TILE = 1 << 20

@@ -29,7 +29,7 @@ from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import SAFETY, UNIT, square_error
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
-__all__ = ["KernelLayout", "padded"]
+__all__ = ["CHUNK", "KernelLayout", "padded"]
 
 NARROW, CHUNK = 32, 32  # features of a row that registers hold; of a wider one, at a time
 WIDEST = 64  # columns of the product: more of them do not fit beside the rows

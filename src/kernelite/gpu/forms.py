@@ -22,17 +22,16 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import SAFETY, UNIT, square_error
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["CellForm", "FormBound", "Forms", "lower_gamma"]
+__all__ = ["CellForm", "Forms", "lower_gamma"]
 
-# Certificates in torch operations: what `approximation.certificate` computes, on the rows' device.
+# Certificates in torch operations: what `series.certificate` computes, on the rows' device.
 #
 #     bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding(|u|)        shape (m, k), doubles
 #
 # The constants come from the model's own certificate; the formulas are those of
-# `approximation.rounding` and `approximation.remainder`, and a test compares them.
+# `series.rounding` and `series.remainder`, and a test compares them.
 
-
-SERIES = 20  # terms beyond the first, as in `approximation.remainder`
+SERIES = 20  # terms beyond the first, as in `series.remainder`
 
 
 class FormBound(Buffers):
@@ -87,6 +86,9 @@ def lower_gamma(order: int, x: Tensor) -> Tensor:
         head = 1.0 / math.factorial(j) + head * t
     large = torch.where(x < 800.0, 1.0 - torch.exp(-t) * head, 1.0)
     return torch.clamp(torch.where(x < 1.0, small, large) * (1.0 + 4e-13) + 1e-300, max=1.0)
+
+
+# The forms themselves: of one cell, and of all.
 
 
 class CellForm(Buffers):

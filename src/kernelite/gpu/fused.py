@@ -1,6 +1,6 @@
 """Exact sums on tensor cores with a proven bound: products, exp2 and sums in one kernel.
 
-In: rows. Out: scores and bounds (`fused_rounding` says why they are bounds). `definition` is the
+In: rows. Out: scores and bounds (`fused_layout` says why they are bounds). `definition` is the
 same in torch operations: the twin of the kernel, and what runs where there is no Triton.
 """
 
@@ -37,7 +37,7 @@ from kernelite.gpu.fused_layout import (
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
 
-__all__ = ["FARTHEST", "FusedSums", "RowSlices"]
+__all__ = ["FARTHEST", "NEAREST", "FusedSums", "RowSlices"]
 
 GROUP_BITS = slice_bits(GROUP_TILE)  # of kernel values and coefficients, with several outputs
 MOST_ENTRIES = 1 << 29  # of centers, and of coefficients

@@ -4,6 +4,7 @@ In: an expansion as the CPU's exact engine lays it out. Out: arrays for `kernels
 output, centers of positive coefficients come first and negative ones after them, so that one sum
 per tile serves f and sum |A| K. With several, centers are grouped so that their coefficients fit
 a narrow table: one-vs-one machines have nonzero coefficients only in the pairs of their own class.
+Before that stands what sums of such slices may err by, with its proof.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
 
 __all__ = [
-    "CENTERS",
     "CHUNK",
+    "GROUP_TILE",
+    "LEFT_OUT",
+    "LOG2E",
     "MOST_ERROR",
+    "TILE",
+    "TINY",
     "FusedRounding",
-    "Group",
     "Slices",
     "center_slices",
     "exponent_of",
@@ -35,7 +39,6 @@ __all__ = [
     "in_tiles",
     "slice_bits",
     "sliced",
-    "width_of",
 ]
 
 # What the fused sums may err by: half-precision slices on tensor cores, inside a proven bound.
@@ -53,8 +56,7 @@ __all__ = [
 #     a1 = u1.y1,    a2 = u1.y2 + u2.y1,    a3 = u2.y2 + u1.y3 + u3.y1
 #
 # with L 2^(2b) <= 2^24. (tf32x3 has the same 11 bits per number, half the rate of half precision,
-# and
-# no exact sums, so that its bound is several times larger at the same cost.)
+# and no exact sums, so that its bound is several times larger at the same cost.)
 #
 # *Tensor cores.* ASSUMED, and attacked by `benchmarks gpu`: products of halves are exact; a sum of
 # integer multiples of a unit, none of whose partial sums exceeds 2^24 units, is exact; and adding l
@@ -66,8 +68,7 @@ __all__ = [
 #
 # *The exponent.* With P = 2 g R |u| >= the sum of all |products|, R = max |s_i|: adding the
 # accumulators, scaling back and adding -g |s|^2 and -g |u|^2, both rounded, in single precision
-# costs
-# 2^-24 (4 P + 3 g R^2 + 2 g |u|^2). So
+# costs 2^-24 (4 P + 3 g R^2 + 2 g |u|^2). So
 #
 #     |e^ - e| <= eps = unit slices(L, b) + 2^-24 1.01 (4 P + 3 g R^2 + 2 g |u|^2)
 #
@@ -78,19 +79,17 @@ __all__ = [
 # |t| <= 0.7 eps + 2^-22 for eps <= `MOST_ERROR`.
 #
 # *Sums.* With one output: coefficients and products round by 2^-24 each, CENTERS / 8 of them are
-# summed in single precision, in any order; all else is added in doubles.
-# With several, K <= 1 and A are cut into slices in the same way (b = 9, 64 centers a time) and
-# summed
-# on the tensor cores; what that leaves out is at most 2^-26 of the largest coefficient for each
-# center. Of votes, two slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that
-# leaves out 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one
-# accumulator err by 3 * 64 * 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the
-# largest coefficient. Tiles are added in single precision. sum_i |A_i| K_i is summed beside, with
-# several outputs by its bound sum_i (max_j |A_ij|) K_i, one number per group.
+# summed in single precision, in any order; all else is added in doubles. With several, K <= 1 and A
+# are cut into slices in the same way (b = 9, 64 centers a time) and summed on the tensor cores;
+# what that leaves out is at most 2^-26 of the largest coefficient for each center. Of votes, two
+# slices are taken, the second rounded to 11 bits, so |rest| <= 2^-12: that leaves out
+# 2 * 2^9 * 2^-12 = 0.25 units squared for each center, and three products in one accumulator err by
+# 3 * 64 * 2^-22 * 64 * 2^9 in a tile, together less than 0.3 * 2^-17 of the largest coefficient.
+# Tiles are added in single precision. sum_i |A_i| K_i is summed beside, with several outputs by its
+# bound sum_i (max_j |A_ij|) K_i, one number per group.
 #
 # *Doubles.* All that remains (s, u, |u|^2, the last sums) is in the bound of the exact engine,
-# `engines.exact_rounding`, which is added.
-
+# `cpu.exact_rounding`, which is added.
 
 TENSOR = 2.0**-22  # per product that a tensor core adds to an accumulator
 EXP2 = 2.0**-22
@@ -167,6 +166,8 @@ class FusedRounding:
         in_range = 1e-12 <= gamma <= 1e12 and rounding.largest * LOG2E <= MOST_EXPONENT
         return in_range and rounding.expansion.n_features <= LONGEST
 
+
+# The layout: centers cut into slices, in tiles, grouped by the outputs that they add to.
 
 TILE, GROUP_TILE = 128, 64  # centers: one output's, and a group's, are padded to whole tiles
 WIDEST = 64  # outputs of a group

@@ -29,7 +29,7 @@ from kernelite.machine.heads.votes import pairs
 from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["LOWERINGS", "TorchHead", "lower_head"]
+__all__ = ["LOWERINGS", "TorchHead", "Votes", "lower_head"]
 
 COUPLED = 1 << 26  # entries of the matrices that couple probabilities, held at once: 512 MB
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernelite.gpu.program import Program
     from kernelite.model.fields import ModelFields
 
-__all__ = ["answer_there", "as_host_array", "like"]
+__all__ = ["answer_there", "as_host_array", "like", "program_on"]
 
 CPU = 1  # DLPack's number of host memory
 

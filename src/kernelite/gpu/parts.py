@@ -1,4 +1,4 @@
-"""One machine of a model: its rows' steps, and what scores them at each stage."""
+"""One machine of a model: the steps of its rows, on tensors, and what scores them at each stage."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ def _name(step: Any) -> str:
     """What messages call a step that is not lowered."""
     return str(getattr(step, "name", type(step).__name__))
 
+
+# The machine: its stages, and what answers at each.
 
 FORM, FUSED, DOUBLE = 0, 1, 2  # the stages, in order
 

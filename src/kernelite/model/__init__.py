@@ -1,10 +1,10 @@
 """CompiledModel: what `kernelite.compile` returns and `kernelite.load` reads.
 
-Each class adds one concept to the one before: `fields` (what a model is made of; `checks`, `part`,
-`origin`, `runners`), `contract` (an estimator, to scikit-learn's own functions), `predicting` (what
-it answers), `compiled` (what is proven of that; files and reports).
-`serving` takes rows to answers; `moments` gives the variances of Gaussian processes, `validity`
-tells of rows outside the paper's bound, `html` shows a model in a notebook.
+Each class adds one concept to the one before: `fields` (what a model is made of, its parts and
+origin; `checks` says whether that fits together), `contract` (an estimator, to scikit-learn's own
+functions and in notebooks), `predicting` (what it answers), `compiled` (what is proven of that;
+files and reports). `serving` lays engines out, takes rows to answers, and tells of rows outside the
+paper's bound; `moments` gives the variances of Gaussian processes.
 """
 
 from __future__ import annotations

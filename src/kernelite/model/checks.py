@@ -1,4 +1,7 @@
-"""Whether the fields of a compiled model fit together; they may come from a file."""
+"""Whether the fields of a compiled model fit together; they may come from a file.
+
+First whether scores can overflow, then whether fields contradict each other or the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,12 @@ from kernelite.machine.kernels import Reach
 from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
-    from kernelite.model.fields import ModelFields
-if TYPE_CHECKING:
     from kernelite.machine.expansion import KernelExpansion
     from kernelite.model.fields import ModelFields
 
-__all__ = ["check_model", "check_overflow"]
+__all__ = ["check_model"]
 
 # Whether a model's numbers can overflow: scores would be infinite, and their differences NaN.
-
 
 LARGEST = 1e290  # leaves room for heads to add, scale and square a little
 
@@ -78,6 +78,9 @@ def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:
 def _check(total: FloatArray, what: str) -> None:
     if not (total <= LARGEST).all():
         raise InputError(f"the {what} are so large that scores overflow; scale the targets down.")
+
+
+# Whether fields contradict each other, or the guarantee.
 
 
 def check_model(model: ModelFields) -> None:

@@ -2,7 +2,8 @@
 
 A compiled model is frozen, in the sense of scikit-learn's FrozenEstimator: `fit` fits nothing and
 `clone` gives it back. So scorers, inspection tools, displays and other meta-estimators take it.
-`CompiledClassifier` and its kin are the estimators that fit.
+`CompiledClassifier` and its kin are the estimators that fit. Here are also `offered`, for methods
+that exist only where the source had them, and how a model looks in a notebook.
 """
 
 from __future__ import annotations
@@ -12,28 +13,24 @@ from collections.abc import Callable
 from html import escape
 from importlib import import_module
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
 from kernelite.model.fields import ModelFields
-from kernelite.planner.plan import candidates, table
+from kernelite.planner.plan import candidates_html, table_html
 from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import RowsLike
 from kernelite.support.printable import printable
 
-if TYPE_CHECKING:
-    from kernelite.model.fields import ModelFields
-
-__all__ = ["ScikitLearnContract", "model_html", "offered"]
+__all__ = ["ScikitLearnContract", "offered"]
 
 # Methods that exist only where the source had them.
 #
 # In: a method of a class whose instances say, in `offers`, which of their methods exist. Out: the
 # same method, absent (`hasattr` is False) on instances that do not name it.
-
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -79,6 +76,9 @@ def offered(method: Method) -> Method:
     return _Offered(method)  # type: ignore[return-value]
 
 
+# A model in a notebook: the facts, and its plan below them.
+
+
 def model_html(model: ModelFields, /) -> str:
     """The model's representation in notebooks.
 
@@ -98,12 +98,12 @@ def model_html(model: ModelFields, /) -> str:
     >>> page.startswith("<div") and "gamma 1" in page
     True
     """
-    facts = table([(name, str(value)) for name, value in _facts(model)])
+    facts = table_html([(name, str(value)) for name, value in _facts(model)])
     title = escape(f"{type(model).__name__}: {model.origin.description}")
     return (
         f"<div><b>{title}</b>{facts}"
         f"<details><summary>plan: {escape(model.plan.chosen.name)}</summary>"
-        f"{candidates(model.plan)}</details></div>"
+        f"{candidates_html(model.plan)}</details></div>"
     )
 
 
@@ -126,6 +126,8 @@ def _facts(model: ModelFields) -> list[tuple[str, Any]]:
         facts.append(("tolerance", shown + (", ..." if len(model.tolerance) > 4 else "")))
     return facts
 
+
+# What scikit-learn asks: parameters, tags, cloning, containers.
 
 CONTAINERS = ("default", "pandas", "polars")
 ESTIMATOR_TYPES = {

@@ -1,5 +1,6 @@
 """What a compiled model is made of, what follows from that, and the engines laid out for it.
 
+First where a model came from (`Origin`) and the machines of one with several (`ModelPart`).
 Immutable after construction, hence safe to share between threads.
 """
 
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
 
-# Where a compiled model came from, and what it promises.
-
+# What a model came from, what it promises, and its parts where it has several.
 
 Guarantee: TypeAlias = Literal["certified", "calibrated", "none", "exact"]
 
@@ -88,6 +88,9 @@ class ModelPart:
         if outputs.shape != (self.model.head.n_scores,) or self.model.parts:
             raise InputError("a part is one machine, with a place for each of its scores.")
         object.__setattr__(self, "outputs", outputs)
+
+
+# The model itself.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,10 +231,6 @@ class ModelFields:
             raise InputError("`front` must be steps, and `input_map` an affine map, or null.")
         steps = () if front is None else front.steps
         return stored | {"preparation": Preparation.of(*steps, input_map)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Models that earlier versions pickled have what rows go through in two, as files have."""
-        self.__dict__.update(state if "preparation" in state else self.__stored__(state))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: engines hold compiled code, and are laid out again when needed."""

@@ -1,6 +1,7 @@
 """From rows as they come to answers: checked, placed before the right engines, run, finished.
 
-In: a compiled model and rows. Out: what a head makes of scores that the guarantee accepts.
+In: a compiled model and rows. Out: what a head makes of scores that the guarantee accepts. Rows
+outside the paper's validity bound are told of, once per call.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ __all__ = [
     "runner_of",
 ]
 
-# What happens when rows lie outside the paper's validity bound: one summary a call.
-
+# What happens when rows lie outside the paper's validity bound: one summary per call.
 
 OnInvalid: TypeAlias = Literal["warn", "raise", "ignore"]
 
@@ -86,6 +86,9 @@ def report_invalid(outside: int, total: int, policy: OnInvalid) -> None:
     if policy == "raise":
         raise OutsideValidityError(message)
     warnings.warn(OutsideValidityWarning(message, outside, total), stacklevel=4)
+
+
+# From rows to answers.
 
 
 def answer(
@@ -224,7 +227,7 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     return criterion
 
 
-# The engines of a compiled model, laid out to run: prepare once, predict many.
+# The engines of a model, laid out to run: prepare once, predict many.
 
 
 def runner_of(model: ModelFields) -> Runner:

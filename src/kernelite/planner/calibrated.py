@@ -1,7 +1,7 @@
 """Planning for "calibrated": how many cells, and which threshold, keeping choice and test apart.
 
 The first fifth of X (shuffled) chooses the centers, their number and the grid of thresholds; the
-rest only tests. See `approximation.calibration` for the promise.
+rest only tests. See `series.calibration` for the promise.
 """
 
 from __future__ import annotations

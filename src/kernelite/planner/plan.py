@@ -1,4 +1,4 @@
-"""What a compilation chose, what that costs, and why the others lost; printable."""
+"""What a compilation chose, what that costs, and why the others lost; as text, and in notebooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 from kernelite.support.printable import printable
 
-__all__ = ["MEASURED", "Candidate", "Plan", "candidates", "cost", "plan_html", "table"]
+__all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "table_html"]
 
 MEASURED = "Costs were measured here"  # how a note about them begins
 
@@ -131,10 +131,8 @@ def _times(other: Candidate, chosen: Candidate) -> str:
 
 # A plan in a notebook: the choice, what it is expected to cost, and why the others lost.
 #
-# In: a plan. Out: a short piece of HTML without scripts, in the notebook's own colours; every text
-# in
-# it is escaped, since notes may name features and labels that came from files.
-
+# In: a plan. Out: a short piece of HTML without scripts, in the notebook's own colours. Every text
+# in it is escaped, since notes may name features and labels that came from files.
 
 MOST_CANDIDATES = 6
 HEADER = ("candidate", "ns per row", "falls back", "bytes", "verdict")
@@ -157,15 +155,15 @@ def plan_html(plan: Plan, /) -> str:
 
     Examples
     --------
-    >>> from kernelite.planner.plan import Candidate, Plan
     >>> exact = Candidate("exact", 900.0, 1.0, 80_000, "no form is cheaper")
     >>> plan_html(Plan("certified", exact, (), 900.0)).startswith("<div><b>certified: exact</b>")
     True
     """
-    return f"<div><b>{escape(plan.summary)}</b><p>{escape(cost(plan))}</p>{candidates(plan)}</div>"
+    head = f"<b>{escape(plan.summary)}</b><p>{escape(cost_sentence(plan))}</p>"
+    return f"<div>{head}{candidates_html(plan)}</div>"
 
 
-def cost(plan: Plan) -> str:
+def cost_sentence(plan: Plan) -> str:
     """What the choice is expected to cost, in a sentence."""
     chosen = plan.chosen
     if plan.is_exact:
@@ -177,17 +175,17 @@ def cost(plan: Plan) -> str:
     )
 
 
-def candidates(plan: Plan) -> str:
+def candidates_html(plan: Plan) -> str:
     """The table of candidates, the chosen one first, and the notes."""
     rows = plan.rows()
     more = len(rows) - MOST_CANDIDATES - 1
     left = f"<p>and {more} more</p>" if more > 0 else ""
     notes = "".join(f"<p>{escape(note)}</p>" for note in plan.notes)
     shown = [tuple(row) for row in rows[: MOST_CANDIDATES + 1]]
-    return table(shown, HEADER, first=CHOSEN) + left + notes
+    return table_html(shown, HEADER, first=CHOSEN) + left + notes
 
 
-def table(
+def table_html(
     rows: list[tuple[str, ...]], header: tuple[str, ...] | None = None, first: str = CELL
 ) -> str:
     """Rows of text as a table; `first` is the style of the first row's cells."""

@@ -2,6 +2,7 @@
 
 In: an expansion, a sample, and what settles a row. Out: an approximation (or None: exact) and the
 `Plan` that explains it. Costs come from operation counts; `measure` times those that are close.
+First come the sentences that say why a plan is the exact engine.
 """
 
 from __future__ import annotations
@@ -27,12 +28,11 @@ from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
-__all__ = ["exact_candidate", "plan_certified", "truncated_form", "why_exact"]
+__all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 
 # Why a plan is the exact engine, and what would pay instead, in a sentence or two.
 #
 # In: what the search found. Out: the verdict on the exact engine and a note for the plan.
-
 
 MOST_OPEN = 0.5  # of the rows, from which it is the proof that does not reach
 FAR = 3.0  # times gamma_max, up to which most rows are proven
@@ -103,6 +103,8 @@ def _smaller_gamma(
         f"{times:,.0f} times that)"
     )
 
+
+# Planning itself.
 
 SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one

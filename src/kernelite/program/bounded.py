@@ -1,4 +1,7 @@
-"""The one result type: scores of some rows, how far they may be off, and who settled each row."""
+"""The one result type: scores of some rows, how far they may be off, and who settled each row.
+
+`Stats` counts, for one call, what the stages did.
+"""
 
 from __future__ import annotations
 
@@ -114,8 +117,7 @@ def spelled_out(bounds: FloatArray | Factored) -> FloatArray:
     return out
 
 
-# What one call of a compiled model did.
-
+# Statistics of a call: the names of the stages, and what each of them did.
 
 FIRST, FULL, THIRD = "form", "full form", "third order"
 NEAR = "near centers"

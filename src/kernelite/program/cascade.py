@@ -18,7 +18,7 @@ from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
 from kernelite.program.criteria import Criterion, never
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Cascade", "Stage", "holds"]
+__all__ = ["Block", "Cascade", "Stage", "holds"]
 
 Block: TypeAlias = Any
 """Rows as stages take them: dense, CSR, behind a map, of several parts; `[index]` takes some."""

@@ -11,8 +11,8 @@ from kernelite.errors import InputError
 from kernelite.scoring.expected import expected_of
 from kernelite.tables.columnar.library import is_numeric
 from kernelite.tables.columnar.reading import Kind
-from kernelite.tables.defects import quote
 from kernelite.tables.layout import LABEL_NAMES
+from kernelite.tables.numbers import quote
 
 __all__ = ["Selection", "expand_columns", "resolve_columns", "select"]
 

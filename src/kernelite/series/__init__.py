@@ -1,6 +1,7 @@
 """Forms that replace an expansion, and what is proven about their error: mathematics, no engines.
 
-The series about a point: `series`, `quadratic`, `spectral` (truncated), `cubic` and `directional`
-(third order); `cells` are several points. What is proven: `remainder`, `rounding`, `certificate`;
-what is tested instead: `calibration`. `local` says how much of a sum may be left out.
+The series about a point: `series`, `quadratic`, `spectral` (truncated), `packed` (polynomials),
+`cubic` and `directional` (third order: in full, bounded, or as a product). `cells` are several
+points, and say how much of a sum over near centers may be left out. What is proven: `remainder`,
+`rounding`, `certificate`; what is tested instead: `calibration`.
 """

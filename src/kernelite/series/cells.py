@@ -1,6 +1,7 @@
 """Cells: one or several expansion points, each with its form and constants; the nearest serves.
 
-In: rows. Out: the cell of each row. One cell is the plain case.
+In: rows. Out: the cell of each row. One cell is the plain case. `LocalSums` has the settings of
+sums over near centers.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 
 __all__ = [
+    "WEIGHED",
     "CubicForm",
     "cubic_cost",
     "cubic_form",

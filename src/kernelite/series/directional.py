@@ -1,4 +1,6 @@
-"""The directional bound: the cubic term bounded along the row's own direction, not evaluated.
+"""The third order for less: bounded along the row's own direction, or replaced by a product.
+
+The directional bound does not evaluate the cubic term:
 
     |T(u, u, u)| <= |u|^2 sqrt(u'Gu),    G = T_(1) T_(1)', positive semidefinite
     sqrt(u'Gu) <= sqrt(y'(Q'GQ)y) + sqrt(v'Gv),    y = Q'u,   v = u - Qy,   v'Gv <= tail |v|^2
@@ -214,14 +216,12 @@ def gram_slack(expansion: KernelExpansion, rounding: RoundingTerms) -> FloatArra
 #
 # B is shared by all outputs. Rows that are spread evenly about the point make nearly all of the
 # third order such a product: for normal ones with covariance C, a machine that is close to linear
-# has
-# T = sym(a (x) C). In: packed tensors (see cubic.py). Out: a_j, B by alternating least squares,
+# has T = sym(a (x) C). In: packed tensors (see cubic.py). Out: a_j, B by alternating least squares,
 #
 #     <T, a (x) B> = a.(T:B),     |sym(a (x) B)|^2 = (|a|^2 |B|^2 + 2 |Ba|^2) / 3
 #
 # and rest_j, the spectral norm of R_j unfolded, rounded up. What (a.u) (u'Bu) errs by when it is
 # computed is bounded as the third order's own rounding is, with |a_j| |B| added to its moment a_3.
-
 
 TURNS = 8  # of least squares; the first few do nearly all
 MOST_FEATURES = 48  # beyond, the tensors take longer to fit than they save

@@ -30,6 +30,7 @@ from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
 
 __all__ = [
     "BLOCK",
+    "SERIES_BELOW",
     "DoubleSums",
     "Remainders",
     "block_sums",

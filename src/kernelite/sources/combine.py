@@ -1,4 +1,4 @@
-"""From the sources of an ensemble's machines to one source.
+"""From an ensemble's machines to one machine: read, then merged.
 
 In: the machines, and which outputs each has. Out: a `Machine` whose expansion is merged as far as
 kernels and ways of the rows agree, under the ensemble's own head.
@@ -29,14 +29,12 @@ from kernelite.sources.sklearn_common import feature_names
 __all__ = [
     "assembled",
     "combined",
-    "member_of",
     "members_of",
     "offered_methods",
     "places_of",
     "read_members",
     "side_by_side",
     "weighted",
-    "width_of",
 ]
 
 
@@ -197,8 +195,7 @@ def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[Par
     return f"scikit-learn {type_name} of {machines}, {vectors} support vectors, {shown}"
 
 
-# What the readers of ensembles share: their machines read, and refused in the ensemble's name.
-
+# Reading an ensemble's machines, which are refused in the ensemble's name.
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
 

@@ -1,4 +1,4 @@
-"""What readers fold into an expansion, with what that rounds: linear layers, scales of outputs.
+"""Coefficients as readers need them: layers and scales folded in, pairs of classes unfolded.
 
     W (f(z) - m) s + b                    y = scale f(z) + shift
 
@@ -127,12 +127,11 @@ def _is_power_of_two(value: Fraction) -> bool:
     return value > 0 and all(part & (part - 1) == 0 for part in parts)
 
 
-# LIBSVM's coefficients of one-vs-one classifiers, unfolded into a column a pair.
+# LIBSVM's coefficients of one-vs-one classifiers, unfolded into a column per pair.
 #
-# LIBSVM stores K - 1 coefficients a support vector, the vectors sorted by class: a vector of class
-# i
-# takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient there.
-
+# LIBSVM stores K - 1 coefficients per support vector, the vectors sorted by class. A vector of
+# class i takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient
+# there.
 
 MAX_COEFFICIENT_BYTES = 2 * 2**30
 """Most memory that the unfolded coefficients may take: n K (K - 1) / 2 numbers, where the model

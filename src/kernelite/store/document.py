@@ -1,7 +1,7 @@
 """The JSON in a `.kernelite` file's metadata: parsed strictly, its version and digest checked.
 
-In: the header of a safetensors file. Out: {"format": "kernelite", "version": 2, "digest": "...",
-"model": tree}; version 1 had no digest.
+In: the header of a safetensors file. Out: {"format": "kernelite", "version": 3, "digest": "...",
+"model": tree}; version 1 had no digest. How the digest is computed stands first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ __all__ = ["KEY", "VERSION", "check_digest", "content_digest", "read_document", 
 # with the tree as JSON in one spelling, a head of name, type and shape, and blake2b of each `PIECE`
 # bytes. It is of the content, not of the bytes around it: another order of tensors is no damage.
 # Whoever can change a file can give it a new digest; where that matters, sign the file.
-
 
 SIZE = 16  # bytes
 PIECE = 1 << 20  # bytes of a tensor that a thread takes at a time
@@ -84,6 +83,8 @@ def _pieces(data: memoryview) -> list[bytes]:
     for_each_chunk(part, len(starts), 1)
     return found
 
+
+# The document: written, and read strictly.
 
 KEY = "kernelite"
 VERSION = 3

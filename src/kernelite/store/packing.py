@@ -33,21 +33,11 @@ from kernelite.store.registry import (
     tag_of,
 )
 
-__all__ = [
-    "check_no_nan",
-    "csr_of",
-    "float_of",
-    "pack",
-    "text_array",
-    "texts_of",
-    "unpack",
-    "unstorable",
-]
+__all__ = ["Tensors", "Tree", "pack", "unpack", "unstorable"]
 
 # Arrays of texts, sparse arrays and special floats as the parts that a file can hold, and back.
 #
 # The functions that build trust nothing: sizes are checked before anything is allocated.
-
 
 MAX_TEXT_BYTES = 2**24  # of one array: NumPy pads every text to the width of the dtype
 MOST_COLUMNS = 2**31 - 1  # as in LIBSVM
@@ -152,6 +142,8 @@ def _check_letters(texts: list[str], path: str) -> None:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise InputError(f"`{path}` holds {text[:50]!a}, which is not Unicode text.")
 
+
+# Dataclasses as a tree and tensors, and back.
 
 Tree: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 Tensors: TypeAlias = "dict[str, NDArray[Any]]"

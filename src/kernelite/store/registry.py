@@ -1,4 +1,4 @@
-"""Classes that a model file may name, and the checks of their fields.
+"""Classes that a model file may name, and whether values have the types of their fields.
 
 To make a new class storable, add a line to `CLASSES`; its fields must be annotated with what
 `kernelite.store.packing` can hold.
@@ -25,7 +25,6 @@ __all__ = [
     "check_names",
     "check_types",
     "conforms",
-    "field_hints",
     "field_values",
     "named_class",
     "tag_of",
@@ -35,8 +34,7 @@ __all__ = [
 #
 # In: a value built from a file, and the resolved annotation of its field. Out: yes or no.
 # Constructors check shapes and ranges; this makes sure that what they check is an array, a number
-# or
-# a text at all.
+# or a text at all.
 
 
 def field_hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +114,8 @@ def _dtype_conforms(dtype: np.dtype[Any], hint: Any) -> bool:
         return True
     return np.issubdtype(dtype, get_origin(scalar) or scalar)
 
+
+# The classes.
 
 CLASSES = {
     "AffineMap": "kernelite.machine.affine",

@@ -1,6 +1,6 @@
-"""Files, hostile until parsed: data (LIBSVM text, delimited text, .npy, .npz) and models.
+"""Rows from files, hostile until parsed: LIBSVM text, delimited text, .npy, .npz, and `columnar/`.
 
-Data: `data` is the front, `scan` the one reader of all formats, with a file a format beside it.
-Models: `store` (`.kernelite`, by `packing` and `registry`) and `approxsvm`; `model_kind` tells them
-apart. `files` opens and writes, `lines` reads text, `defects` are what is wrong with it.
+`data` is the front and `dataset` what comes out; `scan` is the one reader of all formats, with a
+file per format beside it. `lines` reads text, `numbers` its numbers, `defects` are what is wrong
+with it. `columnar/` streams Parquet, Arrow and CSV (extra `arrow`).
 """

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.tables.defects import DECIMAL, BadNumber, Report, parse_float, quote, report_row
+from kernelite.tables.defects import Report, report_row
 from kernelite.tables.layout import BROKEN_QUOTES, Layout, split_cells
+from kernelite.tables.numbers import DECIMAL, BadNumber, parse_float, quote
 
 __all__ = ["DenseBlock", "parse_block"]
 

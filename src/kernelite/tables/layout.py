@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.tables.defects import DECIMAL, quote
+from kernelite.tables.numbers import DECIMAL, quote
 
 __all__ = ["BROKEN_QUOTES", "LABEL_NAMES", "Layout", "data_lines", "find_layout", "split_cells"]
 

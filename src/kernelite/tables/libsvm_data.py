@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.tables.defects import (
-    DECIMAL,
-    BadNumber,
-    Report,
-    parse_float,
-    parse_int,
-    quote,
-    report_row,
-)
+from kernelite.tables.defects import Report, report_row
+from kernelite.tables.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
 
 __all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_block"]
 

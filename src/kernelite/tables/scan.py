@@ -18,8 +18,9 @@ from kernelite.support.compression import without_ending
 from kernelite.support.files import open_binary
 from kernelite.tables import delimited, fast_libsvm, layout, libsvm_data
 from kernelite.tables.dataset import DataSet, make_csr
-from kernelite.tables.defects import DECIMAL, Defect, Report, quote
+from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
+from kernelite.tables.numbers import DECIMAL, quote
 from kernelite.tables.scan_arrays import scan_arrays
 
 __all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "scan"]

@@ -1,6 +1,8 @@
-"""The certificate of each row of a tile, from what the form computed anyway.
+"""The certificate of each row of a tile, and the remainders that certificates are summed from.
 
-    bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see remainder.py and rounding.py)
+The first costs little more than what the form computed anyway:
+
+    bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding      (see `series`)
 
 with exp(-2 gamma |u|^2) = E^2, so a certificate costs two square roots and no exponential. What
 comes out is 1e-7 above the formula, relatively: that covers the rounding of these lines, the
@@ -205,9 +207,7 @@ def bound_output_tile(
 # R_3 and R_4 of a block of pairs of centers, in one pass: what certificates are summed from.
 #
 # In: t = 2 gamma s_i.s_j of a block, gamma |s|^2 of both sides. Out: both remainders, as accurate
-# as
-# `series.remainder` counts. Twin: `series.remainder.remainders`.
-
+# as `series.remainder` counts. Twin: `series.remainder.remainders`.
 
 _C = tuple(24.0 / math.factorial(j + 4) for j in range(24))
 """sum_{j>=4} t^j / j! = t^4 / 24 sum_j c_j t^j; the first term left out is below 1e-18 of it."""

@@ -1,6 +1,7 @@
-"""Sparse rows made dense, on all threads; for those with too many entries for gathers to pay.
+"""Rows rewritten on all threads: sparse ones made dense, dense ones through an affine map.
 
-In: CSR rows with sorted indices. Out: an array of shape (m, d). Twin: `csr_array.toarray`.
+Sparse rows with too many entries for gathers to pay are made dense. In: CSR rows with sorted
+indices. Out: an array of shape (m, d). Twin: `csr_array.toarray`.
 """
 
 from __future__ import annotations

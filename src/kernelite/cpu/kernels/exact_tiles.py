@@ -1,6 +1,7 @@
-"""The exact engine's inner loop: exponentials of a tile of exponents -gamma |x_i - z|^2.
+"""The exact engine's inner loops: exponentials of a tile, and a tile's exponents of sparse rows.
 
-In and out: arrays of shape (m, n). Twin: `np.exp(np.minimum(tile, 0))`.
+Exponents are -gamma |x_i - z|^2. In and out: arrays of shape (m, n).
+Twin: `np.exp(np.minimum(tile, 0))`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from numba.core import cgutils
 
 from kernelite.cpu.kernels.compiling import wide_vectors
 
-__all__ = ["DOUBLE", "SINGLE", "VECTORS", "Code", "Precision"]
+__all__ = ["DOUBLE", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
 
 WIDE = wide_vectors()
 VECTORS = 4  # of centers in a panel

@@ -1,6 +1,6 @@
-"""Rows made ready for panels: u = z - p in the panels' order of features and precision.
+"""Rows before and after panels: u = z - p in their order and precision; scores from their sums.
 
-Out besides: -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
+Before: u, -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
 """
 
 from __future__ import annotations

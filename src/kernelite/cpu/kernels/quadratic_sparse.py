@@ -51,11 +51,10 @@ __all__ = [
     "sparse_kernel",
 ]
 
-# The compiled part of quadratic_sparse.py: rows of a CSR matrix, a tile at a time.
+# The compiled part: rows of a CSR matrix, a tile at a time.
 #
 # M is read from the 4 x 4 blocks that the dense kernel uses: M_ab, a <= b, stands at
 # line(a) + column(b) of an output's flat blocks.
-
 
 IntArray = NDArray[np.int64]
 # Unsigned, so that no index is checked for counting from the end.
@@ -206,6 +205,8 @@ def sparse_kernel(
                     bounds[start + r, j] = bound[r]
     return -1
 
+
+# What calls it: the form laid out once, rows handed to threads, and rows that cancel shifted.
 
 FOLD_LIMIT = 1e4  # of gamma N^2: at most four digits are lost to the folded shift
 

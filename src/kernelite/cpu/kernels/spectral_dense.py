@@ -4,6 +4,7 @@
 
 In: a prepared form and dense rows of shape (m, d). Out: scores, |u|^2, |y|^2, and on request the
 bound of each score, truncation included. Twin: `SpectralForm.evaluate` with `forms.form_bounds`.
+The part that sparse rows share stands first.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ __all__ = ["JitSpectralForm", "finish_tile", "prepare", "scores", "spectral_kern
 #
 #     f^ = E (c + v.u + y'Cy + mid |u|^2) + b,     E = exp(-gamma |u|^2)
 #
-# In: y, v.u and |u|^2 of a tile's rows, a column a row. Out: scores and, with a certificate, bounds
-# with the truncation inside.
+# In: y, v.u and |u|^2 of a tile's rows, a column per row. Out: scores and, with a certificate,
+# bounds with the truncation inside.
 
 
 @helper
@@ -111,6 +112,9 @@ def finish_tile(
             _add_truncation(squares, reach, inside, exponentials, hidden, outputs[j], width, bound)
             for r in range(count):
                 bounds[start + r, j] = bound[r]
+
+
+# Dense rows: projected, then finished as above.
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class JitThird:
     tails : ndarray of shape (k, 3), or (0, 3) without a basis
         tail, slack, and what |u|^2 - |y|^2 may hide of |u|^2 (see cubic.py).
     vectors : ndarray of shape (k, 4 ceil(d / 4)), or (0, 0)
-        a of each output, where a product stands for the third order (see paired.py).
+        a of each output, where a product stands for the third order (see directional.py).
     matrix : ndarray of shape (n_blocks, 16)
         The triangle of B.
     """

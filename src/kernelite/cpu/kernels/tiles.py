@@ -1,7 +1,8 @@
 """Tiles: a few rows, shifted and transposed into cache, so that loops over rows are vectors.
 
 In: rows of shape (m, d), C-contiguous. Out: u' of shape (>= d, TILE), a column a row.
-The rows of the next tile are requested from memory while this one is computed.
+The rows of the next tile are requested from memory while this one is computed. Quadratic forms over
+a tile go by 4 x 4 blocks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The fused kernels: products of pairs on tensor cores, exp2, sums; nothing of size m n is stored.
 
 In: rows and centers in slices of half precision. Out: scores and bounds of one output, or sums of
-A K and of |A| K by group. `fused_rounding` has the model of the arithmetic and the proof; what
-stands in one accumulator matters there.
+A K and of |A| K by group, and one pass over such sums that counts the votes of all pairs.
+`gpu.fused_layout` has the model of the arithmetic and the proof; what stands in one accumulator
+matters there.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from kernelite.gpu.kernels.doubles import exact_bound
 
 if TYPE_CHECKING:
     from kernelite.gpu.fused import FusedSums, RowSlices
-if TYPE_CHECKING:
-    import torch
-
     from kernelite.gpu.votes import PairVotes
 
 __all__ = ["Tiles", "run_one", "run_several", "run_votes", "tiles_for"]
@@ -255,8 +253,8 @@ def _several(
     tl.store(sizes + r * tl.num_programs(0) + group, tl.sum(size, 1), mask=r < m)
 
 
-# One pass over sums by class: the score and bound of every pair, votes, and whether they prove.
-
+# Votes, in one pass over sums by class: the score and bound of every pair, who wins, and whether
+# that is proven.
 
 ROWS = 2
 

@@ -17,7 +17,7 @@ from kernelite.machine.heads.base import BoolArray, Head, Judged, LabelHead, Ran
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["ConstantHead", "Member", "OfMembers", "checked_weights", "n_columns"]
+__all__ = ["RESPONSES", "ConstantHead", "Member", "OfMembers", "checked_weights", "n_columns"]
 
 
 RESPONSES = {"decision": "decision_function", "probability": "predict_proba", "value": "predict"}

@@ -22,7 +22,7 @@ from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Kernel", "Reach", "check_positive"]
+__all__ = ["Kernel", "Reach", "check_positive", "powers", "units"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Radial", "Rbf", "ScaledRadial"]
+__all__ = ["FARTHEST", "Radial", "Rbf", "ScaledRadial"]
 
 FARTHEST = 1e145  # of a distance whose square is surely no overflow
 LOST = 1e-150  # of a distance whose square underflows

@@ -1,4 +1,4 @@
-"""A table's columns, each group through its own steps, then side by side: ColumnTransformer."""
+"""Columns of a table: some are kept, or each group through its own steps (ColumnTransformer)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.columns import Column, read_columns
 from kernelite.rows.inputs import Rows, is_sparse
 
-__all__ = ["Branch", "Columns", "Selection"]
+__all__ = ["Branch", "Columns", "Selection", "chain_width"]
 
 # Some features of a row, in a given order: what feature selectors keep.
 
@@ -77,6 +77,9 @@ class Selection:
         chosen = rows.tocsr()[:, self.columns]
         chosen.sort_indices()  # the columns may come in any order
         return chosen
+
+
+# Groups of columns, each through its own steps, then side by side.
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.tables.columnar.library import arrow, is_numeric
-from kernelite.tables.defects import quote
+from kernelite.tables.numbers import quote
 
 __all__ = [
     "Part",

@@ -11,7 +11,7 @@ from kernelite.errors import FileFormatError
 from kernelite.tables.columnar.faults import Part, checked_schema, naming_file, reason_of
 from kernelite.tables.columnar.library import arrow
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
-from kernelite.tables.defects import quote
+from kernelite.tables.numbers import quote
 
 __all__ = ["ParquetSource"]
 

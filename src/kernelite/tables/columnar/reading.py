@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from kernelite.tables.columnar.faults import Part
 from kernelite.tables.columnar.sources import SourceFile
 
-__all__ = ["ColumnarFile", "Kind", "Kinds", "TextOptions", "batch_rows", "open_file"]
+__all__ = ["NO_KINDS", "ColumnarFile", "Kind", "Kinds", "TextOptions", "batch_rows", "open_file"]
 
 Kind: TypeAlias = Literal["number", "text", "shown"]
 Kinds: TypeAlias = Mapping[str, Kind]

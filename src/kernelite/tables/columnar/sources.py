@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from kernelite.errors import FileFormatError, InputError
 from kernelite.support.compression import ENDINGS
 from kernelite.support.files import STANDARD_INPUT
-from kernelite.tables.defects import quote
+from kernelite.tables.numbers import quote
 
 __all__ = [
     "FORMATS",

@@ -21,9 +21,9 @@ from kernelite.support.files import open_binary
 from kernelite.tables.columnar.faults import Part, bad_cell, checked_schema, naming_file
 from kernelite.tables.columnar.library import arrow
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
-from kernelite.tables.defects import quote
 from kernelite.tables.layout import Layout, data_lines, find_layout
 from kernelite.tables.lines import Lines
+from kernelite.tables.numbers import quote
 
 __all__ = ["TextSource"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.cpu import forms as certifying
+from kernelite.cpu import forms
 from kernelite.cpu.kernels.bounds import remainders
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import certificate, remainder
@@ -18,7 +18,7 @@ def test_certificates_agree_with_the_definition(n: int, scale: float) -> None:
     centers, A = scale * rng.normal(size=(n, 5)), rng.normal(size=(n, 2))
     expansion = KernelExpansion(centers, A, [0.0, 0.0], gamma=0.3)
     told: list[float] = []
-    fast = certifying.certify(expansion, centers.mean(axis=0), progress=told.append)
+    fast = forms.certify(expansion, centers.mean(axis=0), progress=told.append)
     slow = certificate.certify(expansion, centers.mean(axis=0))
     np.testing.assert_allclose(fast.rho, slow.rho, rtol=1e-9)
     assert told[-1] == pytest.approx(1.0)
