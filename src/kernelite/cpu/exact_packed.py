@@ -205,8 +205,8 @@ class PackedExact:
         lengths = expansion.n_centers + r * (r + 1) / 2 + 2.0 * r + 120.0
         rounding = PointwiseRounding.of(expansion, np.zeros(r - 1), lengths, mapped=mapped)
         # Entries may underflow, and then meet |w|^p: that must be less than roundings.
-        with np.errstate(under="ignore"):
-            least = (expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
+        with np.errstate(over="ignore", under="ignore"):
+            least = np.float64(expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
         if not (rounding.weight[rounding.weight > 0.0] * least > LEAST).all():
             return None
         rounding = replace(rounding, farthest=FARTHEST)

@@ -11,6 +11,7 @@ from kernelite.cpu.kernels.packed import LANES, linear_rows, linear_weights
 from kernelite.cpu.single_products import SinglePacked
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import PolynomialKernel
+from kernelite.program.bounded import spelled_out
 from tests.oracle import error_ratios, true_scores
 
 
@@ -103,3 +104,15 @@ def test_several_outputs_and_other_degrees_have_no_single_precision() -> None:
         engine = ExactEngine.prepare(model)
         assert isinstance(engine.dense, PackedExact)
         assert engine.single is None
+
+
+def test_centers_whose_powers_overflow_have_bounds_that_hold() -> None:
+    """Such as (gamma |x|)^4 above all doubles, although coefficients make the sums small."""
+    centers = np.array([[-1.5e72, -2.7e72], [5e-3, -5e-3], [9e-3, -1e-2]])
+    expansion = KernelExpansion(
+        centers, [2.2e-4, -1.4e-5, -1.5e-5], 0.0, kernel=PolynomialKernel(4, 38675.0, -0.3)
+    )
+    rows = np.array([[1e-75, 2e-75], [0.0, 0.0], [3e-76, -1e-76]])
+    found = ExactEngine.prepare(expansion).run(rows)
+    bounds = np.broadcast_to(np.asarray(spelled_out(found.bounds)), (3, 1))
+    assert (error_ratios(true_scores(expansion, rows), found.scores, bounds) <= 1.0).all()
