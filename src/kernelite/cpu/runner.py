@@ -227,7 +227,8 @@ class Runner:
 
     def bounds(self, rows: Any, criterion: Criterion | None = None) -> FloatArray:
         """How far the score of each row may be off under the rule that serves it: (m, k)."""
-        return self._joined(rows, lambda block: self._block_bounds(rows, block, criterion))
+        found = self._joined(rows, lambda block: self._block_bounds(rows, block, criterion))
+        return np.where(np.isnan(found), np.inf, found)  # of sums that overflowed
 
     def valid(self, rows: Any) -> NDArray[np.bool_]:
         """Rows inside the paper's validity bound, shape (m,)."""

@@ -235,9 +235,13 @@ def require_kernels(
         try:
             write(one)
         except (KerneliteError, AttributeError, TypeError) as error:
+            known = isinstance(error, KerneliteError)
+            why = (
+                str(error).rstrip(".") if known else "its formula needs more than is written there"
+            )
             raise UnsupportedModelError(
                 f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
-                f"{str(error).rstrip('.')}."
+                f"{why}."
             ) from None
 
 

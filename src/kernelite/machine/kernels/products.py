@@ -21,6 +21,7 @@ __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
 OVERFLOWS = 1e290  # of a sum whose terms may have overflowed
 MOST_DEGREE = 100
 LOST = 1e-150  # of a norm whose square underflows
+LEAST_MAPPED = 1e-140  # length of a mapped row, below which its entries may have lost digits
 
 
 class _OfProducts(Kernel):
@@ -209,7 +210,12 @@ class CosineKernel(Kernel):
         if reach.moved:  # which turns it by twice its share of the length, at most
             with np.errstate(divide="ignore"):
                 found = found + 2.1 * reach.moved / reach.rows
-        return np.minimum(found, 2.0, out=found)
+        np.minimum(found, 2.0, out=found)
+        if reach.moves:
+            # A direction has no scale, but maps underflow and overflow: whatever comes then.
+            found[reach.rows < LEAST_MAPPED] = 2.0
+            found[~(reach.rows < np.inf)] = np.inf
+        return found
 
     @property
     def label(self) -> str:
