@@ -162,14 +162,14 @@ def _frame_columns(
         _check_width(frame.shape[1], n_features, name)
         places = {place: place for place in wanted}
     else:
-        first = {column: place for place, column in reversed(list(enumerate(there)))}
+        first = {column: place for place, column in enumerate(there)}
         missing = [names[place] for place in wanted if names[place] not in first]
         if missing:
             raise InputError(f"`{name}` lacks columns that were there in fit: {_some(missing)}.")
         places = {place: first[names[place]] for place in wanted}
     if not pandas:
         found = {place: _of_narwhals(frame[:, at], name) for place, at in places.items()}
-    elif there is not None and len(set(there)) == len(there):  # by name is faster
+    elif there is not None:  # by name is faster
         found = {place: _of_pandas(frame[there[at]], name) for place, at in places.items()}
     else:
         found = {place: _of_pandas(frame.iloc[:, at], name) for place, at in places.items()}

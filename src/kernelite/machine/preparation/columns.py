@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +148,9 @@ class Columns:
         In the order of what they give.
     n_features : int
         Columns of the table in fit.
-    by_name : bool
-        Whether a frame may have its columns in another order, and more of them.
+    by_name : bool or "only"
+        Whether a frame may have its columns in another order, and more of them. "only" takes
+        nothing but frames: columns were chosen by names in fit.
 
     Examples
     --------
@@ -162,7 +163,7 @@ class Columns:
 
     branches: tuple[Branch, ...]
     n_features: int
-    by_name: bool = True
+    by_name: bool | Literal["only"] = True
     rowwise: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = False
     exact: ClassVar[bool] = True
