@@ -109,3 +109,13 @@ def test_a_file_that_is_not_there(kernelite, tmp_path) -> None:
     assert ran.code == 1
     assert ran.err.endswith("absent.svm: there is no such file\n")
     assert kernelite("check", tmp_path).code == 1
+
+
+def test_columns_that_are_there_twice_and_text(kernelite, tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("age,city,age\n1,Rome,2\n3,Oslo,4\n")
+    ran = kernelite("check", tmp_path / "a.csv")
+    assert ran.code == 1
+    assert "a.csv:1: there are 2 columns `age`; rename them" in ran.out
+    assert "columns of text are no defect for a model that takes them" in ran.err
+    (tmp_path / "b.csv").write_text("age,size\n1,2\n")
+    assert "columns of text" not in kernelite("check", tmp_path / "b.csv").err

@@ -130,7 +130,7 @@ def test_names_that_are_there_twice_are_refused(library: str, by_name: bool) -> 
         table = pytest.importorskip("pyarrow")
         twice = table.table([twice.iloc[:, i].to_numpy() for i in range(3)], names=[*twice.columns])
     for use in (fast.predict, lambda rows: kl.compile(model, rows)):
-        with pytest.raises(InputError, match="^there are 2 columns `age`; rename them.$"):
+        with pytest.raises(InputError, match=r"^there are 2 columns `age`; rename them\.$"):
             use(twice)
     unnamed = kl.compile(SVC().fit(VALUES, [0, 1, 0]), VALUES)
     with pytest.raises(InputError, match="there are 2 columns `age`"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options
-from kernelite.cli.guard import print_json
+from kernelite.cli.guard import note, print_json
 from kernelite.errors import FileFormatError, KerneliteError
 from kernelite.support.printable import printable
 
@@ -74,7 +74,14 @@ def run(args: argparse.Namespace) -> int:
         more = "or more " if len(kinds) == _MOST_KINDS else ""
         counted += f" of {len(kinds):,} {more}kind{'s' if len(kinds) > 1 else ''}"
     print(f"{printable(args.file, one_line=True)}: {counted} ({_IN_WORDS[kind]})")
+    if kind == "data" and any(map(_is_text, kinds)):
+        note("columns of text are no defect for a model that takes them: a pipeline with encoders")
     return 1 if total else 0
+
+
+def _is_text(found: _Alike) -> bool:
+    """Whether a cell of a column is text where other models want a number."""
+    return found.first.problem.startswith("column ") and "not a decimal" in found.first.problem
 
 
 @dataclass

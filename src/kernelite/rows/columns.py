@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
-from kernelite.rows.inputs import FloatArray, is_sparse
+from kernelite.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 
 __all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns", "refuse_infinite"]
 
@@ -142,6 +142,7 @@ def read_columns(
         _check_width(X.shape[1], n_features, name)
         dense = X.tocsc()[:, list(wanted)].toarray()
         return {place: dense[:, j] for j, place in enumerate(wanted)}, X.shape[0]
+    refuse_no_rows(X, name)
     try:
         array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     except ValueError as error:
@@ -178,9 +179,7 @@ def _frame_columns(
 
 def _check_width(found: int, n_features: int, name: str) -> None:
     if found != n_features:
-        raise InputError(
-            f"`{name}` has {found} features, but this model was compiled for {n_features}."
-        )
+        raise InputError(f"`{name}` has {found} features, but this model takes {n_features}.")
 
 
 def _some(names: list[str]) -> str:

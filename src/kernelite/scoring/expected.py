@@ -190,7 +190,7 @@ def _check_complete(columns: Sequence[str], arrays: Sequence[Any]) -> None:
             first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             raise InputError(
                 f"column `{name}` has {array.null_count:,} nulls (first in row {first}, counted "
-                "from 0); fill or drop such rows before predicting."
+                "from 0); fill or drop such rows."
             )
 
 

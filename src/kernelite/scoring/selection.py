@@ -227,8 +227,8 @@ def _all_numeric(
         return resolve_columns(model, schema, numeric)  # one called `y` is a feature like others
     raise InputError(
         f"this model has {model.n_features_in_} features and knows no column names, but there are "
-        f"{len(others)} numeric columns ({listed(others)}); say which to take with `--columns` "
-        "(`columns=`)."
+        f"{len(others)} numeric columns ({listed(others)}); name those to take "
+        "(`columns=`, or `--columns` of `predict` and `compile`)."
     )
 
 

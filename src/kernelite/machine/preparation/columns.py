@@ -69,8 +69,7 @@ class Selection:
         rows = rows if is_sparse(rows) else np.asarray(rows)
         if rows.shape[1] != self.n_features:
             raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model was compiled for "
-                f"{self.n_features}."
+                f"`X` has {rows.shape[1]} features, but this model takes {self.n_features}."
             )
         if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
             return np.take(rows, self.columns, axis=1)
