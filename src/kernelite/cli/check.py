@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options
-from kernelite.cli.guard import note, print_json
+from kernelite.cli.guard import print_json
 from kernelite.errors import FileFormatError, KerneliteError
 from kernelite.support.printable import printable
 
@@ -69,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
     for found in kinds:
         problem = FileFormatError(args.file, found.words(), line=found.first.line)
         print(printable(str(problem), one_line=True))
+    if kind == "data" and any(map(_is_text, kinds)):
+        print("(columns of text are fine for models that take them: pipelines with encoders)")
     counted = "no defects" if total == 0 else "1 defect" if total == 1 else f"{total:,} defects"
     if len(kinds) < total:
         more = "or more " if len(kinds) == _MOST_KINDS else ""
         counted += f" of {len(kinds):,} {more}kind{'s' if len(kinds) > 1 else ''}"
     print(f"{printable(args.file, one_line=True)}: {counted} ({_IN_WORDS[kind]})")
-    if kind == "data" and any(map(_is_text, kinds)):
-        note("columns of text are no defect for a model that takes them: a pipeline with encoders")
     return 1 if total else 0
 
 
