@@ -219,7 +219,7 @@ def test_the_error_bound_covers_values_that_are_within_a_tolerance() -> None:
     for tolerance in (1e-3, 1e-9):
         fast = certified(source(expansion, RegressorHead()), rows, tolerance=tolerance, max_bytes=1)
         assert fast.approximation is None
-        true, bounds = true_scores(expansion, rows), fast.error_bound(rows)
+        true, bounds = true_scores(expansion, rows), fast.error_bound(rows)[:, None]
         for got in (fast.predict(rows)[:, None], fast.scores(rows)):
             assert error_ratios(true, got, bounds).max() <= 1.0
         assert (bounds <= tolerance).all()

@@ -145,7 +145,7 @@ def _outside(model: Any, certified: Any, X: Any, theirs: dict[str, np.ndarray]) 
         elif certified.tolerance is not None:
             limit = certified.tolerance
         else:  # decision values carry a bound each; ensembles count votes in theirs
-            limit = certified.error_bound(X)
+            limit = certified.error_bound(X).reshape(len(X), -1)
             if limit.shape != gap.shape:
                 limit = PROBABILITY if hasattr(certified.head, "members") else np.inf
         inside = (gap <= limit + slack) | ~np.isfinite(their).reshape(gap.shape)

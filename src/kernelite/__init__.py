@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kernelite.machine.expansion import KernelExpansion
     from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
     from kernelite.model import CompiledModel
+    from kernelite.model.serving import OutsideValidityWarning
     from kernelite.scoring.files import predict_files
     from kernelite.store.files import load
 
@@ -44,6 +45,7 @@ _HOMES = {
     "MissingExtraError": "kernelite.errors",
     "OutlierHead": "kernelite.machine.heads",
     "OutsideValidityError": "kernelite.errors",
+    "OutsideValidityWarning": "kernelite.model.serving",
     "RegressorHead": "kernelite.machine.heads",
     "UnsupportedModelError": "kernelite.errors",
     "compile": "kernelite.compiler",
@@ -69,6 +71,7 @@ __all__ = [
     "MissingExtraError",
     "OutlierHead",
     "OutsideValidityError",
+    "OutsideValidityWarning",
     "RegressorHead",
     "UnsupportedModelError",
     "__version__",

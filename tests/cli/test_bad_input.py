@@ -173,3 +173,13 @@ def test_a_bad_last_line_undoes_the_lines_before_it(toys, compiled, kernelite, f
     ran = kernelite("predict", bad, compiled / "svc.kernelite", folder / "old")
     assert_refused(ran, folder, bad, bad.read_bytes())
     assert "bad.svm:5251: " in ran.err
+
+
+def test_mistakes_are_named_with_their_cure(kernelite, toys, tmp_path) -> None:
+    ran = kernelite("compile", toys.path("train.svm"), "-o", tmp_path / "m")
+    assert (ran.code, "looks like LIBSVM data, not like a model" in ran.err) == (1, True)
+    (tmp_path / "svc.joblib").write_bytes(b"\x80\x04")
+    ran = kernelite("inspect", tmp_path / "svc.joblib")
+    assert (ran.code, "`kernelite compile --allow-pickle`" in ran.err) == (1, True)
+    ran = kernelite("predict", "--bogus", "a", "b", "c")
+    assert (ran.code, "See `kernelite predict --help`." in ran.err) == (2, True)

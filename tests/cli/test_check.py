@@ -45,6 +45,7 @@ def test_defects_alike_are_summed_up(kernelite, tmp_path) -> None:
         "the last in line 5,001",
         f"{path}:5002: column 2 (`city`): cell `` is empty, expected a number",
         f"{path}:5003: the row `8,3` has 2 cells, expected 3 as on line 1",
+        "(columns of text are fine for models that take them: pipelines with encoders)",
         f"{path}: 5,002 defects of 3 kinds (data file)",
     ]
     found = kernelite("check", path, "--json").json
@@ -109,3 +110,13 @@ def test_a_file_that_is_not_there(kernelite, tmp_path) -> None:
     assert ran.code == 1
     assert ran.err.endswith("absent.svm: there is no such file\n")
     assert kernelite("check", tmp_path).code == 1
+
+
+def test_columns_that_are_there_twice_and_text(kernelite, tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("age,city,age\n1,Rome,2\n3,Oslo,4\n")
+    ran = kernelite("check", tmp_path / "a.csv")
+    assert ran.code == 1
+    assert "a.csv:1: there are 2 columns `age`; rename them" in ran.out
+    assert "(columns of text are fine for models that take them" in ran.out
+    (tmp_path / "b.csv").write_text("age,size\n1,2\n")
+    assert "columns of text" not in kernelite("check", tmp_path / "b.csv").out

@@ -6,9 +6,11 @@ import bz2
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import kernelite as kl
@@ -194,3 +196,20 @@ def test_inspect_says_what_decision_values_of_other_kernels_are(good, tmp_path) 
     assert "exact up to rounding, with proven labels" in text
     assert "This kernel has no form" in text
     assert "None" not in text
+
+
+def test_a_sample_that_does_not_fit_is_refused_before_it_is_cut(toys, kernelite, tmp_path) -> None:
+    frame = pd.DataFrame(toys.X[:, :2], columns=["age", "size"])
+    scaled = make_column_transformer((StandardScaler(), ["age", "size"]))
+    out, sample = tmp_path / "m.kernelite", tmp_path / "wide.svm"
+    sample.write_text("1 1:0.5 6:2\n2 2:1 3:4\n")
+    joblib.dump(make_pipeline(scaled, SVC()).fit(frame, toys.y), tmp_path / "names.joblib")
+    joblib.dump(SVC().fit(toys.X[:, :2], toys.y), tmp_path / "plain.joblib")
+    for name, problem in (
+        ("names", "its columns have no names, by which this model takes them (`age`, `size`)"),
+        ("plain", "row 1 of"),
+    ):
+        model = tmp_path / f"{name}.joblib"
+        ran = kernelite("compile", model, "-o", out, "--allow-pickle", "--sample", sample)
+        assert (ran.code, problem in ran.err) == (1, True), ran.err
+        assert not out.exists()

@@ -186,7 +186,7 @@ def test_bad_input_is_one_sentence(data, table, compiled, kernelite, tmp_path) -
         (
             table,
             [],
-            "5 numeric columns (`id`, `a`, `b`, `c`, `d`); say which to take with `--columns`",
+            "5 numeric columns (`id`, `a`, `b`, `c`, `d`); name those to take (`columns=`",
         ),
         (table, ["--columns", "a:e"], "names 1 columns"),
         (table, ["--columns", "a,b,c,e"], "there is no column `e`"),
@@ -258,7 +258,7 @@ def test_a_sample_for_compiling(data, table, toys, good, kernelite, tmp_path) ->
     )
     assert (ran.code, "--sample must be Parquet" in ran.err) == (2, True)
     ran = kernelite("compile", model, "-o", tmp_path / "no", "--sample", data)
-    assert (ran.code, "say which to take with `--columns`" in ran.err) == (1, True)
+    assert (ran.code, "name those to take (`columns=`" in ran.err) == (1, True)
     assert not (tmp_path / "no").exists()
 
 

@@ -228,7 +228,7 @@ def test_bounds_of_sums_hold_and_are_hardly_above_ours(kind: str) -> None:
         parts=tuple(replace(p, model=_without_third(p.model)) for p in model.parts),
     )
     got = run(to_onnx(plain, part="approximation", decided=True), {"X": rows})
-    ours = plain.error_bound(rows)
+    ours = plain.score_bound(rows)
     assert (got["error_bound"] >= ours * (1 - 2e-7)).all()
     assert (got["error_bound"] <= ours * 1.01 + 1e-9).all()
 
@@ -256,7 +256,7 @@ def test_a_polynomial_beside_the_kernels() -> None:
     exact = run(to_onnx(model, part="exact"), {"X": rows})["variable"]
     same_scores(exact, model.expansion.scores(rows) + tail.values(rows)[0])
     bounds = run(to_onnx(model, part="approximation", decided=True), {"X": rows})["error_bound"]
-    assert (bounds >= model.error_bound(rows) * (1 - 2e-7)).all()
+    assert (bounds >= model.score_bound(rows) * (1 - 2e-7)).all()
 
 
 def test_densities_far_from_all_centers_are_summed_in_logarithms() -> None:

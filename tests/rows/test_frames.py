@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -114,3 +116,38 @@ def test_a_series_is_refused_in_a_sentence() -> None:
     for series in (frame.iloc[0], frame["a"]):
         with pytest.raises(InputError, match=r"two dimensions, got a Series; .*iloc\[\[0\]\]"):
             column_names(series)
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_names_that_are_there_twice_are_refused(library: str, by_name: bool) -> None:
+    frame = pd.DataFrame(VALUES, columns=["age", "b"])
+    first = make_column_transformer((StandardScaler(), ["age", "b"])) if by_name else "passthrough"
+    model = make_pipeline(first, SVC()).fit(frame, [0, 1, 0])
+    fast = kl.compile(model, frame)
+    twice: Any = pd.concat([frame, frame[["age"]]], axis=1)
+    if library == "pyarrow":
+        table = pytest.importorskip("pyarrow")
+        twice = table.table([twice.iloc[:, i].to_numpy() for i in range(3)], names=[*twice.columns])
+    for use in (fast.predict, lambda rows: kl.compile(model, rows)):
+        with pytest.raises(InputError, match=r"^there are 2 columns `age`; rename them\.$"):
+            use(twice)
+    unnamed = kl.compile(SVC().fit(VALUES, [0, 1, 0]), VALUES)
+    with pytest.raises(InputError, match="there are 2 columns `age`"):
+        unnamed.predict(twice)
+
+
+def test_columns_chosen_by_names_come_from_frames_only(tmp_path: Path) -> None:
+    frame = pd.DataFrame(VALUES, columns=["age", "b"])
+    for chosen, taken in ((["age"], False), ([0], True)):
+        first = make_column_transformer((StandardScaler(), chosen), remainder="passthrough")
+        model = make_pipeline(first, SVC()).fit(frame, [0, 1, 0])
+        kl.compile(model, frame).save(tmp_path / "m.kernelite")
+        fast = kl.load(tmp_path / "m.kernelite")
+        np.testing.assert_array_equal(fast.predict(frame), model.predict(frame))
+        for rows in (VALUES, VALUES.tolist()):
+            if taken:
+                np.testing.assert_array_equal(fast.predict(rows), model.predict(frame))
+                continue
+            with pytest.raises(InputError, match="`X` must be a data frame, got a"):
+                fast.predict(rows)

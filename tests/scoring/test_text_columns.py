@@ -233,3 +233,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: Any) ->
         assert max(most) <= 500
         assert parquet.read_table(tmp_path / "out.parquet").num_rows == sum(most) == 3000
         most.clear()
+
+
+@pytest.mark.parametrize("format", ["csv", "delimited"])
+def test_numbers_of_columns_by_name_come_from_any_table(format: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
+    first = make_column_transformer((StandardScaler(), ["b"]), remainder="passthrough")
+    model = make_pipeline(first, SVC()).fit(frame, [0, 1, 1, 0])
+    fast = kl.compile(model, frame)
+    frame[["b", "a"]].to_csv(tmp_path / "in.csv", index=False)
+    kl.predict_files(fast, tmp_path / "in.csv", tmp_path / "out.csv", format=format)
+    found = pd.read_csv(tmp_path / "out.csv")["label"]
+    np.testing.assert_array_equal(found, model.predict(frame))

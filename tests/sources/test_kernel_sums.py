@@ -69,7 +69,7 @@ def test_bounds_of_the_summands_add_up(name):
     rows = rows[:2000]
     compiled = alone(model, rows, certificate=True)
     theirs = model.predict(rows)
-    found, bound = gap(compiled.predict(rows), theirs), compiled.error_bound(rows)
+    found, bound = gap(compiled.predict(rows), theirs), compiled.score_bound(rows)
     assert (found <= bound + EXACT * np.abs(theirs).max()).all()
     assert all(part.model.approximation is not None for part in compiled.parts)
     assert np.isfinite(bound).all()
@@ -118,7 +118,7 @@ def test_no_certificate_is_violated(kernel, normalized, seed, tolerance):
     form = alone(model, new, certificate=True)
     assert (gap(exact.predict(new), theirs) <= slack).all()
     assert (gap(certified.predict(new), theirs) <= tolerance + slack).all()
-    assert (gap(form.predict(new), theirs) <= form.error_bound(new) + slack).all()
+    assert (gap(form.predict(new), theirs) <= form.score_bound(new) + slack).all()
     found = certified.predict(new, return_std=True)[1]
     assert found.shape == deviations.shape
     prior = np.max(exact.posterior.scaled(np.array(exact.posterior.diagonal)))
@@ -241,7 +241,7 @@ def test_a_narrow_kernel_is_summed_over_near_centers(long_scale):
     assert compiled.parts[1].model.local is not None
     ours, stats = compiled.predict(new, return_stats=True)
     assert (gap(ours, theirs) <= compiled.tolerance + EXACT).all()
-    assert (gap(ours, theirs) <= compiled.error_bound(new) + EXACT).all()
+    assert (gap(ours, theirs) <= compiled.score_bound(new) + EXACT).all()
     assert stats.open_share < 0.5
     # What near centers leave open for the whole is evaluated exactly, here nearly all rows.
     strict = replace(compiled, tolerance=1e-9 * compiled.tolerance)

@@ -104,7 +104,7 @@ def test_machines_that_differ_stay_parts(guarantee: str, added: bool) -> None:
     elif guarantee == "certified":
         assert fast.tolerance is not None
         assert (gap <= fast.tolerance + 1e-12).all()
-        assert (np.abs(fast.scores(X) - expected) <= fast.error_bound(X) + 1e-12).all()
+        assert (np.abs(fast.scores(X) - expected) <= fast.score_bound(X) + 1e-12).all()
     assert fast.valid(X).shape == (200,)
 
 

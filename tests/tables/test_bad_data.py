@@ -39,8 +39,13 @@ TEXT = [
     ),
     Bad("compiled", b"\x10\0\0\0\0\0\0\0{}", None, "this is a compiled model, not data"),
     Bad("svc.joblib", b"\x80\x04\x95\x00", None, "this is a pickle"),
-    Bad("table", b"PAR1\x15\x04\x15", None, "this is a Parquet file: `predict` and `compile"),
-    Bad("arrow.dat", b"ARROW1\0\0\xff", None, "this is an Arrow file: `predict` and"),
+    Bad(
+        "table",
+        b"PAR1\x15\x04\x15",
+        None,
+        "this is a Parquet file: `predict`, `report` and `compile",
+    ),
+    Bad("arrow.dat", b"ARROW1\0\0\xff", None, "this is an Arrow file: `predict`, `report` and"),
     # LIBSVM: indices
     Bad("index-0.svm", b"1 1:1\n1 0:1\n", 2, "index `0` is out of range"),
     Bad("index-max.svm", b"1 2147483647:1\n", 1, "index `2147483647` is out of range"),

@@ -147,7 +147,7 @@ def test_fit_width_against_dense_slices(seed: int, n: int, d: int, width: int) -
 def test_dense_rows_of_another_width_are_refused() -> None:
     data = DataSet(np.eye(3), None, "a.csv", "delimited")
     assert data.fit_width(3) == (data.rows, None)
-    with pytest.raises(InputError, match=r"`a\.csv` has 3 features, but .* for 5"):
+    with pytest.raises(InputError, match=r"`a\.csv` has 3 features, but .* takes 5"):
         data.fit_width(5)
 
 

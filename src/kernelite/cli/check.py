@@ -69,12 +69,19 @@ def run(args: argparse.Namespace) -> int:
     for found in kinds:
         problem = FileFormatError(args.file, found.words(), line=found.first.line)
         print(printable(str(problem), one_line=True))
+    if kind == "data" and any(map(_is_text, kinds)):
+        print("(columns of text are fine for models that take them: pipelines with encoders)")
     counted = "no defects" if total == 0 else "1 defect" if total == 1 else f"{total:,} defects"
     if len(kinds) < total:
         more = "or more " if len(kinds) == _MOST_KINDS else ""
         counted += f" of {len(kinds):,} {more}kind{'s' if len(kinds) > 1 else ''}"
     print(f"{printable(args.file, one_line=True)}: {counted} ({_IN_WORDS[kind]})")
     return 1 if total else 0
+
+
+def _is_text(found: _Alike) -> bool:
+    """Whether a cell of a column is text where other models want a number."""
+    return found.first.problem.startswith("column ") and "not a decimal" in found.first.problem
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
+from kernelite.errors import InputError
 from kernelite.support.printable import printable
 
 if TYPE_CHECKING:
@@ -45,10 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Describe."""
+    from kernelite.cli.models import is_pickle
     from kernelite.sources import read
     from kernelite.store.files import load, stored_digest
     from kernelite.store.model_kind import model_kind
 
+    if is_pickle(args.model):
+        raise InputError(
+            f"`{args.model}` is a pickle, not a compiled model: compile it first with `kernelite "
+            "compile --allow-pickle`."
+        )
     kind = model_kind(args.model)
     facts: dict[str, Any] = {
         "file": args.model,

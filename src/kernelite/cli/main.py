@@ -83,7 +83,9 @@ def _run(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    args = parser.parse_args(arguments)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
     verb: Any = _module(args.verb)
     if getattr(args, "quiet", False):
         from kernelite.cpu.kernels.background import no_notice

@@ -121,10 +121,11 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
     """
     columns = getattr(args, "columns", None)
     if not _has_columns(args, path, columns):
+        from kernelite.scoring.streams import fitted_rows
         from kernelite.tables.data import read_data
 
         data = read_data(path, **{"labels": "ignore"} | data_options(args))
-        return data.fit_width(model.n_features_in_)[0]
+        return fitted_rows(model, data)[0]
     from kernelite.scoring.streams import Wanted, read_rows
     from kernelite.tables.columnar.reading import TextOptions
 

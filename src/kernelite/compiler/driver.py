@@ -8,11 +8,13 @@ source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelite.compiler.composite import compile_composite
@@ -28,7 +30,8 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.parts import SumOfMachines
 from kernelite.model import CompiledModel, Guarantee, Origin
 from kernelite.model.serving import OnInvalid, check_on_invalid
-from kernelite.rows.inputs import RowsLike
+from kernelite.rows.frames import is_frame
+from kernelite.rows.inputs import RowsLike, is_sparse
 from kernelite.sources import Machine, read
 from kernelite.sources.svm_scale import SvmRange, with_range
 from kernelite.store.files import load
@@ -123,6 +126,15 @@ def compile(
     """
     _check_options(guarantee, plan, cells, max_bytes)
     check_on_invalid(on_invalid)
+    if X is not None and (
+        isinstance(model, np.ndarray | list) or is_sparse(model) or is_frame(model)
+    ):
+        raise InputError("the model comes first, then rows: `kl.compile(model, X)`.")
+    if tolerance is not None and guarantee != "certified":
+        warnings.warn(
+            f"`tolerance` is for guarantee='certified' and does nothing with {guarantee!r}.",
+            stacklevel=2,
+        )
     source = read(model)
     if input_range is not None:
         source = with_range(source, input_range)

@@ -116,6 +116,12 @@ class Task:
 def sample_rows(source: Machine, X: Any) -> Rows:
     """A user's sample, behind whatever stands before the expansion."""
     d, names = source.single.n_features, source.feature_names
+    shape = getattr(X, "shape", ())
+    if source.type_name == "gaussian_kde" and shape[:1] == (d,) != shape[1:]:
+        raise InputError(
+            f"`X` must have shape (m, {d}), got {shape}. SciPy's points are columns: pass "
+            "`points.T`."
+        )
     before, input_map = source.preparation.before_map, source.preparation.input_map
     if before.steps:
         rows = check_rows(before(X, names), n_features=d)

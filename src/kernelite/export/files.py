@@ -61,6 +61,13 @@ def export(
     >>> [os.path.basename(file) for file in written]
     ['bump.h', 'bump.c']
     """
+    if not isinstance(model, CompiledModel):
+        if isinstance(path, CompiledModel):
+            raise InputError("the model comes first: `kl.export(model, path)`.")
+        raise InputError(
+            f"`model` must be a CompiledModel, got {type(model).__name__}; `kl.compile` makes one, "
+            "`kl.load` reads one."
+        )
     file = os.fspath(path)
     stem, suffix = os.path.splitext(file)
     if suffix not in TARGETS:

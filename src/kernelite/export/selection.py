@@ -266,6 +266,8 @@ def _check_rows(model: CompiledModel) -> None:
         for step in steps_of(machine):
             if not isinstance(step, EXPORTED_STEPS):
                 name = step.name if isinstance(step, Kept) else type(step).__name__
+                if name == "Columns":
+                    name = "ColumnTransformer" if step.by_name else "encoders or imputers"
                 raise UnsupportedModelError(
                     f"this model prepares its rows by a step that is not exported ({name}); export "
                     "its last step alone, and transform the rows before."

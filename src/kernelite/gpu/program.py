@@ -302,6 +302,5 @@ def _check_finite(rows: Tensor, which: Tensor | None, first: int) -> None:
     if len(bad):
         row = int(bad[0] if which is None else which[bad[0]])
         raise InputError(
-            f"`X` contains NaN or infinity (first in row {first + row}); "
-            "impute or drop such rows before predicting."
+            f"`X` contains NaN or infinity (first in row {first + row}); impute or drop such rows."
         )

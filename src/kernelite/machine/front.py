@@ -24,7 +24,7 @@ from kernelite.machine.preparation.numeric import (
 )
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.frames import check_names
+from kernelite.rows.frames import check_names, is_frame
 from kernelite.rows.inputs import Rows, check_rows
 
 __all__ = ["NO_STEPS", "Kept", "Preparation", "Selection", "Step"]
@@ -158,6 +158,11 @@ class Preparation:
         if isinstance(first, Columns):
             if not first.by_name:
                 check_names(X, feature_names)
+            elif first.by_name == "only" and not is_frame(X):
+                raise InputError(
+                    f"`X` must be a data frame, got a {type(X).__name__}: this model was fitted on "
+                    "columns by their names; `pandas.DataFrame(X, columns=...)` gives them."
+                )
             return self._run(first.pieces(X, feature_names), self.steps[1:])
         if not isinstance(first, Kept):
             X = check_rows(X, n_features=self.n_features, feature_names=feature_names)

@@ -38,15 +38,26 @@ class CompiledModel(Predicting):
         """A proven bound on the error of `decision_function`, in its shape; else of `scores`.
 
         Where decision values are served within a tolerance, it is at least the tolerance. Models
-        without `decision_function` have bounds of shape (m, k), of their values.
+        without `decision_function` have bounds of shape (m, k), of their scores. Of a regressor
+        with one output these are what it predicts, and bounds have that shape, (m,).
         """
         if "decision_function" not in self.offers:
-            return self.score_bound(X)
+            bounds = self.score_bound(X)
+            return bounds.reshape(-1) if self._predicts_vectors else bounds
         self._require_certificate()
         rows, runner = rows_and_runner(self, X)
         criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
         bounds = runner.map_blocks(rows, rule_of(self, criterion), self._decision_bound)
         return np.asarray(bounds)
+
+    @property
+    def _predicts_vectors(self) -> bool:
+        """Whether this is a regressor whose one score, of shape (m,), is what it predicts."""
+        if self.head.kind != "regressor" or self.head.n_scores != 1:
+            return False
+        if self.head.judged_by("predict") != "bounds":  # it transforms its score
+            return False
+        return np.ndim(self.head.predict(np.zeros((1, 1)))) == 1
 
     def _decision_bound(self, found: Bounded) -> FloatArray:
         """How far decision values of a block may be off."""

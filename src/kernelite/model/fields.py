@@ -171,7 +171,7 @@ class ModelFields:
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
         if self.head.kind == "density" and self.origin.family == "scipy":
-            names |= {"pdf", "logpdf"}
+            names |= {"evaluate", "pdf", "logpdf"}
         if self.head.kind == "transform":
             names |= {"get_feature_names_out", "set_output"}
         return names

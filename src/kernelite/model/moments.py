@@ -22,12 +22,12 @@ from kernelite.rows.inputs import FloatArray, Rows
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["latent_labels", "latent_probabilities", "spread"]
+__all__ = ["latent_labels", "latent_probabilities", "posterior_of", "spread"]
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
-    posterior, expansions = _posterior(model)
+    posterior, expansions = posterior_of(model)
     rows, runner = rows_and_runner(model, X)
     if not joint:
         return posterior.deviations(_variances(posterior, expansions, rows, runner))
@@ -51,12 +51,12 @@ def _moments(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
     """Exact latent means of all machines, and their variances: each of shape (m, machines)."""
     means = answer(model, X, lambda scores: scores, never, None, None)[0]
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return means, _variances(*_posterior(model), *rows_and_runner(model, X)).reshape(
+        return means, _variances(*posterior_of(model), *rows_and_runner(model, X)).reshape(
             len(means), -1
         )
     rows_of_parts = part_rows(model, X).rows
     variances = [
-        _variances(*_posterior(part.model), rows, part.model._runner)
+        _variances(*posterior_of(part.model), rows, part.model._runner)
         for part, rows in zip(model.parts, rows_of_parts)
     ]
     return means, np.column_stack(variances)
@@ -68,7 +68,7 @@ def _variances(
     return runner.each(rows, lambda *seen: posterior.variance(expansions, seen), posterior.block())
 
 
-def _posterior(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:
+def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:
     """With the expansions whose kernels are added up: one, or that of each part."""
     machines: list[ModelFields] = [part.model for part in model.parts] or [model]
     expansions = tuple(one.expansion for one in machines if one.expansion is not None)

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from kernelite.cpu.local import log_sums
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract, offered
-from kernelite.model.moments import latent_labels, latent_probabilities, spread
+from kernelite.model.moments import (
+    latent_labels,
+    latent_probabilities,
+    posterior_of,
+    spread,
+)
 from kernelite.model.serving import OnInvalid, answer, rows_and_runner
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
@@ -30,6 +35,10 @@ from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
 __all__ = ["Predicting"]
 
 
+class OneAtATimeError(InputError, RuntimeError):
+    """More was asked for than one call gives; scikit-learn raises a RuntimeError there."""
+
+
 class Predicting(ScikitLearnContract):
     """Labels, values, decision values, probabilities, coordinates, scores."""
 
@@ -38,6 +47,8 @@ class Predicting(ScikitLearnContract):
         self,
         X: RowsLike,
         /,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
         *,
         return_stats: Literal[False] = False,
         on_invalid: OnInvalid | None = None,
@@ -46,12 +57,12 @@ class Predicting(ScikitLearnContract):
 
     @overload
     def predict(
-        self, X: RowsLike, /, *, return_std: Literal[True]
+        self, X: RowsLike, /, return_std: Literal[True]
     ) -> tuple[NDArray[Any], FloatArray]: ...
 
     @overload
     def predict(
-        self, X: RowsLike, /, *, return_cov: Literal[True]
+        self, X: RowsLike, /, return_std: Literal[False] = False, *, return_cov: Literal[True]
     ) -> tuple[NDArray[Any], FloatArray]: ...
 
     @overload
@@ -70,9 +81,9 @@ class Predicting(ScikitLearnContract):
         self,
         X: RowsLike,
         /,
-        *,
         return_std: bool = False,
         return_cov: bool = False,
+        *,
         return_stats: bool = False,
         on_invalid: OnInvalid | None = None,
         beyond: FloatArray | None = None,
@@ -98,9 +109,11 @@ class Predicting(ScikitLearnContract):
         ndarray of shape (m,), or (ndarray, what was asked for besides)
         """
         if return_std + return_cov + return_stats > 1:
-            raise InputError(
+            raise OneAtATimeError(
                 "one of `return_std`, `return_cov` and `return_stats` can be had at a time."
             )
+        if return_std or return_cov:
+            posterior_of(self)  # refuses before anything is computed, or warned of
         if "predict" in self.head.needs_posterior:
             answers = latent_labels(self, X)
             stats = Stats(len(answers), {EXACT: len(answers)})
@@ -215,6 +228,11 @@ class Predicting(ScikitLearnContract):
             SciPy's shape; `score_samples` takes rows, shape (m, d).
         """
         return np.exp(self.logpdf(points))
+
+    @offered
+    def evaluate(self, points: ArrayLike, /) -> FloatArray:
+        """The same as `pdf`, by SciPy's other name."""
+        return self.pdf(points)
 
     @offered
     def logpdf(self, points: ArrayLike, /) -> FloatArray:

@@ -194,7 +194,10 @@ def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
     found = ranked[:1] if name == "form" else [o for o in ranked if o.name == name]
     if not found:
         known = ", ".join(repr(option.name) for option in ranked)
-        raise InputError(f"`plan` names no candidate: {name!r}; there are {known}.")
+        raise InputError(
+            f"`plan` names no candidate: {name!r}; there are {known}, and the words 'auto', "
+            "'estimate', 'measure' and 'form' (the exact engine is guarantee='exact')."
+        )
     return found[:1]
 
 

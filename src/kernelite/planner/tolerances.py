@@ -26,6 +26,8 @@ def given_tolerance(head: Head, tolerance: Any) -> FloatArray:
     """
     k = head.n_values
     try:
+        if np.asarray(tolerance).dtype.kind in "USb":  # text would pass for the number it spells
+            raise TypeError
         array = np.broadcast_to(np.asarray(tolerance, dtype=np.float64), (k,)).copy()
     except (TypeError, ValueError):
         raise InputError(

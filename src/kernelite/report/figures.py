@@ -172,9 +172,10 @@ def _band(axes: Any, x: FloatArray, bound: FloatArray) -> None:
     if len(edges) < 3:
         return
     cell = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-    middle = np.array([np.median(bound[cell == i]) for i in range(len(edges) - 1)])
+    full = np.unique(cell)  # of a few rows, some cells are empty
+    middle = np.array([np.median(bound[cell == i]) for i in full])
     # From the first score to the last, each cell's bound at its middle.
-    at = np.concatenate([edges[:1], 0.5 * (edges[:-1] + edges[1:]), edges[-1:]])
+    at = np.concatenate([edges[:1], 0.5 * (edges[full] + edges[full + 1]), edges[-1:]])
     width = np.concatenate([middle[:1], middle, middle[-1:]])
     options = {"color": TIER_COLOURS[0], "alpha": 0.18, "linewidth": 0, "zorder": 0}
     axes.fill_between(at, -width, width, label="± proven bound (median)", **options)

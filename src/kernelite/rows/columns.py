@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
-from kernelite.rows.inputs import FloatArray, is_sparse
+from kernelite.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 
 __all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns", "refuse_infinite"]
 
@@ -142,6 +142,7 @@ def read_columns(
         _check_width(X.shape[1], n_features, name)
         dense = X.tocsc()[:, list(wanted)].toarray()
         return {place: dense[:, j] for j, place in enumerate(wanted)}, X.shape[0]
+    refuse_no_rows(X, name)
     try:
         array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     except ValueError as error:
@@ -162,14 +163,14 @@ def _frame_columns(
         _check_width(frame.shape[1], n_features, name)
         places = {place: place for place in wanted}
     else:
-        first = {column: place for place, column in reversed(list(enumerate(there)))}
+        first = {column: place for place, column in enumerate(there)}
         missing = [names[place] for place in wanted if names[place] not in first]
         if missing:
             raise InputError(f"`{name}` lacks columns that were there in fit: {_some(missing)}.")
         places = {place: first[names[place]] for place in wanted}
     if not pandas:
         found = {place: _of_narwhals(frame[:, at], name) for place, at in places.items()}
-    elif there is not None and len(set(there)) == len(there):  # by name is faster
+    elif there is not None:  # by name is faster
         found = {place: _of_pandas(frame[there[at]], name) for place, at in places.items()}
     else:
         found = {place: _of_pandas(frame.iloc[:, at], name) for place, at in places.items()}
@@ -178,9 +179,7 @@ def _frame_columns(
 
 def _check_width(found: int, n_features: int, name: str) -> None:
     if found != n_features:
-        raise InputError(
-            f"`{name}` has {found} features, but this model was compiled for {n_features}."
-        )
+        raise InputError(f"`{name}` has {found} features, but this model takes {n_features}.")
 
 
 def _some(names: list[str]) -> str:

@@ -6,6 +6,7 @@ and values. pandas needs nothing else; the others are read through narwhals (ext
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -17,6 +18,7 @@ from kernelite.errors import InputError, MissingExtraError
 
 __all__ = [
     "check_names",
+    "check_single",
     "column_names",
     "frame_values",
     "is_frame",
@@ -71,6 +73,7 @@ def column_names(X: Any, name: str = "X") -> list[str] | None:
             f"`{name}` has column names that are strings and others that are not; make all of them "
             "strings, e.g. `X.columns = X.columns.astype(str)`."
         )
+    check_single(names, names)
     return names
 
 
@@ -89,6 +92,7 @@ def frame_values(X: Any, name: str = "X") -> NDArray[Any]:
     >>> frame_values(pandas.DataFrame({"a": [1.0], "b": [2]}))
     array([[1., 2.]])
     """
+    column_names(X, name)  # refuses names that are there twice
     return np.asarray(X if is_pandas(X) else narwhals_frame(X, name).to_numpy())
 
 
@@ -130,6 +134,23 @@ def check_names(X: Any, feature_names: Sequence[str] | None, name: str = "X") ->
     )
 
 
+def check_single(wanted: Sequence[str], present: Sequence[str]) -> None:
+    """Refuse columns that are there more than once: which of them is meant nobody can tell.
+
+    Examples
+    --------
+    >>> check_single(["age"], ["age", "city", "age"])
+    Traceback (most recent call last):
+    kernelite.errors.InputError: there are 2 columns `age`; rename them.
+    """
+    if len(set(present)) == len(present):
+        return
+    counts = Counter(present)
+    for column in wanted:
+        if counts[column] > 1:
+            raise InputError(f"there are {counts[column]} columns `{column}`; rename them.")
+
+
 def _shortened(names: list[str], most: int = 5) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
@@ -153,6 +174,10 @@ def narwhals_frame(X: Any, name: str) -> Any:
         ) from None
     try:
         return narwhals.from_native(X, eager_only=True)
+    except narwhals.exceptions.DuplicateError:
+        names = list(getattr(X, "column_names", ()))
+        check_single(names, names)
+        raise
     except TypeError as error:
         raise InputError(
             f"`{name}` is a {type(X).__module__}.{type(X).__qualname__}, which cannot be read "

@@ -6,6 +6,7 @@ of the expected width, never the caller's own memory modified.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
@@ -31,6 +32,7 @@ __all__ = [
     "is_sparse",
     "is_tensor",
     "refuse_csr",
+    "refuse_no_rows",
     "row_blocks",
     "row_part",
     "some_rows",
@@ -107,7 +109,7 @@ def check_rows(
         rows = _dense(X, name)
     if n_features is not None and rows.shape[1] != n_features:
         raise InputError(
-            f"`{name}` has {rows.shape[1]} features, but this model was compiled for {n_features}."
+            f"`{name}` has {rows.shape[1]} features, but this model takes {n_features}."
         )
     if finite:
         check_finite(rows, name=name)
@@ -133,7 +135,7 @@ def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
             row = int(bad) // rows.shape[1]
         raise InputError(
             f"`{name}` contains NaN or infinity (first in row {first_row + row}); "
-            "impute or drop such rows before predicting."
+            "impute or drop such rows."
         )
 
 
@@ -189,7 +191,7 @@ def fit_width(rows: Rows, width: int) -> tuple[Rows, FloatArray | None]:
         shape = (rows.shape[0], width)
         return csr_array((rows.data, rows.indices, rows.indptr), shape=shape), None
     if columns < width:
-        raise InputError(f"`X` has {columns} features, but this model was compiled for {width}.")
+        raise InputError(f"`X` has {columns} features, but this model takes {width}.")
     if columns == width:
         return rows, None
     rest = rows[:, width:]
@@ -270,7 +272,25 @@ def dense_block(rows: Rows, block: slice | NDArray[np.intp]) -> FloatArray:
     return part.toarray() if is_sparse(part) else part
 
 
+def refuse_no_rows(X: object, name: str = "X") -> None:
+    """Refuse what is no table at all: nothing, a dict, the path of a file.
+
+    Examples
+    --------
+    >>> refuse_no_rows("rows.csv")
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `X` must be rows, got a str; `kl.predict_files` reads files.
+    """
+    if isinstance(X, str | bytes | os.PathLike):
+        kind = type(X).__name__
+        raise InputError(f"`{name}` must be rows, got a {kind}; `kl.predict_files` reads files.")
+    if X is None or isinstance(X, dict):
+        kind = "None" if X is None else "a dict; `pandas.DataFrame` makes a table of it"
+        raise InputError(f"`{name}` must be rows, got {kind}.")
+
+
 def _dense(X: Any, name: str) -> FloatArray:
+    refuse_no_rows(X, name)
     try:
         array = frame_values(X, name) if is_frame(X) else np.asarray(X)
     except InputError:

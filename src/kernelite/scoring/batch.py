@@ -211,5 +211,5 @@ def _explain(block: Any, features: Sequence[str], first_row: int) -> None:
         row, column = bad[0]
         raise InputError(
             f"column `{features[column]}` has NaN or infinity (first in row {first_row + row}, "
-            "counted from 0); fill or drop such rows before predicting."
+            "counted from 0); fill or drop such rows."
         ) from None

@@ -17,7 +17,14 @@ from kernelite.errors import InputError, MissingExtraError
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.tables.columnar.library import arrow, is_numeric, require_pyarrow
 
-__all__ = ["Expected", "check_takes_rows", "example_rows", "expected_of", "feature_blocks"]
+__all__ = [
+    "Expected",
+    "check_takes_rows",
+    "example_rows",
+    "expected_of",
+    "feature_blocks",
+    "named_rows",
+]
 
 BLOCK_VALUES = 1 << 20  # cells per block: 8 MB of doubles
 _BLANKS = (  # what pandas and pyarrow take for missing in CSV
@@ -47,6 +54,8 @@ class Expected:
     typed : bool
         Whether the format has types. In CSV an empty cell, or NA, stands for a missing text, as
         for pandas, unless it is a category that is known.
+    by_name : bool
+        Whether nothing but columns with names will do.
     """
 
     names: tuple[str, ...] | None = None
@@ -55,6 +64,7 @@ class Expected:
     numbers: Mapping[str, float] = field(default_factory=dict)
     unused: frozenset[str] = frozenset()
     typed: bool = True
+    by_name: bool = False
 
     def blanks(self, name: str) -> list[str]:
         """Texts that stand for a missing one, where the format cannot tell."""
@@ -110,7 +120,13 @@ def expected_of(model: Any) -> Expected:
                 text[name] = categories
         numbers = dict.fromkeys(_scaled(step, names) - found.keys(), 0.0) | numbers
         unused -= _seen(step, names)
-    return Expected(names, True, text, numbers, frozenset(unused))
+    by_name = any(getattr(first, "by_name", False) == "only" for first in steps)
+    return Expected(names, True, text, numbers, frozenset(unused), by_name=by_name)
+
+
+def named_rows(rows: Any, names: Sequence[str]) -> Any:
+    """Rows of numbers as a data frame."""
+    return _pandas().DataFrame(rows, columns=list(names))
 
 
 def feature_blocks(
@@ -174,7 +190,7 @@ def _check_complete(columns: Sequence[str], arrays: Sequence[Any]) -> None:
             first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             raise InputError(
                 f"column `{name}` has {array.null_count:,} nulls (first in row {first}, counted "
-                "from 0); fill or drop such rows before predicting."
+                "from 0); fill or drop such rows."
             )
 
 

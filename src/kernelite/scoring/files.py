@@ -99,9 +99,9 @@ def predict_files(
     destination: str | os.PathLike[str],
     /,
     *,
-    columns: Sequence[str] | None = None,
-    keep: Sequence[str] | Literal["all"] = (),
-    outputs: Sequence[str] = ("label",),
+    columns: str | Sequence[str] | None = None,
+    keep: str | Sequence[str] = (),
+    outputs: str | Sequence[str] = ("label",),
     prefix: str = "",
     format: DataFormat | None = None,
     output_format: OutputFormat | None = None,
@@ -122,13 +122,13 @@ def predict_files(
     destination : path-like
         The file to write; for a folder a folder, with a file for each that is read. A file gets
         its name when it is finished.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Feature columns in the model's order: names, or ranges such as "x1:x9". By default those
         that the model was fitted on; where it knows none, all numeric columns that are neither
         kept nor called label, target, class or y, if there are as many as it has features.
-    keep : sequence of str, or "all"
-        Input columns that are written too, before the answers.
-    outputs : sequence of {"label", "score", "probability", "decided"}
+    keep : str or sequence of str
+        Input columns that are written too, before the answers; "all" are all of them.
+    outputs : one or several of {"label", "score", "probability", "decided"}
         What is appended, as by `kernelite.scoring.BatchScorer`.
     prefix : str
         Put before the names of what is appended.
@@ -172,9 +172,32 @@ def predict_files(
     7,no
     8,yes
     """
+    _check_arguments(model, source, destination)
+    columns = [columns] if isinstance(columns, str) else columns
+    keep = [keep] if isinstance(keep, str) and keep != "all" else keep
+    outputs = [outputs] if isinstance(outputs, str) else outputs
     jobs = list_jobs(source, destination, format=format, output=output_format)
     text = TextOptions(delimiter=delimiter, header=header)
     return run_jobs(model, jobs, Request(columns, keep, outputs, prefix, text=text))
+
+
+def _check_arguments(model: object, source: object, destination: object) -> None:
+    """Say in one sentence what stands in the wrong place."""
+    if not isinstance(model, CompiledModel):
+        found = type(model).__name__
+        if isinstance(source, CompiledModel) or isinstance(destination, CompiledModel):
+            raise InputError("the model comes first: `kl.predict_files(model, source, out)`.")
+        if isinstance(model, str | os.PathLike):
+            found = f"the path `{os.fspath(model)}`"
+        raise InputError(
+            f"`model` must be a CompiledModel, got {found}; `kl.compile` makes one, `kl.load` "
+            "reads one."
+        )
+    for name, given in (("source", source), ("destination", destination)):
+        if not isinstance(given, str | os.PathLike):
+            cure = "; `model.predict` takes rows in memory" if name == "source" else ""
+            kind = type(given).__name__
+            raise InputError(f"`{name}` must be a path, got a {kind}{cure}.")
 
 
 def run_jobs(

@@ -14,7 +14,7 @@ from kernelite.tables.columnar.reading import Kind
 from kernelite.tables.layout import LABEL_NAMES
 from kernelite.tables.numbers import quote
 
-__all__ = ["Selection", "expand_columns", "resolve_columns", "select"]
+__all__ = ["Selection", "expand_columns", "listed", "resolve_columns", "select"]
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores the index of a frame
 
@@ -227,8 +227,8 @@ def _all_numeric(
         return resolve_columns(model, schema, numeric)  # one called `y` is a feature like others
     raise InputError(
         f"this model has {model.n_features_in_} features and knows no column names, but there are "
-        f"{len(others)} numeric columns ({_listed(others)}); say which to take with `--columns` "
-        "(`columns=`)."
+        f"{len(others)} numeric columns ({listed(others)}); name those to take "
+        "(`columns=`, or `--columns` of `predict` and `compile`)."
     )
 
 
@@ -262,11 +262,12 @@ def _check_single(name: str, schema: Any, purpose: str) -> None:
         return
     if count > 1:
         raise InputError(f"there are {count} columns `{name}`; rename them.")
-    there = _listed(schema.names)
+    there = listed(schema.names)
     raise InputError(f"there is no column `{name}` {purpose}; those there are: {there}.")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first few names, for a message."""
     return ", ".join(map(quote, names[:10])) + (", ..." if len(names) > 10 else "")
 
 

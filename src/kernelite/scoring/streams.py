@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError, InputError
+from kernelite.rows.frames import check_single
 from kernelite.rows.inputs import FloatArray
-from kernelite.scoring.expected import expected_of, feature_blocks
-from kernelite.scoring.selection import Selection, select
+from kernelite.scoring.expected import expected_of, feature_blocks, named_rows
+from kernelite.scoring.selection import Selection, listed, select
 from kernelite.tables.columnar.faults import Part, naming_defects, without_stop
 from kernelite.tables.columnar.library import is_numeric
 from kernelite.tables.columnar.reading import TextOptions, open_file
 from kernelite.tables.columnar.sources import DataFormat, SourceFile, list_sources
 from kernelite.tables.data import DataSet, iter_data
 
-__all__ = ["Block", "Stream", "Wanted", "open_stream", "read_rows"]
+__all__ = ["Block", "Stream", "Wanted", "fitted_rows", "open_stream", "read_rows"]
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,7 @@ class _Data:
 
     def blocks(self) -> Iterator[Block]:
         for part in self._parts:
-            rows, beyond = self._fit(part)
+            rows, beyond = fitted_rows(self._model, part)
             yield Block(rows, beyond, part.labels)
 
     def close(self) -> None:
@@ -285,19 +286,39 @@ class _Data:
         with suppress(ValueError):
             self._parts.close()
 
-    def _fit(self, part: DataSet) -> tuple[Any, FloatArray | None]:
-        """The part's rows at the model's width, and the squared norms beyond it."""
-        origin, width = self._model.origin, self._model.n_features_in_
-        if None not in (part.feature_names, origin.feature_names):
-            part = _in_order(part, origin.feature_names)
-        rows, beyond = part.fit_width(width)
-        if beyond is not None and not origin.width_is_open:
-            row = part.first_row + int(np.flatnonzero(beyond)[0])
-            raise InputError(
-                f"row {row + 1} of `{part.path}` has a feature beyond the {width} that this model "
-                "was fitted on."
-            )
-        return rows, beyond
+
+def fitted_rows(model: Any, part: DataSet) -> tuple[Any, FloatArray | None]:
+    """The rows of a data set as a model takes them, and the squared norms beyond its width.
+
+    Parameters
+    ----------
+    model : CompiledModel, or anything with its `n_features_in_`, `origin` and `preparation`
+    part : DataSet
+
+    Returns
+    -------
+    rows : ndarray, csr_array or data frame of shape (n, d)
+    beyond : ndarray of shape (n,), or None
+    """
+    origin, width, by_name = model.origin, model.n_features_in_, expected_of(model).by_name
+    if by_name and part.feature_names is None:
+        raise FileFormatError(
+            part.path,
+            f"its columns have no names, by which this model takes them "
+            f"({listed(origin.feature_names or ())}); give CSV with a header, Parquet or Arrow",
+        )
+    if None not in (part.feature_names, origin.feature_names):
+        part = _in_order(part, origin.feature_names)
+    rows, beyond = part.fit_width(width)
+    if beyond is not None and not origin.width_is_open:
+        row = part.first_row + int(np.flatnonzero(beyond)[0])
+        raise InputError(
+            f"row {row + 1} of `{part.path}` has a feature beyond the {width} that this model "
+            "was fitted on."
+        )
+    if by_name and part.feature_names is not None:
+        rows = named_rows(rows, part.feature_names)
+    return rows, beyond
 
 
 def _in_order(part: DataSet, wanted: Sequence[str]) -> DataSet:
@@ -312,6 +333,10 @@ def _in_order(part: DataSet, wanted: Sequence[str]) -> DataSet:
             f"there is no column `{missing[0]}`; those there are: "
             f"{', '.join(part.feature_names[:10])}",
         )
+    try:
+        check_single(wanted, part.feature_names)
+    except InputError as error:
+        raise FileFormatError(part.path, without_stop(str(error))) from None
     places = [part.feature_names.index(name) for name in wanted]
     return replace(
         part, rows=np.ascontiguousarray(part.rows[:, places]), feature_names=tuple(wanted)

@@ -135,15 +135,8 @@ def _found(model: object) -> str:
 
 
 def _accepted() -> str:
-    libraries = {
-        "sklearn": "scikit-learn's",
-        "scipy": "SciPy's",
-        "gpytorch": "GPyTorch's",
-        "tslearn": "tslearn's",
-    }
-    groups = [
-        f"{owner} {', '.join(n.partition('.')[2] for n in READERS if n.startswith(library + '.'))}"
-        for library, owner in libraries.items()
-    ]
-    found = ", ".join(groups)
-    return f"accepted are fitted {found}, paths of LIBSVM models, and KernelExpansion"
+    return (
+        "accepted are fitted kernel machines, such as scikit-learn's SVC, SVR, KernelRidge and "
+        "GaussianProcessRegressor, pipelines and searches that hold one, SciPy's gaussian_kde, "
+        "paths of LIBSVM models, and KernelExpansion; docs/guide/models.md lists all"
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -215,10 +215,13 @@ def _columns(transformer: Any) -> list[Step]:
     branches: list[Branch] = []
     maps: list[tuple[int, AffineMap | None]] = []
     places = transformer._transformer_to_input_indices
-    for name, inner, _ in transformer.transformers_:
+    by_name: Literal["only", True] = True
+    for name, inner, asked in transformer.transformers_:
         chosen = places_of(list(places[name]))
         if not len(chosen) or (isinstance(inner, str) and inner == "drop"):
             continue
+        if _are_names(asked):
+            by_name = "only"
         steps, last = _branch_steps(inner)
         weight = (transformer.transformer_weights or {}).get(name)
         if len(steps) == 1 and isinstance(steps[0], Columns):
@@ -231,9 +234,18 @@ def _columns(transformer: Any) -> list[Step]:
             times = AffineMap.of(("*", np.full(width, float(weight))))
             last = times if last is None else last.then(times)
         maps.append((width, last))
-    whole = Columns(tuple(branches), int(transformer.n_features_in_))
+    whole = Columns(tuple(branches), int(transformer.n_features_in_), by_name)
     joined = _side_by_side(maps)
     return [whole] if joined is None else [whole, joined]
+
+
+def _are_names(asked: Any) -> bool:
+    """Whether columns were chosen by names, which scikit-learn then takes of frames only."""
+    if isinstance(asked, slice):
+        return isinstance(asked.start, str) or isinstance(asked.stop, str)
+    return isinstance(asked, str) or (
+        hasattr(asked, "__iter__") and any(isinstance(column, str) for column in asked)
+    )
 
 
 def _branch_steps(inner: Any) -> tuple[list[Step], AffineMap | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from itertools import islice
 from typing import Literal
@@ -63,7 +64,10 @@ def model_kind(path: str | os.PathLike[str], /) -> ModelKind:
     word = line.split(maxsplit=1)[0]
     if word in LIBSVM_KEYS:
         return "libsvm"
-    raise FileFormatError(path, f"{quote(word)} begins no kind of model; {_EXPECTED}", line=1)
+    problem = f"{quote(word)} begins no kind of model; {_EXPECTED}"
+    if _LIBSVM_ROW.match(line):
+        problem = f"this looks like LIBSVM data, not like a model; {_EXPECTED}"
+    raise FileFormatError(path, problem, line=1)
 
 
 def _check_regular(path: str | os.PathLike[str]) -> None:
@@ -78,6 +82,7 @@ def _check_regular(path: str | os.PathLike[str]) -> None:
         raise FileFormatError(path, "a model is read from a regular file, not from a pipe")
 
 
+_LIBSVM_ROW = re.compile(r"\S+(?:\s+[0-9]+:\S+)+\s*$")
 _EXPECTED = "expected a .kernelite file, an approxsvm model or a LIBSVM model"
 
 

@@ -92,8 +92,7 @@ class DataSet:
         if not is_sparse(rows):
             if self.n_features != width:
                 raise InputError(
-                    f"`{self.path}` has {self.n_features} features, "
-                    f"but this model was compiled for {width}"
+                    f"`{self.path}` has {self.n_features} features, but this model takes {width}"
                 )
             return rows, None
         if self.n_features <= width:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -46,9 +47,9 @@ _NO_DATA = {
     "a compiled model, not data": re.compile(rb".{5}\0\0\0\{", re.S),
     "a LIBSVM model, not data": re.compile(rb"svm_type "),
     "a pickle, which is not read": re.compile(rb"\x80[\x02-\x05]"),
-    "a Parquet file: `predict` and `compile --sample` alone take it, "
+    "a Parquet file: `predict`, `report` and `compile --sample` alone take it, "
     "if its name ends in .parquet or with `--data-format parquet`": re.compile(rb"PAR1[\0-\x1f]"),
-    "an Arrow file: `predict` and `compile --sample` alone take it, "
+    "an Arrow file: `predict`, `report` and `compile --sample` alone take it, "
     "if its name ends in .arrow or with `--data-format arrow`": re.compile(rb"ARROW1\0"),
 }
 _PAIR = re.compile(r"(?:^|[ \t])[+-]?[0-9]+:")
@@ -209,6 +210,10 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
     if not first:
         return
     found = _layout(first, lines.path, options)
+    for name, count in Counter(found.names or ()).items():
+        if count > 1 and name and not _DECIMAL.fullmatch(name):
+            problem = f"there are {count} columns {quote(name)}; rename them"
+            lines.report(Defect(first[0][0], name, problem))
     for line in reversed(first[1:] if found.names is not None else first):
         lines.push_back(line)
     done = 0

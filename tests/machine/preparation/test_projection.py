@@ -90,5 +90,5 @@ def test_wrong_numbers_are_refused(
 
 def test_rows_of_another_width_are_refused() -> None:
     step = Projection(np.ones((1, 2)), np.zeros(2), np.ones(1))
-    with pytest.raises(InputError, match="`X` has 3 features, but this model was compiled for 2"):
+    with pytest.raises(InputError, match="`X` has 3 features, but this model takes 2"):
         step(np.zeros((1, 3)))

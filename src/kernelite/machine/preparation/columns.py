@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,7 @@ class Selection:
         rows = rows if is_sparse(rows) else np.asarray(rows)
         if rows.shape[1] != self.n_features:
             raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model was compiled for "
-                f"{self.n_features}."
+                f"`X` has {rows.shape[1]} features, but this model takes {self.n_features}."
             )
         if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
             return np.take(rows, self.columns, axis=1)
@@ -151,8 +150,9 @@ class Columns:
         In the order of what they give.
     n_features : int
         Columns of the table in fit.
-    by_name : bool
-        Whether a frame may have its columns in another order, and more of them.
+    by_name : bool or "only"
+        Whether a frame may have its columns in another order, and more of them. "only" takes
+        nothing but frames: columns were chosen by names in fit.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Columns:
 
     branches: tuple[Branch, ...]
     n_features: int
-    by_name: bool = True
+    by_name: bool | Literal["only"] = True
     rowwise: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = False
     exact: ClassVar[bool] = True

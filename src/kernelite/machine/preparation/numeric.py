@@ -50,9 +50,7 @@ class _OfNumbers:
 def dense(rows: Rows, n_features: int) -> FloatArray:
     """Rows of the expected width as a dense array."""
     if rows.shape[1] != n_features:
-        raise InputError(
-            f"`X` has {rows.shape[1]} features, but this model was compiled for {n_features}."
-        )
+        raise InputError(f"`X` has {rows.shape[1]} features, but this model takes {n_features}.")
     return rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
 

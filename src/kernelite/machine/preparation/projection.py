@@ -144,8 +144,7 @@ class Projection:
         """Projected rows, shape (m, r)."""
         if rows.shape[1] != self.n_features:
             raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model was compiled for "
-                f"{self.n_features}."
+                f"`X` has {rows.shape[1]} features, but this model takes {self.n_features}."
             )
         if not self.slack.size:
             return self._plainly(dense_block(rows, slice(None)))[1]

@@ -1,0 +1,107 @@
+"""Arguments in the wrong place or of the wrong kind: one sentence that says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import gaussian_kde
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.svm import SVC
+
+import kernelite as kl
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.report.figures import _band
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+SOURCE = SVC(gamma=0.1).fit(X, X[:, 0] > 0)
+FAST = kl.compile(SOURCE, X)
+PROCESS = GaussianProcessRegressor(RBF(5.0), optimizer=None, alpha=0.1).fit(X, X[:, 0])
+KDE = gaussian_kde(X.T)
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "an estimator": (lambda: kl.predict_files(SOURCE, "a.csv", "b.csv"), "CompiledModel, got SVC;"),
+    "a path": (lambda: kl.predict_files("m", "a.csv", "b.csv"), "got the path `m`; `kl.compile`"),
+    "swapped": (lambda: kl.predict_files("a.csv", FAST, "b.csv"), "the model comes first: `kl.pr"),
+    "a list": (lambda: kl.predict_files(FAST, [1.0], "b.csv"), "`source` must be a path, got a li"),
+    "a frame": (
+        lambda: kl.predict_files(FAST, pd.DataFrame(X), "b.csv"),
+        "got a DataFrame; `model.predict` takes rows in memory",
+    ),
+    "no name": (lambda: kl.predict_files(FAST, "a", None), "`destination` must be a path, got a N"),
+    "export": (lambda: kl.export("m.onnx", FAST), "the model comes first: `kl.export"),
+    "to export": (lambda: kl.export(SOURCE, "m.onnx"), "must be a CompiledModel, got SVC; `kl.c"),
+    "rows first": (lambda: kl.compile(X, SOURCE), "the model comes first, then rows"),
+    "a frame first": (lambda: kl.compile(pd.DataFrame(X), SOURCE), "the model comes first, then"),
+    "columns": (lambda: kl.compile(KDE, X.T), r"points are columns: pass `points\.T`"),
+    "None": (lambda: FAST.predict(None), "`X` must be rows, got None"),
+    "a dict": (lambda: FAST.predict({"a": 1}), "`X` must be rows, got a dict"),
+    "a file": (lambda: FAST.predict("a.csv"), "got a str; `kl.predict_files` reads files"),
+    "a plan": (lambda: kl.compile(SOURCE, X, plan="no"), "'auto', 'estimate', 'measure' and 'form"),
+    "text": (lambda: kl.compile(SOURCE, X, tolerance="0.1"), "`tolerance` must be a number"),
+    "the sample": (lambda: kl.compile(SOURCE, X[:, :1]), "has 1 features, but this model takes 2"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_one_sentence(case: str) -> None:
+    call, message = WRONG[case]
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_unknown_models_are_refused_in_a_few_words() -> None:
+    with pytest.raises(UnsupportedModelError, match=r"docs/guide/models\.md lists all") as caught:
+        kl.compile({})
+    assert len(str(caught.value)) < 320
+
+
+def test_one_name_is_one_column(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,a,b\n7,1,2\n")
+    kl.predict_files(FAST, tmp_path / "a.csv", tmp_path / "b.csv", keep="id", outputs="label")
+    assert (tmp_path / "b.csv").read_text() == f"id,label\n7,{FAST.predict([[1, 2]])[0]}\n".replace(
+        "True", "true"
+    )
+
+
+def test_gaussian_processes_are_asked_as_scikit_learn_is() -> None:
+    fast = kl.compile(PROCESS, X)
+    for asked in ((True,), (False, True)):
+        ours, theirs = fast.predict(X, *asked), PROCESS.predict(X, *asked)
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-9)
+    with pytest.raises(RuntimeError):
+        fast.predict(X, return_std=True, return_cov=True)
+    bare = kl.compile(PROCESS, X, guarantee="none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match="has no variance"):
+            bare.predict(1e3 * X, return_std=True)
+
+
+def test_densities_have_scipys_names() -> None:
+    np.testing.assert_allclose(kl.compile(KDE, X).evaluate(X.T), KDE.evaluate(X.T), rtol=2e-3)
+
+
+def test_a_tolerance_that_does_nothing_is_said() -> None:
+    with pytest.warns(UserWarning, match="does nothing with 'exact'"):
+        kl.compile(SOURCE, X, guarantee="exact", tolerance=0.1)
+
+
+def test_the_warning_has_a_name_at_the_top() -> None:
+    assert issubclass(kl.OutsideValidityWarning, UserWarning)
+
+
+def test_bands_of_a_few_rows_skip_empty_cells() -> None:
+    class Axes:
+        def fill_between(self, at: Any, low: Any, high: Any, **_: object) -> None:
+            self.drawn = np.array([at, low, high])
+
+    axes = Axes()
+    _band(axes, np.array([0.0, 1.0, 5.0]), np.array([0.1, 0.2, 0.3]))
+    assert np.isfinite(axes.drawn).all()
