@@ -145,7 +145,7 @@ def test_the_command_writes_results_that_fill_the_readme(
     text = page.read_text()
     assert text.startswith("before\n<!-- speed:start -->\n## Speed")
     assert text.endswith("<!-- speed:end -->\nafter\n")
-    assert "16 (2,000 SVs, 16 features, generated)" in text
+    assert "generated (2,000 SVs, 16 features)" in text
     assert "One row per call" not in text
     assert "## One row per call" in site.read_text()
 

@@ -27,8 +27,8 @@ ROWS = 200  # of a table, at most
 STEPS = {  # what stands before a model and is not exported
     "pipeline clipped": "MinMaxScaler",
     "pipeline normalizer": "Normalize",
-    "pipeline imputer": "Columns",
-    "pipeline columns": "Columns",
+    "pipeline imputer": "encoders or imputers",
+    "pipeline columns": "ColumnTransformer",
 }
 VARIANCES = (
     "gpc iris one vs rest",

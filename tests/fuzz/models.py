@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import kernelite as kl
@@ -34,8 +36,22 @@ def models() -> list[kl.CompiledModel]:
 def answers_of(model: kl.CompiledModel) -> tuple[object, ...]:
     """What a model answers for a few rows: compared, where a damaged file is accepted."""
     method = next(name for name in METHODS if name in model.offers)
-    found = getattr(model, method)(rows_for(model.n_features_in_))
+    found = getattr(model, method)(as_taken(model, rows_for(model.n_features_in_)))
     return tuple(np.asarray(found).ravel().tolist())
+
+
+def as_taken(model: kl.CompiledModel, rows: np.ndarray) -> Any:
+    """Rows as a frame, where a model takes columns by their names alone."""
+    first = model.preparation.steps[0] if model.preparation.steps else None
+    names = model.origin.feature_names
+    if getattr(first, "by_name", False) != "only" or names is None or len(names) != rows.shape[1]:
+        return rows
+    from pandas import DataFrame
+
+    try:
+        return DataFrame(rows, columns=list(names))
+    except UnicodeError:  # no frame has half a letter in a name
+        return rows
 
 
 def rows_for(width: int) -> np.ndarray:

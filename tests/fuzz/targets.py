@@ -25,7 +25,7 @@ from kernelite.errors import KerneliteError
 from kernelite.tables import fast_libsvm, scan
 from kernelite.tables.data import iter_data, read_data
 from tests.fuzz.corpus import BINARY, MODEL, Seed, corpus
-from tests.fuzz.models import METHODS, answers_of, with_text
+from tests.fuzz.models import METHODS, answers_of, as_taken, with_text
 
 __all__ = ["TARGETS", "Unclean", "run"]
 
@@ -100,9 +100,10 @@ def use(model: kl.CompiledModel) -> None:
     rows = np.vstack([np.eye(3, d), np.full((1, d), -0.5), np.full((1, d), 1e200)])
     for method in METHODS:
         if method in model.offers:
-            _check_numbers(method, getattr(model, method)(rows), rows)
-            getattr(model, method)(rows[:1])
-            _check_numbers(method, getattr(model, method)(rows[:0]), rows[:0])
+            answer = getattr(model, method)
+            _check_numbers(method, answer(as_taken(model, rows)), rows)
+            answer(as_taken(model, rows[:1]))
+            _check_numbers(method, answer(as_taken(model, rows[:0])), rows[:0])
     if not model.preparation.rowwise:
         texts = rows.astype(object)
         texts[:, d // 2 :] = np.array(["x", "", "groß", None, "\ud800"], dtype=object)[:, None]

@@ -31,7 +31,7 @@ def test_a_selection_refuses_features_that_are_not_there(columns: list[int]) -> 
 
 
 def test_a_selection_refuses_rows_of_another_width() -> None:
-    with pytest.raises(InputError, match=r"`X` has 3 features, but .* for 4"):
+    with pytest.raises(InputError, match=r"`X` has 3 features, but this model takes 4"):
         Selection([0], 4)(X)
 
 
