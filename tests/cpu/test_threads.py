@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -297,17 +296,54 @@ def test_predicting_while_the_interpreter_ends(when: str) -> None:
 def test_the_caller_does_all_where_no_thread_can_be_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pool = ThreadPoolExecutor(4)
+    pool = threads._Pool()
     monkeypatch.setattr(threads, "_pool", lambda: pool)
 
-    def start(thread: threading.Thread) -> None:
+    def start(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     done: list[int] = []
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start)
+        patch.setattr(threads._thread, "start_new_thread", start)
         for_each_chunk(lambda part: done.append(part.start), 8, 1)
     assert sorted(done) == list(range(8))
-    pool.submit(done.clear).result()  # what was queued had been cancelled
-    assert done == []
-    pool.shutdown()
+    for_each_chunk(lambda part: None, 8, 1)  # threads are there again
+    assert sorted(done) == list(range(8))  # what was queued had been taken back
+
+
+INTERRUPTED = """
+import _thread, signal, threading, time
+from kernelite.cpu import threads
+from kernelite.cpu.threads import for_each_chunk
+threads._available = lambda: 3
+inside, interrupted, stop = [], [], time.monotonic() + 3.0
+def interrupt(*_):
+    if inside:  # once per round
+        inside.clear()
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, interrupt)
+def disturb():
+    while time.monotonic() < stop:
+        time.sleep(0.0003)
+        _thread.interrupt_main()
+disturber = threading.Thread(target=disturb)
+disturber.start()
+while time.monotonic() < stop:
+    try:
+        inside.append(True)
+        for_each_chunk(lambda part: None, 64, 1)
+        inside.clear()
+    except KeyboardInterrupt:
+        interrupted.append(True)
+disturber.join()
+done = []
+for_each_chunk(lambda part: done.append(part.start), 64, 1)
+print(sorted(done) == list(range(64)), len(interrupted) > 10)
+"""
+
+
+def test_interrupts_leave_no_lock_behind() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr

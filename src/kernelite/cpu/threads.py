@@ -7,17 +7,18 @@ or concurrent calls, and any number of callers share the same threads.
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, cast
 
 from kernelite.errors import InputError
 
@@ -202,53 +203,94 @@ def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> N
     chunks = -(-n_items // chunk)
     threads = min(thread_count(), chunks)
     numbers = itertools.count()
-    failed = threading.Event()
+    failed: list[bool] = []
 
     def take_chunks() -> None:
         try:
-            while not failed.is_set() and (number := next(numbers)) < chunks:
+            while not failed and (number := next(numbers)) < chunks:
                 work(slice(number * chunk, min((number + 1) * chunk, n_items)))
         except BaseException:
-            failed.set()
+            failed.append(True)
             raise
 
     if threads <= 1:
         take_chunks()
         return
-    helpers: list[Future[None]] = [Future() for _ in range(threads - 1)]
+    helpers = [_Helper(take_chunks) for _ in range(threads - 1)]
     try:
-        _ask(helpers, take_chunks)
+        _ask(helpers)
         take_chunks()
     finally:
         # A helper that never began (other callers keep the pool busy) has nothing left to do.
-        begun = [helper for helper in helpers if not helper.cancel()]
-        errors = [helper.exception() for helper in begun]
-    for error in errors:
-        if error is not None:
-            raise error
+        begun = [helper for helper in helpers if not helper.take()]
+        for helper in begun:
+            helper.done.acquire()
+    for helper in begun:
+        if helper.error is not None:
+            raise helper.error
 
 
-def _ask(helpers: list[Future[None]], work: Callable[[], None]) -> None:
-    """Have threads of the pool do `work`, as many as can be had; each tells its own future.
+class _Helper:
+    """Work that a thread may take over, once, and what became of it.
 
-    The futures are ours, not the pool's: `submit` may queue work and then fail for want of a
-    thread, and such work, too, must be cancelled or waited for.
+    Made of locks alone, which are taken in one step: an interrupt inside the futures and conditions
+    of the standard library can leave one locked for good, and whoever asks next waits for ever.
     """
 
-    def help_out(helper: Future[None]) -> None:
-        if not helper.set_running_or_notify_cancel():
-            return
-        try:
-            work()
-        except BaseException as error:  # handed over, not swallowed
-            helper.set_exception(error)
-        else:
-            helper.set_result(None)
+    __slots__ = ("begun", "done", "error", "work")
 
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work, self.error = work, cast("BaseException | None", None)
+        self.begun, self.done = threading.Lock(), threading.Lock()
+        self.done.acquire()
+
+    def take(self) -> bool:
+        """Whether nobody had taken it: a thread to do it, or its owner to have it left."""
+        return self.begun.acquire(blocking=False)
+
+    def run(self) -> None:
+        """Do it, unless it was taken back."""
+        if self.take():
+            try:
+                self.work()
+            except BaseException as error:  # handed over, not swallowed
+                self.error = error
+            finally:
+                self.done.release()
+
+
+class _Pool:
+    """Threads that wait for work; one more is started where none is idle."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[_Helper] = SimpleQueue()
+        self.idle: list[None] = []  # one entry per thread that waits
+        self.started: list[None] = []
+
+    def submit(self, helper: _Helper) -> None:
+        """Queue work; a RuntimeError where the system has no thread left."""
+        self.tasks.put(helper)
+        if self.idle:
+            with suppress(IndexError):  # another caller may be faster
+                self.idle.pop()
+                return
+        if len(self.started) < max(64, _available()):
+            # Not by `threading`: its conditions, too, stay locked where an interrupt comes.
+            _thread.start_new_thread(self._serve, ())
+            self.started.append(None)
+
+    def _serve(self) -> None:
+        while True:
+            self.tasks.get().run()
+            self.idle.append(None)
+
+
+def _ask(helpers: list[_Helper]) -> None:
+    """Have threads of the pool take the work over, as many as can be had."""
     # RuntimeError: the interpreter is ending, or the system has no thread left.
     with suppress(RuntimeError):
         for helper in helpers:
-            _pool().submit(help_out, helper)
+            _pool().submit(helper)
 
 
 def _even(n_items: int, chunk: int, threads: int) -> int:
@@ -297,8 +339,8 @@ def _quota() -> float:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(64, _available()), thread_name_prefix="kernelite")
+def _pool() -> _Pool:
+    return _Pool()
 
 
 def _start_anew() -> None:
