@@ -14,11 +14,9 @@ from kernelite.model.predicting import Predicting
 from kernelite.model.serving import rows_and_runner, rule_of
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
-    decision_criterion,
     decision_tolerance,
     label_criterion,
     never,
-    predict_criterion,
 )
 from kernelite.rows.inputs import FloatArray, RowsLike
 
@@ -46,7 +44,7 @@ class CompiledModel(Predicting):
             return bounds.reshape(-1) if self._predicts_vectors else bounds
         self._require_certificate()
         rows, runner = rows_and_runner(self, X)
-        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
+        criterion = self._for_decisions
         bounds = runner.map_blocks(rows, rule_of(self, criterion), self._decision_bound)
         return np.asarray(bounds)
 
@@ -103,7 +101,7 @@ class CompiledModel(Predicting):
         if "predict" in self.head.needs_posterior:
             raise InputError("labels that depend on variances are computed exactly, not proven.")
         rows, runner = rows_and_runner(self, X, beyond)
-        criterion = predict_criterion(self.head, self.tolerance)
+        criterion = self._for_predict
         if criterion is never:  # exact values, as good as their rounding
             self._require_certificate()
             return np.asarray(np.isfinite(runner.bounds(rows, rule_of(self, never))).all(axis=1))

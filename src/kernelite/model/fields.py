@@ -24,6 +24,7 @@ from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.plan import Plan
+from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.quadratic import QuadraticForm
@@ -147,7 +148,7 @@ class ModelFields:
     def __post_init__(self) -> None:
         check_model(self)
 
-    @property
+    @cached_property
     def n_features_in_(self) -> int:
         """d, the width of a row."""
         if self.preparation.steps:
@@ -162,7 +163,7 @@ class ModelFields:
             raise AttributeError(f"a {self.head.kind} has no `classes_`")
         return classes
 
-    @property
+    @cached_property
     def offers(self) -> frozenset[str]:
         """Names of the predicting methods this model has: those of its source."""
         names = self.head.offers
@@ -208,6 +209,15 @@ class ModelFields:
     def _served(self) -> Any:
         """The form, or the expansion where the plan is exact: they share names."""
         return self.expansion if self.form is None else self.form
+
+    @cached_property
+    def _for_predict(self) -> Criterion:
+        """What certified asks of a row's scores: kept, because a single row takes microseconds."""
+        return predict_criterion(self.head, self.tolerance)
+
+    @cached_property
+    def _for_decisions(self) -> Criterion:
+        return decision_criterion(self.head, self.tolerance, self.score_tolerance)
 
     @cached_property
     def _runner(self) -> Runner:

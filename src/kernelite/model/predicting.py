@@ -24,9 +24,7 @@ from kernelite.model.serving import OnInvalid, answer, rows_and_runner
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
-    decision_criterion,
     label_criterion,
-    predict_criterion,
     probability_criterion,
     transform_criterion,
 )
@@ -118,8 +116,9 @@ class Predicting(ScikitLearnContract):
             answers = latent_labels(self, X)
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
-            criterion = predict_criterion(self.head, self.tolerance)
-            answers, stats = answer(self, X, self.head.predict, criterion, on_invalid, beyond)
+            answers, stats = answer(
+                self, X, self.head.predict, self._for_predict, on_invalid, beyond
+            )
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
@@ -140,8 +139,7 @@ class Predicting(ScikitLearnContract):
         `predict`. With "exact", to rounding. With "calibrated" and "none", the form's; so are those
         of files written before version 3, with their labels proven. `error_bound` bounds them.
         """
-        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
-        return answer(self, X, self.head.decision, criterion, on_invalid, beyond)[0]
+        return answer(self, X, self.head.decision, self._for_decisions, on_invalid, beyond)[0]
 
     @offered
     def predict_proba(
@@ -192,7 +190,7 @@ class Predicting(ScikitLearnContract):
 
         Settled as `decision_function`, from which a one-class machine differs by its offset.
         """
-        criterion = decision_criterion(self.head, self.tolerance, self.score_tolerance)
+        criterion = self._for_decisions
         answers = answer(self, X, self.head.score_samples, criterion, on_invalid, beyond)[0]
         if is_tensor(answers):  # where sums underflow, that was seen to on the way
             return answers
