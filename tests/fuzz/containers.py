@@ -37,11 +37,11 @@ VALUES: tuple[Any, ...] = (
     *([], {}, [[]], [0], {"": 0}),
 )
 CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
-    lambda array: array[:-1],
+    lambda array: array[:-1] if array.ndim else array,
     lambda array: array.T,
     lambda array: array.ravel(),
     np.zeros_like,
-    lambda array: array[:0],
+    lambda array: array[:0] if array.ndim else array,
     lambda array: np.concatenate([array, array]) if array.ndim else array,
     lambda array: (
         array * -1 if array.dtype.kind in "fi" else ~array if array.dtype == bool else array
@@ -51,7 +51,7 @@ CHANGES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda array: array.astype(np.float32),
     lambda array: array.astype(np.int8),
     lambda array: array[..., None],
-    lambda array: array[::-1],
+    lambda array: array[::-1] if array.ndim else array,
 )
 
 
