@@ -26,9 +26,9 @@ from kernelite.machine.machine import Machine
 from kernelite.machine.parts import Part, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
+from kernelite.sources.ensembles import first_wins
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
-from kernelite.sources.multiclass import first_wins
 from kernelite.sources.sklearn_common import feature_names, require_fitted
 
 __all__ = ["posterior_of", "read_binary_classifier", "read_classifier", "read_regressor"]

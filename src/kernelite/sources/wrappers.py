@@ -1,7 +1,7 @@
-"""scikit-learn's TransformedTargetRegressor: the inverse transform of a regressor's values.
+"""scikit-learn's shells around one fitted model: searches, frozen ones, transformed targets.
 
-Affine inverses (scalers) go into coefficients and intercept; monotone functions of NumPy are known
-by name; other transformers are kept as they are.
+GridSearchCV, RandomizedSearchCV, Halving searches: `best_estimator_`. FrozenEstimator and
+kernelite's own meta-estimators: the model inside.
 """
 
 from __future__ import annotations
@@ -25,9 +25,78 @@ from kernelite.machine.machine import Machine
 from kernelite.machine.parts import SumOfMachines
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.pipeline import scaler_map
-from kernelite.sources.sklearn_common import require_fitted
+from kernelite.sources.sklearn_common import feature_names, require_fitted
 
-__all__ = ["read_transformed_target"]
+__all__ = ["read_search", "read_shell", "read_transformed_target"]
+
+
+def read_search(model: Any, type_name: str, /) -> Machine:
+    """Read the best model of a fitted search.
+
+    Parameters
+    ----------
+    model : BaseSearchCV
+    type_name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(SVC(gamma=0.1), {"C": [1, 10]}, cv=2).fit(X, y)
+    >>> read_search(search, "GridSearchCV").type_name
+    'SVC'
+    """
+    if hasattr(model, "cv_results_") and not hasattr(model, "best_estimator_"):
+        raise UnsupportedModelError(
+            f"this {type_name} has refit={model.refit!r}, so it holds no fitted model; set "
+            "refit=True, or fit the best parameters and compile that."
+        )
+    require_fitted(model, "best_estimator_", type_name)
+    return _inside(model, model.best_estimator_, type_name)
+
+
+def read_shell(model: Any, type_name: str, /) -> Machine:
+    """Read the model inside a FrozenEstimator or one of kernelite's meta-estimators.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> from kernelite import CompiledRegressor
+    >>> fitted = CompiledRegressor().fit([[0.0], [1.0], [2.0]], [0, 1, 4])
+    >>> read_shell(fitted, "CompiledRegressor").type_name
+    'SVR'
+    """
+    if type_name == "FrozenEstimator":
+        return _inside(model, model.estimator, type_name)
+    require_fitted(model, "estimator_", type_name)
+    return _inside(model, model.estimator_, type_name)
+
+
+def _inside(shell: Any, model: Any, type_name: str) -> Machine:
+    from kernelite.sources import read
+
+    source = read(model)
+    names = feature_names(shell)
+    return replace(
+        source,
+        feature_names=source.feature_names if names is None else names,
+        description=f"{type_name} of {source.description}",
+    )
+
+
+# scikit-learn's TransformedTargetRegressor: the inverse transform of a regressor's values.
+#
+# Affine inverses (scalers) go into coefficients and intercept; monotone functions of NumPy are
+# known by name; other transformers are kept as they are.
+
 
 MONOTONE = ("PowerTransformer", "QuantileTransformer")
 
