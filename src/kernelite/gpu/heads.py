@@ -23,9 +23,8 @@ from kernelite.machine.heads import (
     RegressorHead,
     TransformHead,
 )
-from kernelite.machine.heads.probability import pair_probabilities
+from kernelite.machine.heads.pairwise import pair_probabilities, pairs
 from kernelite.machine.heads.values import SMALLEST
-from kernelite.machine.heads.votes import pairs
 from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 
@@ -85,7 +84,7 @@ class TorchHead(Buffers):
 
 
 def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
-    """`machine.heads.probability.couple` in torch operations: shape (m, K)."""
+    """`machine.heads.pairwise.couple` in torch operations: shape (m, K)."""
     K = head.n_classes
     sigmoids: Formula = pair_probabilities
     first = sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ import torch
 from kernelite.gpu.buffers import Buffers, Tensor
 from kernelite.gpu.fused import FusedSums
 from kernelite.gpu.heads import Votes
-from kernelite.machine.heads.votes import pairs
+from kernelite.machine.heads.pairwise import pairs
 
 if TYPE_CHECKING:
     from kernelite.gpu.fused import RowSlices

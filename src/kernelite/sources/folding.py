@@ -18,7 +18,7 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.exactly import accurate_product, gap, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads.votes import pairs
+from kernelite.machine.heads.pairwise import pairs
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["MAX_COEFFICIENT_BYTES", "fold_linear", "pairwise_coefficients", "scaled_outputs"]

@@ -22,8 +22,7 @@ from kernelite.machine.heads import (
     OneVsRestHead,
     RegressorHead,
 )
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import Part, SumOfMachines
+from kernelite.machine.machine import Machine, Part, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.ensembles import first_wins

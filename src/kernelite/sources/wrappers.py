@@ -21,8 +21,7 @@ from kernelite.machine.heads.target import (
     NamedInverse,
     TargetHead,
 )
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import SumOfMachines
+from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.sources.folding import scaled_outputs
 from kernelite.sources.pipeline import scaler_map
 from kernelite.sources.sklearn_common import feature_names, require_fitted
