@@ -20,7 +20,7 @@ from kernelite.gpu.kernels.form import FormTiles, run_form
 from kernelite.gpu.kernels.split import run_split
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
 __all__ = [

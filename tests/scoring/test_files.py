@@ -21,8 +21,7 @@ from kernelite.scoring import files
 from kernelite.scoring.streams import Wanted, read_rows
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar import writing
-from kernelite.tables.columnar.reading import open_file
-from kernelite.tables.columnar.sources import list_sources
+from kernelite.tables.columnar.reading import list_sources, open_file
 from kernelite.tables.columnar.writing import open_sink
 from tests.tables.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
 

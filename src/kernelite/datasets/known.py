@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelite.errors import FileFormatError, InputError
-from kernelite.support.folders import cache_folder
+from kernelite.support.files import cache_folder
 
 if TYPE_CHECKING:
     from kernelite.tables.dataset import DataSet

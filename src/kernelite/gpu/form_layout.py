@@ -25,8 +25,8 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
-from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import SAFETY, UNIT, square_error
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
 __all__ = ["CHUNK", "KernelLayout", "padded"]

@@ -26,7 +26,7 @@ from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.plan import Plan
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, LocalSums
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.sizes import array_bytes
 

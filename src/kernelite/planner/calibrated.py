@@ -30,7 +30,7 @@ from kernelite.series.calibration import (
     threshold_grid,
 )
 from kernelite.series.cells import Approximation, Cell, cell_points
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.support.progress import progress_bar
 from kernelite.support.sizes import array_bytes
 

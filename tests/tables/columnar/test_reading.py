@@ -17,8 +17,7 @@ from pyarrow import parquet as pq
 
 from kernelite.errors import FileFormatError
 from kernelite.tables.columnar import ipc, parquet, reading, text
-from kernelite.tables.columnar.reading import TextOptions, open_file
-from kernelite.tables.columnar.sources import SourceFile, list_sources
+from kernelite.tables.columnar.reading import SourceFile, TextOptions, list_sources, open_file
 from tests.tables.columnar.tables import NAMES, table, write
 
 ENDINGS = (".parquet", ".feather", ".arrow", ".csv")

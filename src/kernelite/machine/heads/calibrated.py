@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.intervals import (
     Range,
     best_decided,

@@ -19,8 +19,7 @@ from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
 from kernelite.support.compression import VARIABLE, granted, most_expansion
 from kernelite.support.files import open_binary
-from kernelite.tables.columnar.faults import Part, checked_schema, naming_file
-from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.library import Part, arrow, checked_schema, naming_file
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
 
 __all__ = ["ArrowSource", "check_sizes"]

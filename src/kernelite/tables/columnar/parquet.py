@@ -8,10 +8,9 @@ from typing import Any
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
-from kernelite.tables.columnar.faults import Part, checked_schema, naming_file, reason_of
-from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.library import Part, arrow, checked_schema, naming_file, reason_of
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
-from kernelite.tables.numbers import quote
+from kernelite.tables.parsing import quote
 
 __all__ = ["ParquetSource"]
 

@@ -1,4 +1,4 @@
-"""Strict decimal numbers: a token of text comes in, a finite double or a bounded integer goes out.
+"""What all readers of text share: strict decimal numbers, then defects and what is done about them.
 
 `float()` also reads `1_000`, `nan`, `inf` and digits of other scripts; files may hold none of them.
 Parsing never looks at the locale, and doubles are correctly rounded, as Python's are.
@@ -7,9 +7,24 @@ Parsing never looks at the locale, and doubles are correctly rounded, as Python'
 from __future__ import annotations
 
 import math
+import os
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-__all__ = ["DECIMAL", "BadNumber", "parse_float", "parse_int", "quote"]
+from kernelite.errors import FileFormatError
+
+__all__ = [
+    "DECIMAL",
+    "BadNumber",
+    "Defect",
+    "Report",
+    "parse_float",
+    "parse_int",
+    "quote",
+    "raise_first",
+    "report_row",
+]
 
 DECIMAL = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 """Regular expression of one decimal number; possessive, so it never backtracks over digits."""
@@ -75,7 +90,7 @@ def parse_float(token: str, what: str = "value") -> float:
     -1500.0
     >>> parse_float("1e999", "label")
     Traceback (most recent call last):
-    kernelite.tables.numbers.BadNumber: label `1e999` is too large for a double
+    kernelite.tables.parsing.BadNumber: label `1e999` is too large for a double
     """
     if _DECIMAL.fullmatch(token) is None:
         raise BadNumber(f"{what} {quote(token)} {_why_not_decimal(token)}")
@@ -113,7 +128,7 @@ def parse_int(token: str, what: str = "count", *, low: int = 0, high: int = 2**6
     12
     >>> parse_int("-3", "total_sv", low=1)
     Traceback (most recent call last):
-    kernelite.tables.numbers.BadNumber: total_sv `-3` is out of range, expected 1 or more
+    kernelite.tables.parsing.BadNumber: total_sv `-3` is out of range, expected 1 or more
     """
     if _INTEGER.fullmatch(token) is None:
         raise BadNumber(f"{what} {quote(token)} is not an integer")
@@ -137,3 +152,95 @@ def _why_not_decimal(token: str) -> str:
     if _COMMA_DECIMAL.fullmatch(token):
         return "has a decimal comma, write a decimal point"
     return "is not a decimal number"
+
+
+# Defects of a file, and what is done about them: raise at the first, or collect them all.
+#
+# Readers call `report(Defect(...))` and then skip what is wrong. `raise_first` makes a report that
+# raises, for reading; `list.append` is one that collects, for `kernelite check`. So both run the
+# same parser.
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One thing wrong with a file.
+
+    Parameters
+    ----------
+    line : int or None
+        1-based line number; None where the file has no lines or the whole file is meant.
+    token : str or None
+        The text that is wrong, when there is one.
+    problem : str
+        One sentence that names the token and the cure, without file and line.
+
+    Examples
+    --------
+    >>> Defect(3, "0:1", "index `0` is out of range, expected 1 or more").line
+    3
+    """
+
+    line: int | None
+    token: str | None
+    problem: str
+
+
+_MOST_DEFECTS = 100
+
+Report = Callable[[Defect], None]
+
+
+def raise_first(path: str | os.PathLike[str]) -> Report:
+    """A report that raises `FileFormatError` for the first defect of the file `path`.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for the message.
+
+    Returns
+    -------
+    callable
+        Takes a `Defect`, never returns.
+
+    Examples
+    --------
+    >>> raise_first("a.svm")(Defect(3, "x", "label `x` is not a decimal number"))
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: a.svm:3: label `x` is not a decimal number
+    """
+
+    def report(defect: Defect) -> None:
+        raise FileFormatError(path, defect.problem, line=defect.line)
+
+    return report
+
+
+def report_row(line: int, problems: Iterable[tuple[str, str]], report: Report) -> None:
+    """Report the defects of one row, at most 100 of them: a row with more is no data at all.
+
+    Parameters
+    ----------
+    line : int
+        1-based line number.
+    problems : iterable of (str, str)
+        Token and problem of each defect; there must be at least one.
+    report : callable
+        Called with each `Defect`.
+
+    Examples
+    --------
+    >>> found = []
+    >>> report_row(2, [("x", "`x` is not a number")] * 1000, found.append)
+    >>> len(found), found[-1].problem
+    (101, 'more than 100 defects are on this line')
+    """
+    count = 0
+    for token, problem in problems:
+        if count == _MOST_DEFECTS:
+            report(Defect(line, None, f"more than {_MOST_DEFECTS} defects are on this line"))
+            return
+        report(Defect(line, token, problem))
+        count += 1
+    if count == 0:
+        raise AssertionError(f"line {line} was refused without a reason")
