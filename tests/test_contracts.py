@@ -22,7 +22,7 @@ TABLES = {
     *("cpu/cell.py", "cpu/forms.py"),
     *("export/c_constants.py", "export/c_machine.py", "export/float32.py"),
     "export/onnx_forms.py",
-    *("gpu/form_layout.py", "gpu/forms.py", "gpu/heads.py"),
+    *("gpu/forms.py", "gpu/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
 }
 ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}

@@ -14,7 +14,7 @@ import torch
 import kernelite as kl
 import kernelite.torch
 from benchmarks.gpu.models import compiled, random_expansion, random_pairs
-from kernelite.gpu.form_layout import KernelLayout
+from kernelite.gpu.forms import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
 from kernelite.gpu.kernels.form import FormTiles, run_form
 from kernelite.gpu.kernels.split import run_split

@@ -297,7 +297,7 @@ def test_an_interrupt(ending, tmp_path, monkeypatch) -> None:
 
     answers = files.BatchScorer.answers
     monkeypatch.setattr(files.BatchScorer, "answers", interrupted)
-    monkeypatch.setattr("kernelite.tables.columnar.ipc.batch_rows", lambda n_columns: 20)
+    monkeypatch.setattr("kernelite.tables.columnar.binary.batch_rows", lambda n_columns: 20)
     with pytest.raises(KeyboardInterrupt):
         kl.predict_files(classifier(), folder, out)
     assert sorted(os.listdir(out)) == ["part-0.parquet", "part-1.csv"]

@@ -14,7 +14,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.sources import read
-from kernelite.sources.folding import fold_linear
+from kernelite.sources.common import fold_linear
 from kernelite.sources.sklearn_features import nystroem_expansion
 
 RNG = np.random.default_rng(0)

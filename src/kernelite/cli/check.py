@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from kernelite.cli.arguments import add_data_options, add_json, data_options
 from kernelite.cli.console import print_json
 from kernelite.errors import FileFormatError, KerneliteError
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
     from kernelite.tables.parsing import Defect

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
 from kernelite.errors import KerneliteError
-from kernelite.support.printable import PrintableStream, printable, unwrapped
+from kernelite.support.terminal import PrintableStream, printable, unwrapped
 
 __all__ = ["ShortParser", "guarded", "note", "print_json", "print_table"]
 

@@ -15,7 +15,7 @@ from typing import Any
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
 from kernelite.cli.console import ShortParser, guarded, note
-from kernelite.support.progress import Progress
+from kernelite.support.terminal import Progress
 
 __all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 

@@ -153,13 +153,13 @@ class CompiledModel(Predicting):
         >>> os.path.basename(file)
         'bump.h'
         """
-        from kernelite.export.files import export
+        from kernelite.export import export
 
         return export(self, path, **options)
 
     def export_refusals(self) -> dict[str, str]:
         """Why this model cannot be exported, for each of "ONNX" and "C" that refuses it."""
-        from kernelite.export.files import refusals
+        from kernelite.export import refusals
 
         return refusals(self)
 

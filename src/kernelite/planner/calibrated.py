@@ -31,8 +31,8 @@ from kernelite.series.calibration import (
 )
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.series import quadratic_form
-from kernelite.support.progress import progress_bar
 from kernelite.support.sizes import array_bytes
+from kernelite.support.terminal import progress_bar
 
 __all__ = ["calibrated_plan"]
 

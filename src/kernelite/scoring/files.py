@@ -22,7 +22,7 @@ from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
 from kernelite.scoring.streams import Block, Wanted, open_stream
 from kernelite.support.overlap import read_ahead
-from kernelite.support.progress import Progress
+from kernelite.support.terminal import Progress
 from kernelite.tables.columnar.library import without_stop
 from kernelite.tables.columnar.reading import DataFormat, TextOptions
 

@@ -18,7 +18,7 @@ from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.outputs import label_text
 from kernelite.scoring.streams import Block
 from kernelite.support.files import STANDARD_INPUT, atomic_write, open_binary
-from kernelite.support.printable import unwrapped
+from kernelite.support.terminal import unwrapped
 from kernelite.tables.columnar.library import require_pyarrow
 from kernelite.tables.columnar.reading import (
     ColumnarFormat,

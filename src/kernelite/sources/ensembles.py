@@ -42,8 +42,8 @@ from kernelite.sources.combine import (
     read_members,
     weighted,
 )
+from kernelite.sources.common import require_fitted
 from kernelite.sources.pipeline import with_step
-from kernelite.sources.sklearn_common import require_fitted
 
 __all__ = [
     "first_wins",

@@ -23,8 +23,7 @@ from kernelite.machine.expansion import KernelExpansion, kernel_values, squared_
 from kernelite.machine.heads import ArgmaxHead, TransformHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
-from kernelite.sources.folding import fold_linear
-from kernelite.sources.sklearn_common import require_fitted
+from kernelite.sources.common import fold_linear, require_fitted
 
 __all__ = [
     "discriminant_classifier",

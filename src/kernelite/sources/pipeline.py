@@ -23,7 +23,7 @@ from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray, dense_block
-from kernelite.sources.sklearn_common import feature_names
+from kernelite.sources.common import feature_names
 from kernelite.sources.sklearn_features import FEATURES, is_linear, linear_on
 from kernelite.sources.steps import (
     NotFolded,

@@ -22,8 +22,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, LinearHead, RegressorHead, TransformHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.folding import fold_linear
-from kernelite.sources.sklearn_common import named_kernel, require_fitted, sklearn_source
+from kernelite.sources.common import fold_linear, named_kernel, require_fitted, sklearn_source
 
 __all__ = [
     "FEATURES",

@@ -26,17 +26,17 @@ from kernelite.machine.heads import (
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
-from kernelite.sources.folding import pairwise_coefficients
-from kernelite.sources.kernel_sums import DualWeights, kernel_source
-from kernelite.sources.kernel_trees import is_kernel, kernel_tree
-from kernelite.sources.sklearn_common import (
+from kernelite.sources.common import (
     NamedKernel,
     named_kernel,
     other_kernel,
+    pairwise_coefficients,
     polynomial,
     require_fitted,
     sklearn_source,
 )
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_trees import is_kernel, kernel_tree
 
 __all__ = ["read_kernel_density", "read_kernel_ridge", "read_label_propagation", "read_svm"]
 

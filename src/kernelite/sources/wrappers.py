@@ -22,9 +22,8 @@ from kernelite.machine.heads.target import (
     TargetHead,
 )
 from kernelite.machine.machine import Machine, SumOfMachines
-from kernelite.sources.folding import scaled_outputs
+from kernelite.sources.common import feature_names, require_fitted, scaled_outputs
 from kernelite.sources.pipeline import scaler_map
-from kernelite.sources.sklearn_common import feature_names, require_fitted
 
 __all__ = ["read_search", "read_shell", "read_transformed_target"]
 

@@ -305,11 +305,11 @@ def open_file(source: SourceFile, text: TextOptions | None = None) -> ColumnarFi
     [{'x': [0.5, 1.5]}]
     """
     if source.format == "parquet":
-        from kernelite.tables.columnar.parquet import ParquetSource
+        from kernelite.tables.columnar.binary import ParquetSource
 
         return ParquetSource(source.path, source.groups)
     if source.format == "arrow":
-        from kernelite.tables.columnar.ipc import ArrowSource
+        from kernelite.tables.columnar.binary import ArrowSource
 
         return ArrowSource(source.path)
     from kernelite.tables.columnar.text import TextSource

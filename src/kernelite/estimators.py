@@ -1,6 +1,9 @@
-"""An SVM of each kind, fitted and compiled: classifier, regressor, outlier detector.
+"""scikit-learn meta-estimators: fit an SVM, compile it, predict with the compiled model.
 
-First comes what the three share; then they, with the methods that scikit-learn's own have.
+In: an unfitted scikit-learn SVM and training rows. Out: an estimator whose `predict`,
+`decision_function`, ... are the compiled model's, for pipelines, cross-validation and grids. First
+comes what the three share; then they, with the methods that scikit-learn's own have, for rows `X`
+as in `predict`.
 """
 
 from __future__ import annotations
@@ -225,46 +228,19 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
 
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
-        """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-
-        Returns
-        -------
-        ndarray
-        """
+        """Decision values in the SVM's own shape: (m,), (m, K) or (m, K (K - 1) / 2)."""
         rows = self._rows(X)
         return self.compiled_.decision_function(rows)
 
     @if_inner_has("predict_proba")
     def predict_proba(self, X: RowsLike) -> FloatArray:
-        """Class probabilities of shape (m, K), where the SVM was told to learn them.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-
-        Returns
-        -------
-        ndarray of shape (m, K)
-        """
+        """Class probabilities of shape (m, K), where the SVM was told to learn them."""
         rows = self._rows(X)
         return self.compiled_.predict_proba(rows)
 
     @if_inner_has("predict_log_proba")
     def predict_log_proba(self, X: RowsLike) -> FloatArray:
-        """Logarithms of the class probabilities, shape (m, K).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-
-        Returns
-        -------
-        ndarray of shape (m, K)
-        """
+        """Logarithms of the class probabilities, shape (m, K)."""
         rows = self._rows(X)
         return self.compiled_.predict_log_proba(rows)
 
@@ -342,30 +318,12 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
 
     @if_inner_has("decision_function")
     def decision_function(self, X: RowsLike) -> FloatArray:
-        """Signed distance to the boundary, positive for inliers; shape (m,).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-
-        Returns
-        -------
-        ndarray of shape (m,)
-        """
+        """Signed distance to the boundary, positive for inliers; shape (m,)."""
         rows = self._rows(X)
         return self.compiled_.decision_function(rows)
 
     @if_inner_has("score_samples")
     def score_samples(self, X: RowsLike) -> FloatArray:
-        """Scores without the offset, larger for inliers; shape (m,).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-
-        Returns
-        -------
-        ndarray of shape (m,)
-        """
+        """Scores without the offset, larger for inliers; shape (m,)."""
         rows = self._rows(X)
         return self.compiled_.score_samples(rows)
