@@ -15,13 +15,13 @@ import pytest
 from kernelite.cpu.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead
 from kernelite.model import CompiledModel
 from tests.export.cases import (
     CASES,
     FEATURES,
     certified_with,
-    constant_bytes,
     far_away,
     random_rows,
     same_scores,

@@ -14,9 +14,9 @@ from scipy.stats import gaussian_kde
 import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_c, to_onnx
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion, kernel_values
-from tests.export.cases import constant_bytes
 from tests.export.test_c import answers, build
 from tests.machine.kernels.test_kernel_bounds import KERNELS
 

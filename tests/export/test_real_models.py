@@ -13,9 +13,9 @@ import pytest
 
 import kernelite
 from kernelite.export import export, to_c
+from kernelite.export.c_formulas import constant_bytes
 from kernelite.rows.inputs import dense_block
 from kernelite.tables.data import read_data
-from tests.export.cases import constant_bytes
 from tests.helpers import shared_path
 
 READER = """

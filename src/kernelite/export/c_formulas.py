@@ -24,6 +24,7 @@ __all__ = [
     "array",
     "check_name",
     "comment",
+    "constant_bytes",
     "kernel_function",
     "literal",
     "string",
@@ -133,6 +134,21 @@ def array(name: str, values: NDArray[Any], dtype: str = "float64") -> str:
     kind = {"float32": "float", "int": "int"}.get(dtype, "double")
     shape = "".join(f"[{length}]" for length in values.shape)
     return f"static const {kind} {name}{shape} = {_braced(values, dtype, 1)};\n"
+
+
+def constant_bytes(text: str) -> int:
+    """Bytes of all `static const` arrays of numbers in generated text.
+
+    Examples
+    --------
+    >>> constant_bytes(array("c", np.ones((3, 2))))
+    48
+    """
+    total = 0
+    for kind, shape in re.findall(r"^static const (\w+) \w+((?:\[\d+\])+) =", text, re.MULTILINE):
+        lengths = [int(length) for length in re.findall(r"\d+", shape)]
+        total += {"double": 8, "float": 4, "long": 8}.get(kind, 0) * int(np.prod(lengths))
+    return total
 
 
 def string(text: str) -> str:
