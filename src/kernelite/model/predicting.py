@@ -32,7 +32,7 @@ from kernelite.program.criteria import (
 )
 from kernelite.rows.inputs import FloatArray, RowsLike, is_plain_row, is_tensor
 
-__all__ = ["Predicting", "rule_of"]
+__all__ = ["Predicting", "answer", "rule_of"]
 
 
 class OneAtATimeError(InputError, RuntimeError):
