@@ -36,7 +36,7 @@ from kernelite.dask.workers import carry, connect
 from kernelite.scoring.files import Request, run_job
 from kernelite.scoring.jobs import Job
 from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.tables.columnar.sources import SourceFile
+from kernelite.tables.columnar.reading import SourceFile
 
 __all__ = ["main", "scaling"]
 

@@ -26,8 +26,7 @@ from kernelite.rows.inputs import row_blocks
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
-from kernelite.series.series import damp
+from kernelite.series.series import QuadraticForm, damp, quadratic_form
 from kernelite.tables import fast_libsvm, libsvm_data
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)

@@ -171,7 +171,7 @@ def machines(names: Sequence[str], rows: int) -> list[dict[str, Any]]:
 
 def _entry(name: str, model: Any, method: str, sample: Any, rows: Any) -> dict[str, Any]:
     """Compile, compare, then time both on as many rows as they answer in half a second."""
-    from kernelite.model.serving import answer
+    from kernelite.model.predicting import answer
     from kernelite.program.criteria import label_criterion
 
     started = time.perf_counter()

@@ -18,7 +18,7 @@ from kernelite.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor, cubic_values
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.sources import read
 
 OUT = Path(__file__).parent / "img" / "guarantees.png"

@@ -21,8 +21,8 @@ ROOT = Path(kernelite.__file__).parent
 TABLES = {
     *("cpu/cell.py", "cpu/forms.py"),
     *("export/c_constants.py", "export/c_machine.py", "export/float32.py"),
-    *("export/onnx_bounds.py", "export/onnx_forms.py"),
-    *("gpu/form_layout.py", "gpu/forms.py", "gpu/heads.py"),
+    "export/onnx_forms.py",
+    *("gpu/forms.py", "gpu/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
 }
 ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}

@@ -47,9 +47,8 @@ from kernelite.errors import UnsupportedModelError
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.criteria import label_criterion, never
 from kernelite.sources import read
-from kernelite.sources.kernel_discriminant import discriminant_classifier
-from kernelite.sources.kernel_kmeans import kernel_kmeans
 from kernelite.sources.least_squares import from_lssvmlab, from_shogun
+from kernelite.sources.nearest_means import discriminant_classifier, kernel_kmeans
 from kernelite.sources.svm_scale import SvmRange, with_range
 from kernelite.store.files import dumps, loads
 from tests.oracle import error_ratios, exponential, real

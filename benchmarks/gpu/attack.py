@@ -22,7 +22,7 @@ from kernelite.gpu.forms import CellForm
 from kernelite.gpu.fused import FusedSums
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
 __all__ = ["attack", "attack_together", "hard_rows", "judge", "merged", "random_model"]

@@ -14,13 +14,13 @@ import torch
 import kernelite as kl
 import kernelite.torch
 from benchmarks.gpu.models import compiled, random_expansion, random_pairs
-from kernelite.gpu.form_layout import KernelLayout
+from kernelite.gpu.forms import KernelLayout
 from kernelite.gpu.kernels import fused as kernels
 from kernelite.gpu.kernels.form import FormTiles, run_form
 from kernelite.gpu.kernels.split import run_split
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 
 __all__ = [

@@ -27,7 +27,7 @@ from benchmarks.paper.subjects import Subject
 from benchmarks.timing import Timing, race, rows_within
 from kernelite.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 
 __all__ = ["speed"]
 

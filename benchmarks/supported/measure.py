@@ -18,7 +18,7 @@ import kernelite
 from benchmarks.supported.subjects import GENERATED, fitted
 from benchmarks.supported.twins import compilable
 from kernelite.errors import UnsupportedModelError
-from kernelite.model.serving import answer
+from kernelite.model.predicting import answer
 from kernelite.program.criteria import label_criterion
 from tests.answers import METHODS, answers, deviation, is_label
 

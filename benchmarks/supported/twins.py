@@ -14,9 +14,8 @@ from scipy.stats import gaussian_kde
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 
-from kernelite.sources.kernel_discriminant import discriminant_projection
-from kernelite.sources.kernel_kmeans import kernel_kmeans
 from kernelite.sources.least_squares import least_squares_svm
+from kernelite.sources.nearest_means import discriminant_projection, kernel_kmeans
 
 __all__ = [
     "DensityTwin",

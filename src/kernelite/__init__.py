@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         UnsupportedModelError,
     )
     from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
-    from kernelite.export.files import export
+    from kernelite.export import export
     from kernelite.gamma import gamma_max
     from kernelite.machine.expansion import KernelExpansion
     from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 __all__ = [
     "FileFormatError",

@@ -27,7 +27,7 @@ from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VoteJudge
 from tests.helpers import scores_and_bounds, widened

@@ -35,7 +35,7 @@ from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
 from kernelite.datasets import SETS
 from kernelite.gamma import gamma_max
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion, shared_path
 
 BY_NAME = {row.name: row for row in ROWS}

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from kernelite.cli.guard import guarded
+from kernelite.cli.console import guarded
 from kernelite.errors import FileFormatError, InputError
 
 

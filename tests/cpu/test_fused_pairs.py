@@ -14,7 +14,7 @@ from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedValues
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads.votes import count_votes
+from kernelite.machine.heads.pairwise import count_votes
 from kernelite.machine.pairs import classes_of_centers, columns_of_class
 from tests.helpers import scores_and_bounds
 from tests.oracle import true_scores

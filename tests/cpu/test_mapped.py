@@ -9,7 +9,7 @@ from kernelite.cpu.forms import FormEngine
 from kernelite.cpu.mapped import MappedRows
 from kernelite.machine.affine import AffineMap
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion
 

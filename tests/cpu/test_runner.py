@@ -13,7 +13,7 @@ from kernelite.machine.front import Preparation
 from kernelite.program.criteria import Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
 
 

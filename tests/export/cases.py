@@ -22,7 +22,7 @@ from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.sources import Machine
 from tests.helpers import random_expansion

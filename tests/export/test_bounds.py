@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
-from kernelite.series.certificate import certify
+from kernelite.series.certificate import (
+    FOREIGN,
+    certify,
+    largest_power,
+    rounding_constants,
+    twice_gamma,
+)
 from tests.helpers import random_expansion
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kernelite.gpu.kernels.available import has_triton
+from kernelite.gpu.kernels import has_triton
 from kernelite.machine.expansion import KernelExpansion
 
 __all__ = ["DEVICE", "kernels_run", "random_expansion", "there"]

@@ -13,8 +13,8 @@ from kernelite.gpu.forms import CellForm, Forms
 from kernelite.gpu.forms import lower_gamma as torch_gamma
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
 from kernelite.series.remainder import lower_gamma
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.gpu.devices import DEVICE, kernels_run, random_expansion, there
 from tests.oracle import error_ratios, true_scores

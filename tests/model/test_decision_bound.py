@@ -10,9 +10,9 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.machine.heads import ClassifierHead
+from kernelite.machine.heads.ensembles import VotingHead
 from kernelite.machine.heads.members import Member
 from kernelite.machine.heads.multiclass import OneVsOneHead
-from kernelite.machine.heads.voting import VotingHead
 from kernelite.program.criteria import decision_criterion
 
 

@@ -15,7 +15,7 @@ from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
 
 

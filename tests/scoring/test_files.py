@@ -21,8 +21,7 @@ from kernelite.scoring import files
 from kernelite.scoring.streams import Wanted, read_rows
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar import writing
-from kernelite.tables.columnar.reading import open_file
-from kernelite.tables.columnar.sources import list_sources
+from kernelite.tables.columnar.reading import list_sources, open_file
 from kernelite.tables.columnar.writing import open_sink
 from tests.tables.columnar.tables import NAMES, classifier, read, regressor, rows, table, write
 
@@ -298,7 +297,7 @@ def test_an_interrupt(ending, tmp_path, monkeypatch) -> None:
 
     answers = files.BatchScorer.answers
     monkeypatch.setattr(files.BatchScorer, "answers", interrupted)
-    monkeypatch.setattr("kernelite.tables.columnar.ipc.batch_rows", lambda n_columns: 20)
+    monkeypatch.setattr("kernelite.tables.columnar.binary.batch_rows", lambda n_columns: 20)
     with pytest.raises(KeyboardInterrupt):
         kl.predict_files(classifier(), folder, out)
     assert sorted(os.listdir(out)) == ["part-0.parquet", "part-1.csv"]

@@ -14,7 +14,7 @@ from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY

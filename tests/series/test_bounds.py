@@ -23,7 +23,7 @@ from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import scores_and_bounds, widened
 from tests.oracle import error_ratios, true_scores

@@ -8,7 +8,7 @@ import pytest
 from kernelite.errors import InputError
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
 
 

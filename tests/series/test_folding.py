@@ -18,7 +18,7 @@ from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.cells import Cell, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion, scores_and_bounds
 
 ERROR = 1e-6  # far above all rounding

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kernelite.series.cubic import cubic_values
-from kernelite.series.quadratic import quadratic_form
-from kernelite.series.series import damp
+from kernelite.series.series import damp, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion
 

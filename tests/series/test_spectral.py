@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import frobenius, skewness, spectrum, truncate
 from tests.helpers import random_expansion
 

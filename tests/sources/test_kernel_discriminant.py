@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 
 import kernelite
 from kernelite.errors import InputError
-from kernelite.sources.kernel_discriminant import (
+from kernelite.sources.nearest_means import (
     discriminant_classifier,
     discriminant_projection,
 )

@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.sources import read
-from kernelite.sources.kernel_kmeans import kernel_kmeans
+from kernelite.sources.nearest_means import kernel_kmeans
 
 
 def kernel(X, Z, gamma):

@@ -14,8 +14,8 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.sources import read
-from kernelite.sources.folding import fold_linear
-from kernelite.sources.sklearn_nystroem import nystroem_expansion
+from kernelite.sources.common import fold_linear
+from kernelite.sources.sklearn_features import nystroem_expansion
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))

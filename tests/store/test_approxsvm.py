@@ -18,7 +18,7 @@ from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.store import approxsvm
 from kernelite.store.files import load
 from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell

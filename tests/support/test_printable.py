@@ -16,7 +16,7 @@ import kernelite
 from kernelite.cli import main
 from kernelite.errors import FileFormatError, InputError
 from kernelite.machine.heads import ClassifierHead
-from kernelite.support.printable import PrintableStream, printable, unwrapped
+from kernelite.support.terminal import PrintableStream, printable, unwrapped
 from tests.store.models import compiled
 
 EVIL = "\x1b]0;gone\x07\x9b2J\u202e\u2066\u200f\x7f\r\u2028"

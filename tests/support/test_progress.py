@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelite.support import progress
-from kernelite.support.progress import Progress, progress_bar
+from kernelite.support import terminal
+from kernelite.support.terminal import Progress, progress_bar
 
 
 class Terminal(io.StringIO):
@@ -34,7 +34,7 @@ def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Terminal,
 
 
 def test_no_bar_in_a_pipe(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
     with Progress("rows", 10) as bar:
         bar.advance(10)
     assert capsys.readouterr() == ("", "")
@@ -50,7 +50,7 @@ def test_no_bar_for_short_work(as_terminal) -> None:
 @pytest.mark.parametrize("total", [10, None])
 def test_a_bar_for_long_work_on_a_terminal(as_terminal, monkeypatch, total) -> None:
     out, err = as_terminal()
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
     with Progress("counting rows", total) as bar:
         bar.advance(4)
         bar.advance(6)
@@ -60,7 +60,7 @@ def test_a_bar_for_long_work_on_a_terminal(as_terminal, monkeypatch, total) -> N
 
 def test_a_bar_is_closed_when_the_work_fails(as_terminal, monkeypatch) -> None:
     _, err = as_terminal()
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
 
     def work() -> None:
         with Progress("rows") as bar:
@@ -73,7 +73,7 @@ def test_a_bar_is_closed_when_the_work_fails(as_terminal, monkeypatch) -> None:
 
 
 def test_one_bar_at_a_time(as_terminal, monkeypatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
     _, err = as_terminal()
     with Progress("outer", 2) as bar:
         bar.advance()
@@ -116,8 +116,8 @@ def test_a_bar_in_a_notebook(monkeypatch, capsys, total) -> None:
     module.display = kernel
     monkeypatch.setitem(sys.modules, "IPython", kernel)
     monkeypatch.setitem(sys.modules, "IPython.display", module)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "REDRAWN", 0.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "REDRAWN", 0.0)
     with Progress("counting <rows>", total) as bar:
         bar.advance(4)
         bar.advance(6)
@@ -127,7 +127,7 @@ def test_a_bar_in_a_notebook(monkeypatch, capsys, total) -> None:
     assert all("<rows>" not in page["text/html"] for page in kernel.shown)
     assert capsys.readouterr() == ("", "")
     kernel.shown.clear()
-    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    monkeypatch.setattr(terminal, "PATIENCE", 60.0)
     with Progress("short", total) as bar:
         bar.advance(10)
     assert kernel.shown == []

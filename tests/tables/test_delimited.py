@@ -13,9 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from kernelite.errors import FileFormatError, InputError
 from kernelite.tables.data import iter_data, read_data
-from kernelite.tables.defects import Defect
-from kernelite.tables.delimited import parse_block
-from kernelite.tables.layout import Layout
+from kernelite.tables.delimited import Layout, parse_block
+from kernelite.tables.parsing import Defect
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 SAME_FOLDER = settings(

@@ -15,8 +15,8 @@ from kernelite.cpu.threads import limit_threads
 from kernelite.errors import FileFormatError
 from kernelite.tables import fast_libsvm, scan
 from kernelite.tables.data import iter_data, read_data
-from kernelite.tables.defects import Defect
 from kernelite.tables.libsvm_data import SparseBlock, data_lines, parse_block
+from kernelite.tables.parsing import Defect
 
 
 def careful(block: bytes, labelled: bool, n_features: int | None = None) -> SparseBlock | None:

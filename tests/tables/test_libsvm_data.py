@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from kernelite.tables.data import defects, iter_data, read_data
-from kernelite.tables.defects import Defect
 from kernelite.tables.libsvm_data import parse_block
+from kernelite.tables.parsing import Defect
 
 SAME_FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from kernelite.errors import FileFormatError, MissingExtraError
 from kernelite.tables import lines as lines_module
 from kernelite.tables.data import read_data
-from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
+from kernelite.tables.parsing import Defect
 
 
 def zstd(content: bytes) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
+from kernelite.tables.parsing import BadNumber, parse_float, parse_int, quote
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -83,7 +83,7 @@ def extent(path: str, **reading: Any) -> Extent:
     from dataclasses import replace
 
     from kernelite.gamma import gamma_max
-    from kernelite.support.progress import Progress
+    from kernelite.support.terminal import Progress
     from kernelite.tables.data import iter_data
 
     rows = features = 0

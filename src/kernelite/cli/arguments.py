@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any
 
-from kernelite.tables.numbers import BadNumber, parse_float
+from kernelite.tables.parsing import BadNumber, parse_float
 
 __all__ = [
     "COLUMNAR",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from kernelite.cli.arguments import add_data_options, add_json, data_options
 from kernelite.cli.console import print_json
 from kernelite.errors import FileFormatError, KerneliteError
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
-    from kernelite.tables.defects import Defect
+    from kernelite.tables.parsing import Defect
 
 __all__ = ["configure", "run"]
 
@@ -162,7 +162,7 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
 def _refusal(path: str) -> list[Defect]:
     """The one reason why a compiled model does not load."""
     from kernelite.store.files import load
-    from kernelite.tables.defects import Defect
+    from kernelite.tables.parsing import Defect
 
     try:
         load(path)

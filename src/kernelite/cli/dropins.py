@@ -14,9 +14,8 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.cli.arguments import positive, whole
-from kernelite.cli.console import ShortParser, note
-from kernelite.cli.guard import guarded
-from kernelite.support.progress import Progress
+from kernelite.cli.console import ShortParser, guarded, note
+from kernelite.support.terminal import Progress
 
 __all__ = ["approx_analyse", "approx_predict", "approx_svm", "approx_xval"]
 
@@ -106,11 +105,10 @@ def _approximate(args: argparse.Namespace) -> int:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from kernelite.cli.answers import metric_for
-    from kernelite.cli.approx_rows import ApproxRows
+    from kernelite.cli.answers import ApproxRows, metric_for
     from kernelite.cli.models import check_output
     from kernelite.scoring.files import predict_blocks
-    from kernelite.scoring.sinks import open_lines
+    from kernelite.scoring.jobs import open_lines
     from kernelite.store.files import load
     from kernelite.tables.data import iter_data
 

@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export."""
     from kernelite.cli.models import check_output
-    from kernelite.export.files import export, export_names
+    from kernelite.export import export, export_names
     from kernelite.export.float32 import float32_error
     from kernelite.export.selection import select
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.support.progress import Progress
+from kernelite.support.terminal import Progress
 
 __all__ = ["configure", "run"]
 

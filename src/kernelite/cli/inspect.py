@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
 from kernelite.errors import InputError
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel

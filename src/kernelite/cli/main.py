@@ -14,8 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from kernelite import __version__
-from kernelite.cli.console import ShortParser
-from kernelite.cli.guard import guarded
+from kernelite.cli.console import ShortParser, guarded
 
 __all__ = ["VERBS", "command", "main"]
 

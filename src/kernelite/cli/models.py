@@ -137,7 +137,7 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
 
 def _has_columns(args: argparse.Namespace, path: str, columns: Any) -> bool:
     """By the format or the name; without pyarrow, CSV is a plain table of numbers."""
-    from kernelite.tables.columnar.sources import format_of
+    from kernelite.tables.columnar.reading import format_of
 
     if args.data_format is not None:
         columnar = args.data_format in COLUMNAR

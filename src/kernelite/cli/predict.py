@@ -172,7 +172,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _has_columns(args: argparse.Namespace) -> bool:
     """Whether DATA has columns with names, as far as its name tells."""
-    from kernelite.tables.columnar.sources import format_of
+    from kernelite.tables.columnar.reading import format_of
 
     if args.data_format is not None:
         return args.data_format in COLUMNAR
@@ -181,7 +181,7 @@ def _has_columns(args: argparse.Namespace) -> bool:
 
 def _output_format(args: argparse.Namespace) -> OutputFormat | None:
     """Columns or lines; None where OUTPUT's name has to tell which columns."""
-    from kernelite.tables.columnar.sources import format_of
+    from kernelite.tables.columnar.reading import format_of
 
     if args.output_format is not None or os.path.isdir(args.data):
         return args.output_format
@@ -235,7 +235,7 @@ def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> Fi
     """Score on the cluster that was asked for."""
     from kernelite.dask.files import score_pieces
     from kernelite.dask.workers import connect, model_counts
-    from kernelite.tables.columnar.sources import format_of
+    from kernelite.tables.columnar.reading import format_of
 
     with connect(args.scheduler, args.workers) as client:
         done = score_pieces(

@@ -18,7 +18,7 @@ from kernelite.cli.arguments import (
 )
 from kernelite.cli.console import note, print_json, print_table
 from kernelite.errors import InputError
-from kernelite.support.progress import Progress
+from kernelite.support.terminal import Progress
 
 if TYPE_CHECKING:
     from kernelite.cli.crossval import Outcome, Problem

@@ -15,8 +15,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.front import NO_STEPS
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import SumOfMachines
+from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import rows_and_runner
 from kernelite.planner.plan import Candidate, Plan

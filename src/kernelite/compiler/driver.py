@@ -27,7 +27,7 @@ from kernelite.compiler.passes import (
 )
 from kernelite.compiler.task import Task, sample_rows
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.parts import SumOfMachines
+from kernelite.machine.machine import SumOfMachines
 from kernelite.model import CompiledModel, Guarantee, Origin
 from kernelite.model.serving import OnInvalid, check_on_invalid
 from kernelite.rows.frames import is_frame

@@ -28,9 +28,9 @@ from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.packed import collapsed, packed_degree
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
-from kernelite.support.progress import progress_bar
+from kernelite.support.terminal import progress_bar
 
 __all__ = [
     "calibrated_fields",

@@ -20,8 +20,7 @@ from kernelite.series.cells import Cell
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, packed_size
 from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
-from kernelite.series.quadratic import QuadraticForm
-from kernelite.series.series import SeriesForm
+from kernelite.series.series import QuadraticForm, SeriesForm
 
 if TYPE_CHECKING:
     from kernelite.cpu.kernels.third_dense import JitThird

@@ -20,9 +20,8 @@ from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series import certificate
 from kernelite.series.certificate import Certificate
-from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.remainder import BLOCK, Remainders, block_sums, remainders, total
-from kernelite.series.series import SeriesForm
+from kernelite.series.series import QuadraticForm, SeriesForm
 from kernelite.series.spectral import SpectralForm
 
 __all__ = ["FormEngine", "certify", "form_bounds"]

@@ -20,7 +20,7 @@ from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.series.cells import Approximation
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 
 if TYPE_CHECKING:
     from kernelite.cpu.kernels.third_dense import JitThird

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from kernelite.errors import InputError
-from kernelite.support.progress import Progress
+from kernelite.support.terminal import Progress
 
 __all__ = ["WarmUp", "warm_up"]
 

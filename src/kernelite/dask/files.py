@@ -31,9 +31,9 @@ from kernelite.scoring.files import (
 from kernelite.scoring.jobs import Job, check_folders_apart
 from kernelite.scoring.outputs import check_outputs
 from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.support.progress import Progress
-from kernelite.tables.columnar.parquet import ParquetSource
-from kernelite.tables.columnar.sources import ColumnarFormat, SourceFile, list_sources, stem_of
+from kernelite.support.terminal import Progress
+from kernelite.tables.columnar.binary import ParquetSource
+from kernelite.tables.columnar.reading import ColumnarFormat, SourceFile, list_sources, stem_of
 
 __all__ = ["PIECE_ROWS", "cut", "list_pieces", "predict_files", "score_pieces"]
 

@@ -25,7 +25,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import Request, urlopen
 
-from kernelite.datasets.known import BASE, DataFile, cache_folder, check
+from kernelite.datasets import BASE, DataFile, cache_folder, check
 from kernelite.errors import FileFormatError, InputError, KerneliteError
 
 __all__ = ["DownloadError", "download"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.export.bounds import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.export.c_formulas import Writer, kernel_function
 from kernelite.export.selection import packed
 from kernelite.machine.affine import AffineMap
@@ -21,10 +20,11 @@ from kernelite.machine.preparation.columns import Selection
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
+from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
-from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import SAFETY, hidden_square
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
 __all__ = [

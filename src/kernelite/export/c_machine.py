@@ -36,7 +36,7 @@ from kernelite.machine.heads import (
     RegressorHead,
     TransformHead,
 )
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 
 __all__ = [

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelite.export.bounds import FOREIGN
-from kernelite.export.onnx_bounds import form_bounds, second_tier
-from kernelite.export.onnx_forms import evaluate_exact, evaluate_form, kernel_values
+from kernelite.export.onnx_forms import (
+    evaluate_exact,
+    evaluate_form,
+    form_bounds,
+    kernel_values,
+    second_tier,
+)
 from kernelite.export.onnx_graph import Formula, Value
 from kernelite.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.machine.affine import AffineMap
@@ -22,6 +26,7 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import FOREIGN
 from kernelite.series.rounding import SAFETY, UNIT, sum_error
 
 __all__ = ["evaluate", "prepared", "variances"]

@@ -17,7 +17,7 @@ import torch
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.gpu.exact import ExactBound
-from kernelite.gpu.form_layout import padded
+from kernelite.gpu.forms import padded
 from kernelite.gpu.fused_layout import (
     GROUP_TILE,
     LEFT_OUT,

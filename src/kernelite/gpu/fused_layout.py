@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.exact_rounding import ExactRounding
-from kernelite.gpu.form_layout import padded
+from kernelite.gpu.forms import padded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
 

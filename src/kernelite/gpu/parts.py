@@ -14,7 +14,7 @@ from kernelite.gpu.forms import Forms
 from kernelite.gpu.fused import FusedSums
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.front import Selection
-from kernelite.machine.heads.votes import pairs
+from kernelite.machine.heads.pairwise import pairs
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

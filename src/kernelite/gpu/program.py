@@ -16,10 +16,9 @@ import torch
 from kernelite.errors import InputError
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor, in_blocks
 from kernelite.gpu.formulas import Formula, Value
-from kernelite.gpu.heads import lower_head
-from kernelite.gpu.kernels.available import has_triton
+from kernelite.gpu.heads import PairVotes, lower_head
+from kernelite.gpu.kernels import has_triton
 from kernelite.gpu.parts import DOUBLE, FORM, FUSED, Part
-from kernelite.gpu.votes import PairVotes
 from kernelite.series.rounding import sum_error
 
 if TYPE_CHECKING:

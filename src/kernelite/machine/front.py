@@ -183,4 +183,3 @@ class Preparation:
 
 
 NO_STEPS = Preparation()
-Front = Preparation  # its name in models that were pickled before

@@ -1,20 +1,24 @@
-"""What every reader returns: an expansion, its head, and where they came from."""
+"""What every reader returns: an expansion or a sum of machines, its head, where they came from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.exactly import UNIT, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
-from kernelite.machine.parts import SumOfMachines
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.uncertainty import Uncertainty
 from kernelite.machine.variance import Posterior
-from kernelite.rows.inputs import FloatArray, check_rows
+from kernelite.rows.inputs import FloatArray, check_rows, is_sparse
 
-__all__ = ["Machine", "describe"]
+__all__ = ["Machine", "Part", "SumOfMachines", "describe", "merge_expansions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +132,175 @@ def describe(name: str, expansion: KernelExpansion) -> str:
     n = expansion.n_centers
     vectors = f"{n} support vector" if n == 1 else f"{n} support vectors"
     return f"{name}, {vectors}, {expansion.kernel_name}"
+
+
+# Several kernel machines as one expansion: merged where they can be, side by side otherwise.
+#
+#     f(z) = sum over parts p of  f_p(z), on the outputs that p has a share in
+#
+# Machines merge when rows reach them the same way and their kernels agree: centers that are the
+# same row are kept once, coefficients get a column an output. What does not merge stays a part of
+# its own, with its own kernel, its own map of the inputs and later its own approximation.
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A machine and its place in a composite.
+
+    Parameters
+    ----------
+    source : Machine
+        With its own head: what the machine alone would have to decide.
+    outputs : array of int
+        The composite's outputs to which this machine's are added.
+    """
+
+    source: Machine
+    outputs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        outputs = np.asarray(self.outputs, dtype=np.int64).reshape(-1)
+        if len(outputs) != self.source.expansion.n_outputs or len(set(outputs)) != len(outputs):
+            raise InputError("`outputs` must name a place for each output of the part.")
+        object.__setattr__(self, "outputs", outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfMachines:
+    """Several expansions whose outputs are added up.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+    n_features : int, optional
+        The width of the rows that come in; None where they are not rows of numbers (text).
+    n_outputs : int
+    """
+
+    parts: tuple[Part, ...]
+    n_features: int | None
+    n_outputs: int
+
+    def __post_init__(self) -> None:
+        reached = {int(output) for part in self.parts for output in part.outputs}
+        if reached != set(range(self.n_outputs)):
+            raise InputError("the parts of a composite must reach each of its outputs.")
+
+    @property
+    def n_centers(self) -> int:
+        """Support vectors of all parts."""
+        return sum(part.source.expansion.n_centers for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the exact model needs."""
+        return sum(part.source.expansion.nbytes for part in self.parts)
+
+    def scores(self, X: Any, /) -> FloatArray:
+        """Evaluate exactly, shape (m, k).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        """
+        total: FloatArray | None = None
+        for part in self.parts:
+            scores = part.source.scores(X)
+            if total is None:
+                total = np.zeros((len(scores), self.n_outputs))
+            total[:, part.outputs] += scores
+        assert total is not None
+        return total
+
+
+def merge_expansions(
+    expansions: list[KernelExpansion], outputs: list[NDArray[np.int64]], n_outputs: int
+) -> KernelExpansion:
+    """One expansion from several with the same kernel.
+
+    Parameters
+    ----------
+    expansions : list of KernelExpansion
+        Of the same width, kernel, gamma and coef0.
+    outputs : list of int arrays
+        Where the outputs of each go; what meets is added.
+    n_outputs : int
+
+    Returns
+    -------
+    KernelExpansion
+        Centers that are the same row in several are there once.
+
+    Examples
+    --------
+    >>> one = KernelExpansion([[0.0], [1.0]], [1.0, 2.0], 0.5, gamma=1.0)
+    >>> two = KernelExpansion([[1.0], [2.0]], [3.0, 4.0], 0.25, gamma=1.0)
+    >>> merged = merge_expansions([one, two], [np.array([0]), np.array([0])], 1)
+    >>> merged.coefficients.ravel(), merged.intercept
+    (array([1., 5., 4.]), array([0.75]))
+    """
+    first = expansions[0]
+    if any(is_sparse(expansion.centers) for expansion in expansions):
+        from scipy.sparse import csr_array, vstack
+
+        stacked: Any = csr_array(vstack([csr_array(e.centers) for e in expansions]))
+        stacked.sort_indices()
+    else:
+        stacked = np.concatenate([expansion.centers for expansion in expansions])
+    kept, place = _distinct_rows(stacked)
+    shape = len(kept), n_outputs
+    coefficients, sizes, counts = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    constants: list[list[float]] = [[] for _ in range(n_outputs)]
+    errors, lost = np.zeros(n_outputs), np.zeros(n_outputs)
+    start = 0
+    for expansion, columns in zip(expansions, outputs):
+        rows = place[start : start + expansion.n_centers, None]
+        start += expansion.n_centers
+        A = expansion.coefficients
+        for total, more in ((coefficients, A), (sizes, np.abs(A)), (counts, A != 0.0)):
+            np.add.at(total, (rows, columns[None, :]), more)
+        for column, constant in zip(columns, expansion.intercept):
+            constants[column].append(constant)
+        errors[columns] += expansion.known.coefficients
+        lost[columns] += expansion.known.intercept
+    sums = [exact_sum(constant) for constant in constants]
+    intercept = nearest_all(sums)
+    # Of c terms, c - 1 sums were rounded; none where centers did not meet.
+    errors += UNIT * (np.maximum(counts - 1.0, 0.0) * sizes).sum(axis=0) * (1.0 + 1e-6)
+    lost += list(map(gap, intercept, sums))
+    uncertainty = Uncertainty(
+        errors,
+        lost,
+        gamma=max(expansion.known.gamma for expansion in expansions),
+        centers=max(expansion.known.centers for expansion in expansions),
+    )
+    return replace(
+        first,
+        centers=stacked[kept],
+        coefficients=coefficients,
+        intercept=intercept,
+        uncertainty=uncertainty,
+    )
+
+
+def _distinct_rows(rows: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Indices of the first of equal rows, in order; and for each row, which of them it equals."""
+    seen: dict[bytes, int] = {}
+    place = np.empty(rows.shape[0], dtype=np.intp)
+    kept: list[int] = []
+    for index, key in enumerate(_row_keys(rows)):
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(index)
+        place[index] = seen[key]
+    return np.array(kept, dtype=np.intp), place
+
+
+def _row_keys(rows: Any) -> Any:
+    if is_sparse(rows):
+        rows.eliminate_zeros()
+        for start, stop in zip(rows.indptr, rows.indptr[1:]):
+            yield rows.indices[start:stop].tobytes() + b"|" + rows.data[start:stop].tobytes()
+    else:
+        for row in rows + 0.0:  # minus zero is zero
+            yield row.tobytes()

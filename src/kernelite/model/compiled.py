@@ -1,4 +1,4 @@
-"""CompiledModel: runs a compiled predictor, says what is proven, saves itself."""
+"""CompiledModel: a compiled predictor that scores itself, says what is proven, saves itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
-from kernelite.model.predicting import Predicting
-from kernelite.model.serving import rows_and_runner, rule_of
+from kernelite.model.contract import offered
+from kernelite.model.predicting import Predicting, rule_of
+from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
     decision_tolerance,
@@ -31,6 +32,82 @@ class CompiledModel(Predicting):
     `transform`, ... that the source has, in the source's shapes. `plan` says what was chosen and
     why, `guarantee` what is promised. Immutable, hence safe to share between threads.
     """
+
+    @offered
+    def pdf(self, points: ArrayLike, /) -> FloatArray:
+        """Densities as SciPy's `gaussian_kde` gives them, shape (m,).
+
+        Parameters
+        ----------
+        points : array-like of shape (d, m), or (d,) for one point
+            SciPy's shape; `score_samples` takes rows, shape (m, d).
+        """
+        return np.exp(self.logpdf(points))
+
+    @offered
+    def evaluate(self, points: ArrayLike, /) -> FloatArray:
+        """The same as `pdf`, by SciPy's other name."""
+        return self.pdf(points)
+
+    @offered
+    def logpdf(self, points: ArrayLike, /) -> FloatArray:
+        """The logarithm of `pdf`."""
+        given, d = np.atleast_2d(np.asarray(points)), self.n_features_in_
+        if given.shape[0] == 1 and given.shape[1] == d:  # one point, as SciPy reads it
+            given = given.T
+        if given.ndim != 2 or given.shape[0] != d:
+            raise InputError(
+                f"`points` must have shape ({d}, m), as SciPy's have, got {np.shape(points)}; "
+                "`score_samples` takes rows."
+            )
+        return self.score_samples(np.ascontiguousarray(given.T))
+
+    def __call__(self, points: ArrayLike, /) -> NDArray[Any]:
+        """As SciPy's own objects are called; other models are not.
+
+        Parameters
+        ----------
+        points : array-like
+            Of a `gaussian_kde`, shape (d, m) as in `pdf`; of an `RBFInterpolator`, rows of shape
+            (m, d) as in `predict`.
+        """
+        if self.origin.family != "scipy":
+            known = ", ".join(sorted(self.offers))
+            raise TypeError(f"this model is not called, since its source is not; it has: {known}.")
+        return self.pdf(points) if "pdf" in self.offers else self.predict(points)
+
+    @offered
+    def score(
+        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """How well `y` is predicted, by the source's own default measure.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+        y : array-like of shape (m,) or (m, outputs)
+            Not used by a density.
+        sample_weight : array-like of shape (m,), optional
+
+        Returns
+        -------
+        float
+            The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
+            summed log density.
+        """
+        kind = self.head.kind
+        if kind == "density":
+            return float(np.sum(self.score_samples(X)))
+        from sklearn import metrics
+
+        if kind == "regressor":
+            return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
+        predicted = self.predict(X)
+        if isinstance(self.head.classes, list):
+            return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
+        return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    # What is proven -----------------------------------------------------------------------------
 
     def error_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `decision_function`, in its shape; else of `scores`.
@@ -151,13 +228,13 @@ class CompiledModel(Predicting):
         >>> os.path.basename(file)
         'bump.h'
         """
-        from kernelite.export.files import export
+        from kernelite.export import export
 
         return export(self, path, **options)
 
     def export_refusals(self) -> dict[str, str]:
         """Why this model cannot be exported, for each of "ONNX" and "C" that refuses it."""
-        from kernelite.export.files import refusals
+        from kernelite.export import refusals
 
         return refusals(self)
 

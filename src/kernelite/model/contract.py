@@ -23,7 +23,7 @@ from kernelite.model.fields import ModelFields
 from kernelite.planner.plan import candidates_html, table_html
 from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import RowsLike
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 __all__ = ["ScikitLearnContract", "offered"]
 

@@ -27,7 +27,7 @@ from kernelite.planner.plan import Plan
 from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, LocalSums
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.sizes import array_bytes
 

@@ -6,7 +6,7 @@ variances, standard deviations, covariances, probabilities; in blocks of rows, e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,13 @@ from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import Posterior
-from kernelite.model.serving import answer, part_rows, rows_and_runner
-from kernelite.program.criteria import never
+from kernelite.model.serving import part_rows, rows_and_runner
 from kernelite.rows.inputs import FloatArray, Rows
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["latent_labels", "latent_probabilities", "posterior_of", "spread"]
+__all__ = ["latent_answers", "posterior_of", "spread"]
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
@@ -37,29 +36,23 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     return posterior.scaled(latent)
 
 
-def latent_labels(model: ModelFields, X: Any) -> NDArray[Any]:
-    """Labels that depend on variances, shape (m,): several classes, one machine each."""
-    return model.head.from_moments("predict", *_moments(model, X))
+def latent_answers(
+    model: ModelFields, X: Any, method: Literal["predict", "predict_proba"], means: FloatArray
+) -> NDArray[Any]:
+    """Labels (m,) or probabilities (m, K), from exact means (m, machines) and variances."""
+    return model.head.from_moments(method, means, _variances_of_all(model, X, len(means)))
 
 
-def latent_probabilities(model: ModelFields, X: Any) -> FloatArray:
-    """Class probabilities of shape (m, K)."""
-    return model.head.from_moments("predict_proba", *_moments(model, X))
-
-
-def _moments(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Exact latent means of all machines, and their variances: each of shape (m, machines)."""
-    means = answer(model, X, lambda scores: scores, never, None, None)[0]
+def _variances_of_all(model: ModelFields, X: Any, count: int) -> FloatArray:
+    """Latent variances of all machines, shape (m, machines)."""
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return means, _variances(*posterior_of(model), *rows_and_runner(model, X)).reshape(
-            len(means), -1
-        )
+        return _variances(*posterior_of(model), *rows_and_runner(model, X)).reshape(count, -1)
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(*posterior_of(part.model), rows, part.model._runner)
         for part, rows in zip(model.parts, rows_of_parts)
     ]
-    return means, np.column_stack(variances)
+    return np.column_stack(variances)
 
 
 def _variances(

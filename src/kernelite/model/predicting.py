@@ -1,4 +1,4 @@
-"""The predicting methods of a compiled model.
+"""The predicting methods of a compiled model, and how each takes rows to answers.
 
 In: rows. Out: what the source's own `predict`, `decision_function`, ... would answer. Where a
 method says how its rows are settled, that is what guarantee "certified" proves.
@@ -9,28 +9,28 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernelite.cpu.local import log_sums
+from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract, offered
-from kernelite.model.moments import (
-    latent_labels,
-    latent_probabilities,
-    posterior_of,
-    spread,
-)
-from kernelite.model.serving import OnInvalid, answer, rows_and_runner
+from kernelite.model.fields import ModelFields
+from kernelite.model.moments import latent_answers, posterior_of, spread
+from kernelite.model.serving import OnInvalid, check_on_invalid, report_invalid, rows_and_runner
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
+    Criterion,
+    Margin,
     label_criterion,
+    never,
     probability_criterion,
     transform_criterion,
 )
-from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor
+from kernelite.rows.inputs import FloatArray, RowsLike, is_plain_row, is_tensor
 
-__all__ = ["Predicting"]
+__all__ = ["Predicting", "answer", "rule_of"]
 
 
 class OneAtATimeError(InputError, RuntimeError):
@@ -113,7 +113,7 @@ class Predicting(ScikitLearnContract):
         if return_std or return_cov:
             posterior_of(self)  # refuses before anything is computed, or warned of
         if "predict" in self.head.needs_posterior:
-            answers = latent_labels(self, X)
+            answers = latent_answers(self, X, "predict", self._latent_means(X))
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
             answers, stats = answer(
@@ -156,7 +156,7 @@ class Predicting(ScikitLearnContract):
         classes are coupled by iteration, all rows are evaluated exactly.
         """
         if "predict_proba" in self.head.needs_posterior:
-            return latent_probabilities(self, X)
+            return latent_answers(self, X, "predict_proba", self._latent_means(X))
         criterion = probability_criterion(self.head, PROBABILITY_TOLERANCE)
         answers = answer(self, X, self.head.probabilities, criterion, on_invalid, beyond)[0]
         return self.head.split(answers)
@@ -216,80 +216,6 @@ class Predicting(ScikitLearnContract):
         found, _ = answer(self, X, self.head.transform, criterion, on_invalid, beyond)
         return self._contained(found, X)
 
-    @offered
-    def pdf(self, points: ArrayLike, /) -> FloatArray:
-        """Densities as SciPy's `gaussian_kde` gives them, shape (m,).
-
-        Parameters
-        ----------
-        points : array-like of shape (d, m), or (d,) for one point
-            SciPy's shape; `score_samples` takes rows, shape (m, d).
-        """
-        return np.exp(self.logpdf(points))
-
-    @offered
-    def evaluate(self, points: ArrayLike, /) -> FloatArray:
-        """The same as `pdf`, by SciPy's other name."""
-        return self.pdf(points)
-
-    @offered
-    def logpdf(self, points: ArrayLike, /) -> FloatArray:
-        """The logarithm of `pdf`."""
-        given, d = np.atleast_2d(np.asarray(points)), self.n_features_in_
-        if given.shape[0] == 1 and given.shape[1] == d:  # one point, as SciPy reads it
-            given = given.T
-        if given.ndim != 2 or given.shape[0] != d:
-            raise InputError(
-                f"`points` must have shape ({d}, m), as SciPy's have, got {np.shape(points)}; "
-                "`score_samples` takes rows."
-            )
-        return self.score_samples(np.ascontiguousarray(given.T))
-
-    def __call__(self, points: ArrayLike, /) -> NDArray[Any]:
-        """As SciPy's own objects are called; other models are not.
-
-        Parameters
-        ----------
-        points : array-like
-            Of a `gaussian_kde`, shape (d, m) as in `pdf`; of an `RBFInterpolator`, rows of shape
-            (m, d) as in `predict`.
-        """
-        if self.origin.family != "scipy":
-            known = ", ".join(sorted(self.offers))
-            raise TypeError(f"this model is not called, since its source is not; it has: {known}.")
-        return self.pdf(points) if "pdf" in self.offers else self.predict(points)
-
-    @offered
-    def score(
-        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """How well `y` is predicted, by the source's own default measure.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-        y : array-like of shape (m,) or (m, outputs)
-            Not used by a density.
-        sample_weight : array-like of shape (m,), optional
-
-        Returns
-        -------
-        float
-            The accuracy of labels (of all outputs at once, if several), the R^2 of values, the
-            summed log density.
-        """
-        kind = self.head.kind
-        if kind == "density":
-            return float(np.sum(self.score_samples(X)))
-        from sklearn import metrics
-
-        if kind == "regressor":
-            return float(metrics.r2_score(y, self.predict(X), sample_weight=sample_weight))
-        predicted = self.predict(X)
-        if isinstance(self.head.classes, list):
-            return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
-        return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
-
     def scores(
         self,
         X: RowsLike,
@@ -301,3 +227,70 @@ class Predicting(ScikitLearnContract):
         """The expansion's raw outputs, shape (m, k), settled as for `predict`."""
         criterion = label_criterion(self.head, self.tolerance)
         return answer(self, X, lambda scores: scores, criterion, on_invalid, beyond)[0]
+
+    def _latent_means(self, X: RowsLike) -> FloatArray:
+        """Exact latent means of all machines of a Gaussian process, shape (m, machines)."""
+        return answer(self, X, lambda scores: scores, never, None, None)[0]
+
+
+# From rows to answers.
+
+
+def answer(
+    model: Predicting,
+    X: Any,
+    finish: Finish,
+    criterion: Criterion,
+    on_invalid: OnInvalid | None,
+    beyond: FloatArray | None,
+) -> tuple[NDArray[Any], Stats]:
+    """What `finish` makes of the scores, once `criterion` accepts them, and how they came about."""
+    if on_invalid is not None:
+        check_on_invalid(on_invalid)
+    rule = rule_of(model, criterion)
+    plain = type(X) is np.ndarray and beyond is None and not model.preparation.before_map.steps
+    if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
+        found = model._runner.run_one(X, finish, rule)
+        if found is not None:
+            return found
+    if is_tensor(X):
+        return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
+    rows, runner = rows_and_runner(model, X, beyond)
+    answers, stats = runner.run(rows, finish, rule)
+    if model.guarantee == "none":
+        policy = on_invalid if on_invalid is not None else model.on_invalid
+        report_invalid(stats.outside_validity, stats.rows, policy)
+    return answers, stats
+
+
+def _answer_tensor(
+    model: Predicting,
+    X: Any,
+    finish: Finish,
+    criterion: Criterion,
+    on_invalid: OnInvalid | None,
+    beyond: FloatArray | None,
+) -> tuple[Any, Stats]:
+    """As `answer`, where the rows are: in host memory by the engines here, else on their GPU."""
+    from kernelite.gpu.interchange import answer_there, as_host_array, like
+
+    host = as_host_array(X)
+    if host is not None:
+        if model.head.kind == "density":  # which takes logarithms where sums underflow
+            found = model.score_samples(host, on_invalid=on_invalid, beyond=beyond)
+            return like(X, found), Stats(rows=len(host))
+        answers, stats = answer(model, host, finish, criterion, on_invalid, beyond)
+        return like(X, answers), stats
+    if beyond is not None:
+        raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
+    return answer_there(model, X, finish, criterion, on_invalid)
+
+
+def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
+    """What this model's guarantee asks of a row, given what certified would ask."""
+    if model.guarantee == "none":
+        return None
+    exact = model.approximation is None and not model.parts
+    if model.guarantee == "calibrated" and criterion is not never and not exact:
+        return Margin(model.head, model.threshold or 0.0)
+    return criterion

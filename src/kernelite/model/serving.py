@@ -1,6 +1,6 @@
-"""From rows as they come to answers: checked, placed before the right engines, run, finished.
+"""Rows as they come, checked and placed before the right engines, which are laid out here.
 
-In: a compiled model and rows. Out: what a head makes of scores that the guarantee accepts. Rows
+In: a compiled model and rows. Out: rows at the width of its engines, and what runs them. Rows
 outside the paper's validity bound are told of, once per call.
 """
 
@@ -10,23 +10,19 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.cpu.outside import OutsideRows
-from kernelite.cpu.runner import Finish, Runner
+from kernelite.cpu.runner import Runner
 from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError, OutsideValidityError
 from kernelite.machine.front import Preparation
-from kernelite.program.bounded import Stats
-from kernelite.program.criteria import Criterion, Margin, label_criterion, never
+from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import (
     FloatArray,
     Rows,
     check_csr,
     check_rows,
     fit_width,
-    is_plain_row,
-    is_tensor,
 )
 from kernelite.series.rounding import UNIT
 
@@ -36,13 +32,11 @@ if TYPE_CHECKING:
 __all__ = [
     "OnInvalid",
     "OutsideValidityWarning",
-    "answer",
     "check_on_invalid",
     "part_rows",
     "report_invalid",
     "rows_and_runner",
     "rows_for",
-    "rule_of",
     "runner_of",
 ]
 
@@ -88,58 +82,7 @@ def report_invalid(outside: int, total: int, policy: OnInvalid) -> None:
     warnings.warn(OutsideValidityWarning(message, outside, total), stacklevel=4)
 
 
-# From rows to answers.
-
-
-def answer(
-    model: ModelFields,
-    X: Any,
-    finish: Finish,
-    criterion: Criterion,
-    on_invalid: OnInvalid | None,
-    beyond: FloatArray | None,
-) -> tuple[NDArray[Any], Stats]:
-    """What `finish` makes of the scores, once `criterion` accepts them, and how they came about."""
-    if on_invalid is not None:
-        check_on_invalid(on_invalid)
-    rule = rule_of(model, criterion)
-    plain = type(X) is np.ndarray and beyond is None and not model.preparation.before_map.steps
-    if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
-        found = model._runner.run_one(X, finish, rule)
-        if found is not None:
-            return found
-    if is_tensor(X):
-        return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
-    rows, runner = rows_and_runner(model, X, beyond)
-    answers, stats = runner.run(rows, finish, rule)
-    if model.guarantee == "none":
-        policy = on_invalid if on_invalid is not None else model.on_invalid
-        report_invalid(stats.outside_validity, stats.rows, policy)
-    return answers, stats
-
-
-def _answer_tensor(
-    model: ModelFields,
-    X: Any,
-    finish: Finish,
-    criterion: Criterion,
-    on_invalid: OnInvalid | None,
-    beyond: FloatArray | None,
-) -> tuple[Any, Stats]:
-    """As `answer`, where the rows are: in host memory by the engines here, else on their GPU."""
-    from kernelite.gpu.interchange import answer_there, as_host_array, like
-
-    host = as_host_array(X)
-    if host is not None:
-        if model.head.kind == "density":  # which takes logarithms where sums underflow
-            score_samples: Any = getattr(model, "score_samples")  # noqa: B009
-            found = score_samples(host, on_invalid=on_invalid, beyond=beyond)
-            return like(X, found), Stats(rows=len(host))
-        answers, stats = answer(model, host, finish, criterion, on_invalid, beyond)
-        return like(X, answers), stats
-    if beyond is not None:
-        raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
-    return answer_there(model, X, finish, criterion, on_invalid)
+# Rows, checked.
 
 
 def rows_and_runner(
@@ -215,16 +158,6 @@ def part_rows(model: ModelFields, X: Any) -> PartRows:
                 check_csr(shared)
         found.append(shared)
     return PartRows(tuple(found))
-
-
-def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
-    """What this model's guarantee asks of a row, given what certified would ask."""
-    if model.guarantee == "none":
-        return None
-    exact = model.approximation is None and not model.parts
-    if model.guarantee == "calibrated" and criterion is not never and not exact:
-        return Margin(model.head, model.threshold or 0.0)
-    return criterion
 
 
 # The engines of a model, laid out to run: prepare once, predict many.

@@ -30,9 +30,9 @@ from kernelite.series.calibration import (
     threshold_grid,
 )
 from kernelite.series.cells import Approximation, Cell, cell_points
-from kernelite.series.quadratic import quadratic_form
-from kernelite.support.progress import progress_bar
+from kernelite.series.series import quadratic_form
 from kernelite.support.sizes import array_bytes
+from kernelite.support.terminal import progress_bar
 
 __all__ = ["calibrated_plan"]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from html import escape
 
-from kernelite.support.printable import printable
+from kernelite.support.terminal import printable
 
 __all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "table_html"]
 

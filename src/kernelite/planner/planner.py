@@ -25,7 +25,7 @@ from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]

@@ -35,7 +35,7 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
 from kernelite.series.certificate import Certificate
 from kernelite.series.directional import may_pair, product_cost
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 
 __all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks"]

@@ -19,7 +19,7 @@ from kernelite.series.directional import (
     directional_cost,
     gram_slack,
 )
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 
 __all__ = ["cell_cubic", "cell_cubics_fit", "third_order_fits", "third_order_tiers", "whole_cubic"]
 

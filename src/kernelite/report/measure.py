@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.model import CompiledModel
-from kernelite.model.serving import rows_and_runner, rule_of
+from kernelite.model.predicting import rule_of
+from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import EXACT, FULL, THIRD, Bounded, spelled_out
 from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import FloatArray, is_sparse, some_rows

@@ -19,14 +19,12 @@ from kernelite.errors import FileFormatError, InputError, KerneliteError, Missin
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import Stats
 from kernelite.scoring.batch import BatchScorer
-from kernelite.scoring.jobs import Job, OutputFormat, list_jobs
-from kernelite.scoring.sinks import Sink, open_sink
+from kernelite.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
 from kernelite.scoring.streams import Block, Wanted, open_stream
 from kernelite.support.overlap import read_ahead
-from kernelite.support.progress import Progress
-from kernelite.tables.columnar.faults import without_stop
-from kernelite.tables.columnar.reading import TextOptions
-from kernelite.tables.columnar.sources import DataFormat
+from kernelite.support.terminal import Progress
+from kernelite.tables.columnar.library import without_stop
+from kernelite.tables.columnar.reading import DataFormat, TextOptions
 
 __all__ = [
     "FilePrediction",

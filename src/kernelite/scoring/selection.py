@@ -11,8 +11,8 @@ from kernelite.errors import InputError
 from kernelite.scoring.expected import expected_of
 from kernelite.tables.columnar.library import is_numeric
 from kernelite.tables.columnar.reading import Kind
-from kernelite.tables.layout import LABEL_NAMES
-from kernelite.tables.numbers import quote
+from kernelite.tables.delimited import LABEL_NAMES
+from kernelite.tables.parsing import quote
 
 __all__ = ["Selection", "expand_columns", "listed", "resolve_columns", "select"]
 

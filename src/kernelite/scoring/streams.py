@@ -20,10 +20,14 @@ from kernelite.rows.frames import check_single
 from kernelite.rows.inputs import FloatArray
 from kernelite.scoring.expected import expected_of, feature_blocks, named_rows
 from kernelite.scoring.selection import Selection, listed, select
-from kernelite.tables.columnar.faults import Part, naming_defects, without_stop
-from kernelite.tables.columnar.library import is_numeric
-from kernelite.tables.columnar.reading import TextOptions, open_file
-from kernelite.tables.columnar.sources import DataFormat, SourceFile, list_sources
+from kernelite.tables.columnar.library import Part, is_numeric, naming_defects, without_stop
+from kernelite.tables.columnar.reading import (
+    DataFormat,
+    SourceFile,
+    TextOptions,
+    list_sources,
+    open_file,
+)
 from kernelite.tables.data import DataSet, iter_data
 
 __all__ = ["Block", "Stream", "Wanted", "fitted_rows", "open_stream", "read_rows"]

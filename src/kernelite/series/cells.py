@@ -16,8 +16,7 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.quadratic import QuadraticForm, quadratic_cost
-from kernelite.series.series import CERTIFY, GATHER, PRODUCT
+from kernelite.series.series import CERTIFY, GATHER, PRODUCT, QuadraticForm, quadratic_cost
 from kernelite.series.spectral import SpectralForm
 
 __all__ = ["Approximation", "Cell", "LocalSums", "cell_points", "cells_cost", "open_row_cost"]

@@ -112,7 +112,7 @@ def remainder_norms(
 
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> rho = remainder_norms(one, np.array([0.0]))
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> missing = 1.0 - quadratic_form(one, np.zeros(1)).evaluate(np.array([[1.0]]))[0]
     >>> bool(np.isclose(missing, rho[0] * np.sqrt(lower_gamma(3, np.array([1.0])))))
     True

@@ -1,4 +1,4 @@
-"""What every second-order series about a point has in common; u = z - p.
+"""Second-order series about a point, u = z - p: what all have in common, and the paper's form.
 
     f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 for "poly2"
 
@@ -7,17 +7,32 @@ How the quadratic part q is held (a matrix, a truncated spectrum) is the subclas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
-from kernelite.rows.inputs import FloatArray
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import Kernel
+from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.series.rounding import GAMMA_RANGE
 
-__all__ = ["CERTIFY", "GATHER", "LOAD", "LOOP", "PRODUCT", "ROW", "SeriesForm", "damp"]
+__all__ = [
+    "CERTIFY",
+    "GATHER",
+    "LOAD",
+    "LOOP",
+    "PRODUCT",
+    "ROW",
+    "QuadraticForm",
+    "SeriesForm",
+    "damp",
+    "quadratic_cost",
+    "quadratic_form",
+]
 
 # What forms cost per row, in nanoseconds of one core: measured on one with AVX-512. The planner
 # compares candidates by these, so that their ratios matter most.
@@ -160,3 +175,168 @@ def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
         E = np.exp(-gamma * sq_norms)
         g *= E[:, None]
     g[E == 0.0] = 0.0
+
+
+# The paper's form: a second-order series about a point p, with u = z - p and s_i = x_i - p.
+#
+#     f(z) = exp(-gamma |u|^2) g(u) + b,   g(u) = sum_i w_i exp(2 gamma s_i.u) ~ c + v.u + u'Mu
+#     w_i = A_i exp(-gamma |s_i|^2),  c = sum w_i,  v = 2 gamma S'w,  M = 2 gamma^2 S' diag(w) S
+#
+# A degree-2 polynomial kernel has this form exactly, about the origin and without the exponentials.
+
+
+BLOCK_ELEMENTS = 1 << 21  # numbers of one block of centers: 16 MB
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuadraticForm(SeriesForm):
+    """f^(z) = E (c + v.u + u'Mu) + b.
+
+    Parameters
+    ----------
+    quadratic : ndarray of shape (k, d, d)
+        M, symmetric.
+    """
+
+    quadratic: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_arrays(quadratic=(self.n_outputs, self.n_features, self.n_features))
+
+    @property
+    def name(self) -> str:
+        """What plans call it."""
+        return "quadratic form"
+
+    @property
+    def cost(self) -> float:
+        """Nanoseconds of one core per row, bounds aside."""
+        return quadratic_cost(self.n_features, self.n_outputs)
+
+    @property
+    def terms(self) -> dict[str, FloatArray]:
+        """With M."""
+        return super().terms | {"quadratic": self.quadratic}
+
+    def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> None:
+        for output in range(self.n_outputs):
+            g[:, output] += np.einsum("ij,ij->i", U @ self.quadratic[output], U)
+
+    def __pack__(self) -> dict[str, Any]:
+        """Fields for a file, with one triangle of M: shape (k, d (d + 1) / 2), row by row."""
+        M = self.quadratic
+        if not np.array_equal(M, M.transpose(0, 2, 1)):
+            raise InputError("`quadratic` of a form must be symmetric.")
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stored["quadratic"]
+        return stored | {"triangle": M[:, _upper(self.n_features)]}
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> QuadraticForm:
+        """Back from `__pack__`."""
+        triangle, d = stored.pop("triangle"), len(stored["point"])
+        if triangle.ndim != 2 or triangle.shape[1] != d * (d + 1) // 2:
+            raise InputError(f"`triangle` does not fit {d} features, got shape {triangle.shape}.")
+        M = np.empty((len(triangle), d, d))
+        M[:, _upper(d)] = triangle
+        M.transpose(0, 2, 1)[:, _upper(d)] = triangle
+        return cls(quadratic=M, **stored)
+
+
+def quadratic_cost(d: int, k: int) -> float:
+    """Nanoseconds of one core per row for a form of d features and k outputs."""
+    return ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
+
+
+def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:
+    """Build the form of `expansion` about `point`, centers in blocks.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    point : ndarray of shape (d,)
+        For "poly2" it must be the origin.
+
+    Examples
+    --------
+    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
+    >>> form = quadratic_form(one, np.array([1.0]))
+    >>> form.constant, form.linear, form.quadratic
+    (array([1.]), array([[0.]]), array([[[0.]]]))
+    """
+    d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
+    if isinstance(expansion.kernel, Kernel):
+        raise UnsupportedModelError(f"a {expansion.kernel.label} kernel has no quadratic form.")
+    polynomial = expansion.kernel == "poly2"
+    if polynomial and point.any():
+        raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
+    _check_range(expansion)
+    c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
+    largest = 0.0
+    for block in row_blocks(expansion.n_centers, max(1, BLOCK_ELEMENTS // max(d, 1))):
+        with np.errstate(over="ignore", under="ignore"):
+            S = dense_block(expansion.centers, block) - point
+            sq_norms = np.einsum("ij,ij->i", S, S)
+            A = expansion.coefficients[block]
+            w = A if polynomial else A * np.exp(-gamma * sq_norms)[:, None]
+        largest = max(largest, float(sq_norms.max(initial=0.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            c += w.sum(axis=0)
+            v += S.T @ w
+        for output in range(k):
+            _add_weighted_gram(M[output], S, w[:, output])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if polynomial:
+            c, v, M = expansion.coef0**2 * c, 2 * expansion.coef0 * gamma * v, gamma**2 * M
+        else:
+            v, M = 2 * gamma * v, 2 * gamma**2 * M
+    if not all(np.isfinite(part).all() for part in (c, v, M)):
+        raise UnsupportedModelError(
+            "the quadratic form of this model overflows: its coefficients are too large, or its "
+            "support vectors too far from the expansion point; scale the features before training."
+        )
+    return QuadraticForm(
+        point=np.array(point, dtype=np.float64),
+        constant=c,
+        linear=v,
+        quadratic=M,
+        intercept=expansion.intercept.copy(),
+        gamma=gamma,
+        max_sq_norm=largest,
+        kernel=expansion.kernel,
+    )
+
+
+def _check_range(expansion: KernelExpansion) -> None:
+    """Refuse what would under- or overflow inside the form, unseen."""
+    low, high = GAMMA_RANGE
+    if not low <= expansion.gamma <= high:
+        raise UnsupportedModelError(
+            f"`gamma` must lie between {low:g} and {high:g} for a quadratic form, got "
+            f"{expansion.gamma!r}; scale the features before training, or use guarantee='exact'."
+        )
+    if abs(expansion.coef0) > high:
+        raise UnsupportedModelError(
+            f"`coef0` must be at most {high:g} for a quadratic form, got {expansion.coef0!r}; use "
+            "guarantee='exact'."
+        )
+
+
+def _upper(d: int) -> NDArray[np.bool_]:
+    """Where the upper triangle is; shape (d, d)."""
+    return np.triu(np.ones((d, d), dtype=np.bool_))
+
+
+def _add_weighted_gram(out: FloatArray, S: FloatArray, w: FloatArray) -> None:
+    """out += S' diag(w) S, over the rows whose weight is not zero.
+
+    One-vs-one columns are mostly zeros, so skipping them saves most of the work.
+    """
+    used = np.flatnonzero(w)
+    if len(used) < len(w):
+        S, w = S[used], w[used]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram = S.T @ (S * w[:, None])
+    # BLAS does not promise symmetry to the last bit; the form does.
+    out += 0.5 * (gram + gram.T)

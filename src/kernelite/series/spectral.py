@@ -22,9 +22,17 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.quadratic import QuadraticForm, quadratic_cost
 from kernelite.series.rounding import SAFETY, UNIT, round_up
-from kernelite.series.series import CERTIFY, LOAD, LOOP, PRODUCT, ROW, SeriesForm
+from kernelite.series.series import (
+    CERTIFY,
+    LOAD,
+    LOOP,
+    PRODUCT,
+    ROW,
+    QuadraticForm,
+    SeriesForm,
+    quadratic_cost,
+)
 
 __all__ = [
     "SpectralForm",
@@ -197,7 +205,7 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
     Examples
     --------
     >>> from kernelite.series import spectral
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> rng = np.random.default_rng(0)
     >>> model = KernelExpansion(rng.normal(size=(9, 4)), rng.normal(size=9), 0.0, gamma=0.1)

@@ -1,6 +1,6 @@
 """Sources: a fitted model of any known kind comes in, a `Machine` goes out.
 
-One file a family. Readers are found by the names of a model's classes, so no library is imported
+One file per family. Readers are found by the names of a model's classes, so no library is imported
 before one of its models arrives.
 """
 
@@ -14,57 +14,79 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
-from kernelite.sources.refused import REFUSED
 
-__all__ = ["READERS", "Machine", "read"]
+__all__ = ["READERS", "REFUSED", "Machine", "read"]
 
 READERS: dict[str, str] = {
-    "sklearn.SVC": "kernelite.sources.sklearn_svm:read_svm",
-    "sklearn.NuSVC": "kernelite.sources.sklearn_svm:read_svm",
-    "sklearn.SVR": "kernelite.sources.sklearn_svm:read_svm",
-    "sklearn.NuSVR": "kernelite.sources.sklearn_svm:read_svm",
-    "sklearn.OneClassSVM": "kernelite.sources.sklearn_svm:read_svm",
-    "sklearn.KernelRidge": "kernelite.sources.sklearn_kernel_ridge:read_kernel_ridge",
-    "sklearn.GaussianProcessRegressor": "kernelite.sources.sklearn_gaussian_process:read_regressor",
-    "sklearn.GaussianProcessClassifier": (
-        "kernelite.sources.sklearn_gaussian_process:read_classifier"
-    ),
-    "sklearn.KernelDensity": "kernelite.sources.sklearn_density:read_kernel_density",
-    "sklearn.KernelPCA": "kernelite.sources.sklearn_kernel_pca:read_kernel_pca",
-    "sklearn.Nystroem": "kernelite.sources.sklearn_nystroem:read_nystroem",
-    "sklearn.LabelPropagation": (
-        "kernelite.sources.sklearn_label_propagation:read_label_propagation"
-    ),
-    "scipy.RBFInterpolator": "kernelite.sources.scipy_rbf:read_rbf_interpolator",
-    "scipy.gaussian_kde": "kernelite.sources.scipy_kde:read_gaussian_kde",
-    "gpytorch.ExactGP": "kernelite.sources.gpytorch:read_exact_gp",
-    "tslearn.KernelKMeans": "kernelite.sources.kernel_kmeans:read_tslearn_kmeans",
-    "sklearn.LabelSpreading": "kernelite.sources.sklearn_label_propagation:read_label_propagation",
+    "sklearn.SVC": "kernelite.sources.sklearn_machines:read_svm",
+    "sklearn.NuSVC": "kernelite.sources.sklearn_machines:read_svm",
+    "sklearn.SVR": "kernelite.sources.sklearn_machines:read_svm",
+    "sklearn.NuSVR": "kernelite.sources.sklearn_machines:read_svm",
+    "sklearn.OneClassSVM": "kernelite.sources.sklearn_machines:read_svm",
+    "sklearn.KernelRidge": "kernelite.sources.sklearn_machines:read_kernel_ridge",
+    "sklearn.GaussianProcessRegressor": "kernelite.sources.gaussian_processes:read_regressor",
+    "sklearn.GaussianProcessClassifier": ("kernelite.sources.gaussian_processes:read_classifier"),
+    "sklearn.KernelDensity": "kernelite.sources.sklearn_machines:read_kernel_density",
+    "sklearn.KernelPCA": "kernelite.sources.sklearn_features:read_kernel_pca",
+    "sklearn.Nystroem": "kernelite.sources.sklearn_features:read_nystroem",
+    "sklearn.LabelPropagation": ("kernelite.sources.sklearn_machines:read_label_propagation"),
+    "scipy.RBFInterpolator": "kernelite.sources.scipy:read_rbf_interpolator",
+    "scipy.gaussian_kde": "kernelite.sources.scipy:read_gaussian_kde",
+    "gpytorch.ExactGP": "kernelite.sources.gaussian_processes:read_exact_gp",
+    "tslearn.KernelKMeans": "kernelite.sources.nearest_means:read_tslearn_kmeans",
+    "sklearn.LabelSpreading": "kernelite.sources.sklearn_machines:read_label_propagation",
     "sklearn.Pipeline": "kernelite.sources.pipeline:read_pipeline",
-    "sklearn.GridSearchCV": "kernelite.sources.search:read_search",
-    "sklearn.RandomizedSearchCV": "kernelite.sources.search:read_search",
-    "sklearn.HalvingGridSearchCV": "kernelite.sources.search:read_search",
-    "sklearn.HalvingRandomSearchCV": "kernelite.sources.search:read_search",
-    "sklearn.CalibratedClassifierCV": "kernelite.sources.calibrated_cv:read_calibrated",
-    "sklearn.OneVsRestClassifier": "kernelite.sources.multiclass:read_one_vs_rest",
-    "sklearn.OneVsOneClassifier": "kernelite.sources.multiclass:read_one_vs_one",
-    "sklearn.OutputCodeClassifier": "kernelite.sources.multiclass:read_output_code",
-    "sklearn.MultiOutputClassifier": "kernelite.sources.multi_output:read_multi_output",
-    "sklearn.MultiOutputRegressor": "kernelite.sources.multi_output:read_multi_output",
-    "sklearn.BaggingClassifier": "kernelite.sources.ensemble:read_bagging",
-    "sklearn.BaggingRegressor": "kernelite.sources.ensemble:read_bagging",
-    "sklearn.VotingClassifier": "kernelite.sources.ensemble:read_voting",
-    "sklearn.VotingRegressor": "kernelite.sources.ensemble:read_voting",
-    "sklearn.TransformedTargetRegressor": "kernelite.sources.target:read_transformed_target",
-    "sklearn.FrozenEstimator": "kernelite.sources.search:read_shell",
-    "kernelite.CompiledClassifier": "kernelite.sources.search:read_shell",
-    "kernelite.CompiledRegressor": "kernelite.sources.search:read_shell",
-    "kernelite.CompiledOutlierDetector": "kernelite.sources.search:read_shell",
+    "sklearn.GridSearchCV": "kernelite.sources.wrappers:read_search",
+    "sklearn.RandomizedSearchCV": "kernelite.sources.wrappers:read_search",
+    "sklearn.HalvingGridSearchCV": "kernelite.sources.wrappers:read_search",
+    "sklearn.HalvingRandomSearchCV": "kernelite.sources.wrappers:read_search",
+    "sklearn.CalibratedClassifierCV": "kernelite.sources.ensembles:read_calibrated",
+    "sklearn.OneVsRestClassifier": "kernelite.sources.ensembles:read_one_vs_rest",
+    "sklearn.OneVsOneClassifier": "kernelite.sources.ensembles:read_one_vs_one",
+    "sklearn.OutputCodeClassifier": "kernelite.sources.ensembles:read_output_code",
+    "sklearn.MultiOutputClassifier": "kernelite.sources.ensembles:read_multi_output",
+    "sklearn.MultiOutputRegressor": "kernelite.sources.ensembles:read_multi_output",
+    "sklearn.BaggingClassifier": "kernelite.sources.ensembles:read_bagging",
+    "sklearn.BaggingRegressor": "kernelite.sources.ensembles:read_bagging",
+    "sklearn.VotingClassifier": "kernelite.sources.ensembles:read_voting",
+    "sklearn.VotingRegressor": "kernelite.sources.ensembles:read_voting",
+    "sklearn.TransformedTargetRegressor": "kernelite.sources.wrappers:read_transformed_target",
+    "sklearn.FrozenEstimator": "kernelite.sources.wrappers:read_shell",
+    "kernelite.CompiledClassifier": "kernelite.sources.wrappers:read_shell",
+    "kernelite.CompiledRegressor": "kernelite.sources.wrappers:read_shell",
+    "kernelite.CompiledOutlierDetector": "kernelite.sources.wrappers:read_shell",
 }
 """Top-level package and class name -> "module:function" of the reader.
 
 A reader takes the model and the class name that matched, and returns a `Machine`.
 """
+
+# Models that are known and cannot be served, each with the reason.
+
+_CHAIN = "each of its machines takes the answers of those before it as features"
+_STACK = "a second model is fitted on the answers of its machines"
+_JOIN = "it joins transformers side by side and is no model; compile what stands behind it"
+_NEW_ROWS = "it has no answer for rows that it was not fitted on"
+_LINEAR = "it is linear and needs no support vectors: nothing is left to speed up"
+_BOOST = "its machines are added up by rules of their own"
+
+REFUSED: dict[str, str] = {
+    "sklearn.AdaBoostClassifier": _BOOST,
+    "sklearn.AdaBoostRegressor": _BOOST,
+    "sklearn.ClassifierChain": _CHAIN,
+    "sklearn.ColumnTransformer": _JOIN,
+    "sklearn.FeatureUnion": _JOIN,
+    "sklearn.LinearSVC": _LINEAR,
+    "sklearn.LinearSVR": _LINEAR,
+    "sklearn.RegressorChain": _CHAIN,
+    "sklearn.SpectralBiclustering": _NEW_ROWS,
+    "sklearn.SpectralClustering": _NEW_ROWS,
+    "sklearn.SpectralCoclustering": _NEW_ROWS,
+    "sklearn.SpectralEmbedding": _NEW_ROWS,
+    "sklearn.StackingClassifier": _STACK,
+    "sklearn.StackingRegressor": _STACK,
+}
+"""Top-level package and class name -> why."""
 
 
 def read(model: Any, /) -> Machine:

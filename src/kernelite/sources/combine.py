@@ -20,11 +20,9 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Selection, Step
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import Part, SumOfMachines, merge_expansions
-from kernelite.sources.folding import scaled_outputs
+from kernelite.machine.machine import Machine, Part, SumOfMachines, merge_expansions
+from kernelite.sources.common import feature_names, scaled_outputs
 from kernelite.sources.pipeline import with_step
-from kernelite.sources.sklearn_common import feature_names
 
 __all__ = [
     "assembled",

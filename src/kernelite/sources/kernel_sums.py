@@ -23,12 +23,10 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
 from kernelite.machine.kernels import PolynomialKernel
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import Part, SumOfMachines
+from kernelite.machine.machine import Machine, Part, SumOfMachines
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.folding import scaled_outputs
+from kernelite.sources.common import NamedKernel, scaled_outputs, sklearn_source
 from kernelite.sources.kernel_trees import KernelTree
-from kernelite.sources.sklearn_common import NamedKernel, sklearn_source
 
 __all__ = ["DualWeights", "kernel_source"]
 

@@ -24,7 +24,7 @@ from kernelite.machine.front import Preparation
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.folding import scaled_outputs
+from kernelite.sources.common import scaled_outputs
 
 __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
 

@@ -18,12 +18,11 @@ from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, Regressor
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine, describe
 from kernelite.rows.inputs import FloatArray
-from kernelite.sources.folding import pairwise_coefficients
+from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynomial
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
-from kernelite.sources.sklearn_common import NamedKernel, polynomial
-from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
+from kernelite.tables.parsing import Defect, Report
 
 __all__ = ["defects", "read_libsvm"]
 

@@ -16,9 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.rows.inputs import FloatArray
-from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
+from kernelite.tables.parsing import (
+    DECIMAL,
+    BadNumber,
+    Defect,
+    Report,
+    parse_float,
+    parse_int,
+    quote,
+)
 
 if TYPE_CHECKING:
     from kernelite.rows.inputs import Rows

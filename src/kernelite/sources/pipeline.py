@@ -18,14 +18,13 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.front import Kept, Preparation, Selection, Step
-from kernelite.machine.machine import Machine
-from kernelite.machine.parts import SumOfMachines
+from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray, dense_block
-from kernelite.sources.linear import FEATURES, is_linear, linear_on
-from kernelite.sources.sklearn_common import feature_names
+from kernelite.sources.common import feature_names
+from kernelite.sources.sklearn_features import FEATURES, is_linear, linear_on
 from kernelite.sources.steps import (
     NotFolded,
     check_sparsity,

@@ -29,9 +29,9 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.front import Preparation
 from kernelite.machine.machine import Machine
 from kernelite.rows.inputs import FloatArray, is_sparse
-from kernelite.sources.folding import scaled_outputs
+from kernelite.sources.common import scaled_outputs
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
+from kernelite.tables.parsing import BadNumber, parse_float, parse_int, quote
 
 __all__ = ["SvmRange", "read_range", "with_range"]
 

@@ -19,7 +19,7 @@ from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, Regressor
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 from kernelite.store.approxsvm_text import (
     CLASSIFIERS,
     REGRESSORS,
@@ -28,8 +28,8 @@ from kernelite.store.approxsvm_text import (
     parse_text,
 )
 from kernelite.support.files import atomic_write
-from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
+from kernelite.tables.parsing import Defect
 
 __all__ = ["defects", "read", "write"]
 

@@ -17,9 +17,8 @@ from typing import NoReturn
 import numpy as np
 
 from kernelite.rows.inputs import FloatArray
-from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import BadNumber, parse_float, parse_int, quote
+from kernelite.tables.parsing import BadNumber, Defect, parse_float, parse_int, quote
 
 __all__ = ["CLASSIFIERS", "REGRESSORS", "ApproxText", "format_text", "parse_text"]
 

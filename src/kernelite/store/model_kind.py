@@ -10,9 +10,8 @@ from typing import Literal
 
 from kernelite.errors import FileFormatError
 from kernelite.support.files import STANDARD_INPUT, open_binary
-from kernelite.tables.defects import Defect
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import quote
+from kernelite.tables.parsing import Defect, quote
 
 __all__ = ["ModelKind", "model_kind"]
 

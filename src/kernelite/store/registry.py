@@ -175,7 +175,7 @@ CLASSES = {
     "PowerSpline": "kernelite.machine.kernels",
     "ProductKernel": "kernelite.machine.kernels",
     "Projection": "kernelite.machine.preparation.projection",
-    "QuadraticForm": "kernelite.series.quadratic",
+    "QuadraticForm": "kernelite.series.series",
     "QuantileMap": "kernelite.machine.preparation.numeric",
     "RationalQuadratic": "kernelite.machine.kernels",
     "Rbf": "kernelite.machine.kernels",

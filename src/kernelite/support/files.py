@@ -1,4 +1,4 @@
-"""Files opened safely, and outputs moved into place whole.
+"""Files opened safely, outputs moved into place whole, and the folder for files of our own.
 
 `open_binary` gives bytes; `atomic_write` gives a temporary file that becomes the named one only
 when all went well.
@@ -10,9 +10,11 @@ import contextlib
 import errno
 import io
 import os
+import pathlib
 import re
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -20,7 +22,15 @@ from typing import IO, Any, Literal
 
 from kernelite.errors import FileFormatError, InputError
 
-__all__ = ["STANDARD_INPUT", "Path", "atomic_write", "open_binary"]
+__all__ = [
+    "STANDARD_INPUT",
+    "Path",
+    "atomic_write",
+    "cache_folder",
+    "open_binary",
+    "open_to_others",
+    "why_distrusted",
+]
 
 STANDARD_INPUT = "-"
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -213,3 +223,92 @@ def _room_for(name: str) -> Iterator[None]:
         if error.errno not in _CANNOT_WRITE:
             raise
         raise InputError(f"cannot write `{name}`: {error.strerror}") from None
+
+
+# Where kernelite keeps files of its own, and whether a place is safe from other users.
+#
+# What is loaded from a folder as code must not be written by others. As sshd does with keys: the
+# file, its folder and every folder above belong to the user or to root, and nobody else may write.
+
+
+def cache_folder() -> pathlib.Path:
+    """Where downloads and kernels are kept: $KERNELITE_CACHE, or the user's cache folder."""
+    if own := os.environ.get("KERNELITE_CACHE"):
+        return pathlib.Path(own)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or pathlib.Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = pathlib.Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "kernelite"
+
+
+def why_distrusted(folder: pathlib.Path, /) -> str | None:
+    """Why others could change what lies in a folder; None if they cannot.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        One that need not exist: then what counts is where it would be made.
+
+    Returns
+    -------
+    str or None
+        A clause such as "`/tmp/x` can be written by everybody". Where there are no POSIX
+        permissions (Windows), None: a user's cache folder is the user's there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.chmod(folder, 0o777)
+    ...     bool(why_distrusted(pathlib.Path(folder))) or os.name == "nt"
+    True
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    try:
+        real = folder.resolve()
+        while not real.exists():
+            real = real.parent
+            folder = real
+        for part in (real, *real.parents):
+            reason = open_to_others(part.stat(), above=part != folder.resolve())
+            if reason is not None:
+                return f"`{part}` {reason}"
+    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError
+        return f"`{folder}` cannot be examined ({error})"
+    return None
+
+
+def open_to_others(state: os.stat_result, *, above: bool = False) -> str | None:
+    """Why others could change a file or folder of this state; None if they cannot.
+
+    `above`: it only leads to what is meant. Then a sticky folder such as /tmp will do, in which
+    nobody can replace what belongs to somebody else.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    if state.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if above and state.st_mode & stat.S_ISVTX:
+        return None
+    if state.st_mode & stat.S_IWOTH:
+        return "can be written by everybody"
+    if state.st_mode & stat.S_IWGRP and not _own_group(state.st_gid):
+        return "can be written by its group"
+    return None
+
+
+@cache
+def _own_group(number: int) -> bool:
+    """Whether a group is this user's alone: many systems give everybody one of the same name."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(number)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}

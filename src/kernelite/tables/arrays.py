@@ -24,7 +24,7 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.support.compression import VARIABLE, granted, most_expansion
 from kernelite.support.files import open_binary
 from kernelite.tables.libsvm_data import MAX_INDEX
-from kernelite.tables.numbers import quote
+from kernelite.tables.parsing import quote
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

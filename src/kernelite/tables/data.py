@@ -11,7 +11,7 @@ from typing import Literal
 
 from kernelite.errors import FileFormatError, InputError
 from kernelite.tables.dataset import DataSet, join
-from kernelite.tables.defects import Defect, raise_first
+from kernelite.tables.parsing import Defect, raise_first
 from kernelite.tables.scan import CHUNK_ROWS, Format, LabelsOption, Reading, scan
 
 __all__ = ["DataSet", "defects", "iter_data", "read_data"]

@@ -88,7 +88,7 @@ def read_block(
 
 
 def _compiled() -> bool:
-    from kernelite.tables.kernels.libsvm import read_lines
+    from kernelite.tables.libsvm_kernel import read_lines
 
     return ready(read_lines)
 
@@ -134,7 +134,7 @@ _room = _Room()
 
 
 def _read_piece(text: NDArray[np.uint8], labelled: bool, largest: int) -> _Piece | None:
-    from kernelite.tables.kernels.libsvm import read_lines
+    from kernelite.tables.libsvm_kernel import read_lines
 
     # Pieces of very long lines are not kept room for.
     arrays = (_room if len(text) <= 2 * PIECE else _Room()).arrays(len(text))

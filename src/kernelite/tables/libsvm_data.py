@@ -14,8 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.tables.defects import Report, report_row
-from kernelite.tables.numbers import DECIMAL, BadNumber, parse_float, parse_int, quote
+from kernelite.tables.parsing import (
+    DECIMAL,
+    BadNumber,
+    Report,
+    parse_float,
+    parse_int,
+    quote,
+    report_row,
+)
 
 __all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_block"]
 

@@ -16,7 +16,7 @@ from kernelite.support.compression import (
     find_compression,
 )
 from kernelite.support.files import open_binary
-from kernelite.tables.defects import Defect, Report, raise_first
+from kernelite.tables.parsing import Defect, Report, raise_first
 
 __all__ = ["MAX_LINE_BYTES", "Lines"]
 

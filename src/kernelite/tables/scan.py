@@ -17,11 +17,10 @@ from kernelite.errors import FileFormatError, InputError
 from kernelite.rows.inputs import Rows
 from kernelite.support.compression import without_ending
 from kernelite.support.files import open_binary
-from kernelite.tables import delimited, fast_libsvm, layout, libsvm_data
+from kernelite.tables import delimited, fast_libsvm, libsvm_data
 from kernelite.tables.dataset import DataSet, make_csr
-from kernelite.tables.defects import Defect, Report
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import DECIMAL, quote
+from kernelite.tables.parsing import DECIMAL, Defect, Report, quote
 from kernelite.tables.scan_arrays import scan_arrays
 
 __all__ = ["CHUNK_ROWS", "Format", "LabelsOption", "Reading", "scan"]
@@ -205,7 +204,7 @@ def _libsvm_blocks(
 
 
 def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator[DataSet]:
-    rows = layout.data_lines(lines)
+    rows = delimited.data_lines(lines)
     first = list(islice(rows, 2))
     if not first:
         return
@@ -217,16 +216,16 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
     for line in reversed(first[1:] if found.names is not None else first):
         lines.push_back(line)
     done = 0
-    for chunk in _chunks(layout.data_lines(lines), chunk_rows):
+    for chunk in _chunks(delimited.data_lines(lines), chunk_rows):
         block = delimited.parse_block(chunk, found, lines.report)
         labels = None if options.labels == "ignore" else block.labels
         yield DataSet(block.values, labels, lines.path, "delimited", found.names, done)
         done += len(block.values)
 
 
-def _layout(first: list[Line], path: str, options: Reading) -> layout.Layout:
+def _layout(first: list[Line], path: str, options: Reading) -> delimited.Layout:
     tabs = without_ending(path).endswith(".tsv")
-    found = layout.find_layout(
+    found = delimited.find_layout(
         first,
         path=path,
         delimiter=options.delimiter or ("\t" if tabs else None),
@@ -279,7 +278,7 @@ def _by_first_bytes(path: str) -> Format | None:
 
 def _by_content(lines: Lines) -> Format:
     """Tell the two kinds of text apart by the first row."""
-    line = next(layout.data_lines(lines), None)
+    line = next(delimited.data_lines(lines), None)
     if line is None:
         return "libsvm"
     lines.push_back(line)

@@ -12,7 +12,7 @@ from kernelite.errors import FileFormatError
 from kernelite.rows.inputs import Rows, is_sparse
 from kernelite.tables.arrays import NpyRows, open_npy, read_npz
 from kernelite.tables.dataset import DataSet
-from kernelite.tables.defects import Defect, Report
+from kernelite.tables.parsing import Defect, Report
 
 __all__ = ["scan_arrays"]
 

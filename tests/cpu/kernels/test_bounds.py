@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kernelite.cpu.kernels import quadratic_dense
 from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.series.certificate import Certificate, certify
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.rounding import RoundingTerms
+from kernelite.series.series import QuadraticForm, quadratic_form
 from tests.helpers import random_expansion, scores_and_bounds
 
 

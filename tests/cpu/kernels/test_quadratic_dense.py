@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernelite.cpu.kernels import quadratic_dense
 from kernelite.cpu.kernels.tiles import TILE
 from kernelite.cpu.threads import limit_threads
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_form
 from tests.helpers import random_expansion
 
 

@@ -13,8 +13,8 @@ from kernelite.cpu.kernels.bounds import prepare_certificate
 from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.series.certificate import Certificate, certify
-from kernelite.series.quadratic import QuadraticForm, quadratic_form
 from kernelite.series.rounding import folded_square
+from kernelite.series.series import QuadraticForm, quadratic_form
 from tests.helpers import random_expansion
 
 

@@ -14,8 +14,8 @@ from kernelite.cpu.threads import limit_threads
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import Certificate, certify
-from kernelite.series.quadratic import quadratic_form
 from kernelite.series.rounding import folded_hidden_square, folded_square
+from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from tests.helpers import random_expansion
 

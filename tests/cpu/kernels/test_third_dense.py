@@ -17,7 +17,7 @@ from kernelite.program.bounded import OPEN
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.quadratic import quadratic_form
+from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelite.machine.heads.probability import class_probabilities, couple, density_probabilities
+from kernelite.machine.heads.pairwise import class_probabilities, couple, density_probabilities
 
 
 def sigmoid(score: float, a: float, b: float) -> float:
@@ -111,7 +111,7 @@ def test_blocks_change_nothing(monkeypatch):
     rng = np.random.default_rng(2)
     scores, a, b = rng.normal(size=(50, 6)), rng.normal(size=6), rng.normal(size=6)
     whole = class_probabilities(scores, a, b, 4)
-    monkeypatch.setattr("kernelite.machine.heads.probability.BLOCK_NUMBERS", 16 * 7)
+    monkeypatch.setattr("kernelite.machine.heads.pairwise.BLOCK_NUMBERS", 16 * 7)
     np.testing.assert_allclose(class_probabilities(scores, a, b, 4), whole, rtol=1e-12)
 
 

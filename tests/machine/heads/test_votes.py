@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from kernelite.machine.heads.votes import (
+from kernelite.machine.heads.pairwise import (
     count_votes,
     ovr_scores,
     pairs,

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, KerneliteError
-from kernelite.tables.columnar.faults import naming_file
+from kernelite.tables.columnar.library import naming_file
 from tests.tables.columnar.tables import NAMES, classifier, read, table, write
 
 

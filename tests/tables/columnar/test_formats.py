@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelite.errors import InputError
-from kernelite.tables.columnar.sources import format_of, output_format, stem_of
+from kernelite.tables.columnar.reading import format_of, output_format, stem_of
 
 
 @pytest.mark.parametrize(

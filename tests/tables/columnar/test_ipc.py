@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelite.errors import FileFormatError
-from kernelite.tables.columnar.ipc import ArrowSource, check_sizes
+from kernelite.tables.columnar.binary import ArrowSource, check_sizes
 
 pa = pytest.importorskip("pyarrow")
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
 from kernelite.errors import FileFormatError
-from kernelite.tables.columnar import ipc, parquet, reading, text
-from kernelite.tables.columnar.reading import TextOptions, open_file
-from kernelite.tables.columnar.sources import SourceFile, list_sources
+from kernelite.tables.columnar import binary, reading, text
+from kernelite.tables.columnar.reading import SourceFile, TextOptions, list_sources, open_file
 from tests.tables.columnar.tables import NAMES, table, write
 
 ENDINGS = (".parquet", ".feather", ".arrow", ".csv")
@@ -40,7 +39,7 @@ def joined(parts) -> pa.Table:
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("most", [7, 65536])
 def test_every_format_gives_the_same_rows(ending, most, tmp_path, monkeypatch) -> None:
-    for module in (parquet, ipc, text):
+    for module in (binary, text):
         monkeypatch.setattr(module, "batch_rows", lambda n_columns: most)
     path = write(table(), tmp_path / f"a{ending}")
     wanted = ["id", "petal width"]
@@ -153,8 +152,8 @@ def test_a_type_that_only_later_rows_show(tmp_path, monkeypatch) -> None:
 
 
 def test_a_large_row_group_is_not_read_at_once(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(parquet, "ALL_BUFFERS", 1 << 20)
-    monkeypatch.setattr(parquet, "batch_rows", lambda n_columns: 1000)
+    monkeypatch.setattr(binary, "ALL_BUFFERS", 1 << 20)
+    monkeypatch.setattr(binary, "batch_rows", lambda n_columns: 1000)
     columns = np.random.default_rng(0).normal(size=(20, 100_000))
     large = pa.table({f"x{i}": column for i, column in enumerate(columns)})
     pq.write_table(large, tmp_path / "a.parquet", row_group_size=100_000, use_dictionary=False)

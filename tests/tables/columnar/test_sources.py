@@ -9,7 +9,7 @@ import pytest
 
 from kernelite.errors import KerneliteError
 from kernelite.scoring.jobs import list_jobs
-from kernelite.tables.columnar.sources import list_sources
+from kernelite.tables.columnar.reading import list_sources
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
 The identity names all that the code depends on: sources, signature, processor, versions. So a file
 that is damaged, or belongs to something else, is as good as none: the kernel is compiled again.
 The digest finds damage; against other people there are the permissions of file and folder
-(`kernelite.support.folders`): a file that others could have written is never opened as code.
+(`kernelite.support.files`): a file that others could have written is never opened as code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kernelite.support.folders import cache_folder, open_to_others, why_distrusted
+from kernelite.support.files import cache_folder, open_to_others, why_distrusted
 
 __all__ = ["KernelCache", "kernel_files", "kernel_folders"]
 

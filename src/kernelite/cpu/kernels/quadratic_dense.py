@@ -34,7 +34,7 @@ from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.quadratic import QuadraticForm
+from kernelite.series.series import QuadraticForm
 
 __all__ = ["JitForm", "form_kernel", "prepare", "scores"]
 
@@ -77,7 +77,7 @@ def prepare(form: QuadraticForm) -> JitForm:
 
     Examples
     --------
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0, 0.0]], [1.0], 0.0, gamma=0.5)
     >>> prepare(quadratic_form(one, np.zeros(2))).blocks.shape
@@ -111,7 +111,7 @@ def scores(
 
     Examples
     --------
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> form = prepare(quadratic_form(one, np.array([1.0])))

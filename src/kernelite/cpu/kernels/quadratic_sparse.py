@@ -35,8 +35,8 @@ from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, row_blocks
-from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import folded_square
+from kernelite.series.series import QuadraticForm
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -241,7 +241,7 @@ def prepare(form: QuadraticForm, dense: quadratic_dense.JitForm | None = None) -
 
     Examples
     --------
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0, 0.0]], [1.0], 0.0, gamma=0.5)
     >>> prepare(quadratic_form(one, np.array([1.0, 0.0]))).point_sq
@@ -272,7 +272,7 @@ def scores(
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> from kernelite.series.quadratic import quadratic_form
+    >>> from kernelite.series.series import quadratic_form
     >>> from kernelite.machine.expansion import KernelExpansion
     >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
     >>> form = prepare(quadratic_form(one, np.array([1.0])))

@@ -42,8 +42,8 @@ from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import PairedCubic
-from kernelite.series.quadratic import QuadraticForm
 from kernelite.series.rounding import hidden_square
+from kernelite.series.series import QuadraticForm
 
 __all__ = [
     "JitThird",

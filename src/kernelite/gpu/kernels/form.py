@@ -6,7 +6,7 @@ would take 1,024. Rows are read in pieces of 16, 8, 4, 2 and 1 columns, by the c
 GPUs where their length allows (a multiple of 16 bytes), the next tile while this one is computed.
 Of more features, products run on the tensor cores in doubles (exact products, sums rounded as
 always). The exponential is a double, the bound a single. What is stored per row: a score and a
-bound, 16 bytes. `form_layout` holds the constants and why the bound is one.
+bound, 16 bytes. `forms` holds the constants and why the bound is one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.gpu.form_layout import CHUNK
+from kernelite.gpu.forms import CHUNK
 
 if TYPE_CHECKING:
-    from kernelite.gpu.form_layout import KernelLayout
+    from kernelite.gpu.forms import KernelLayout
 
 __all__ = ["FormTiles", "run_form"]
 

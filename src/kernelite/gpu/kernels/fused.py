@@ -19,7 +19,7 @@ from kernelite.gpu.kernels.doubles import exact_bound
 
 if TYPE_CHECKING:
     from kernelite.gpu.fused import FusedSums, RowSlices
-    from kernelite.gpu.votes import PairVotes
+    from kernelite.gpu.heads import PairVotes
 
 __all__ = ["Tiles", "run_one", "run_several", "run_votes", "tiles_for"]
 
@@ -269,7 +269,7 @@ def run_votes(
     winners: torch.Tensor,
     proven: torch.Tensor,
 ) -> None:
-    """Fill winners and whether they are proven; arguments as in `gpu.votes`."""
+    """Fill winners and whether they are proven; arguments as in `PairVotes`."""
     m = len(sums)
     if m:
         _votes[(triton.cdiv(m, ROWS),)](

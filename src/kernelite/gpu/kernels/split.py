@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelite.gpu.form_layout import padded
+from kernelite.gpu.forms import padded
 
 if TYPE_CHECKING:
     from kernelite.gpu.fused import FusedSums, RowSlices

@@ -8,19 +8,21 @@ within the bounds. `base` states the contract; here all heads have one address.
 from __future__ import annotations
 
 from kernelite.machine.heads.base import Head
-from kernelite.machine.heads.calibrated import Calibrated, CalibratedHead
-from kernelite.machine.heads.calibrators import IsotonicCalibrator, SigmoidCalibrator
+from kernelite.machine.heads.calibrated import (
+    Calibrated,
+    CalibratedHead,
+    IsotonicCalibrator,
+    SigmoidCalibrator,
+)
+from kernelite.machine.heads.ensembles import MultiOutputHead, VotingHead
 from kernelite.machine.heads.largest import ArgmaxHead, LinearHead
 from kernelite.machine.heads.latent import LatentClassesHead, LatentHead, MomentsHead
 from kernelite.machine.heads.members import ConstantHead, Member
-from kernelite.machine.heads.multi_output import MultiOutputHead
-from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
+from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead, OutputCodeHead
 from kernelite.machine.heads.outlier import OutlierHead
-from kernelite.machine.heads.output_code import OutputCodeHead
 from kernelite.machine.heads.svm import ClassifierHead
 from kernelite.machine.heads.target import KeptInverse, MeanHead, NamedInverse, TargetHead
 from kernelite.machine.heads.values import DensityHead, RegressorHead, TransformHead
-from kernelite.machine.heads.voting import VotingHead
 
 __all__ = [
     "ArgmaxHead",

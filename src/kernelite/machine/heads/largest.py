@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
-from kernelite.machine.heads.calibrators import SigmoidCalibrator, softmax, softmax_range
+from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softmax_range
 from kernelite.machine.heads.intervals import best_decided, lead, score_range, take_winner
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
 from kernelite.machine.heads.intervals import score_range
-from kernelite.machine.heads.probability import density_probabilities
+from kernelite.machine.heads.pairwise import density_probabilities
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 

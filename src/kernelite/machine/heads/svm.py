@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
 from kernelite.machine.heads.intervals import SLACK, finite, score_range, squash
-from kernelite.machine.heads.probability import class_probabilities
-from kernelite.machine.heads.votes import (
+from kernelite.machine.heads.pairwise import (
+    class_probabilities,
     count_votes,
     ovr_scores,
     pair_sums,

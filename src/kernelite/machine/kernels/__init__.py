@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
 from kernelite.machine.kernels.base import Kernel, Reach
-from kernelite.machine.kernels.laplacian import Laplacian
-from kernelite.machine.kernels.matern import Matern
-from kernelite.machine.kernels.periodic import ExpSineSquared
-from kernelite.machine.kernels.products import CosineKernel, PolynomialKernel, SigmoidKernel
-from kernelite.machine.kernels.radial import Radial, Rbf
-from kernelite.machine.kernels.rational import (
+from kernelite.machine.kernels.exponential import ExpSineSquared, Laplacian, Matern
+from kernelite.machine.kernels.powers import (
     InverseMultiquadric,
     InverseQuadratic,
     Multiquadric,
+    PowerSpline,
     RationalQuadratic,
+    ThinPlateSpline,
 )
-from kernelite.machine.kernels.splines import PowerSpline, ThinPlateSpline
+from kernelite.machine.kernels.products import CosineKernel, PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels.radial import Radial, Rbf
 
 __all__ = [
     "CosineKernel",

@@ -130,10 +130,6 @@ class Categories:
             row=int(rows[0]),
         )
 
-    @property
-    def warned(self) -> bool:
-        return self.unknown != REFUSED
-
 
 class _ByColumn:
     """A step that works on columns one by one."""

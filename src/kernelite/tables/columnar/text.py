@@ -18,12 +18,11 @@ from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
 from kernelite.support.compression import decompressed, find_compression
 from kernelite.support.files import open_binary
-from kernelite.tables.columnar.faults import Part, bad_cell, checked_schema, naming_file
-from kernelite.tables.columnar.library import arrow
+from kernelite.tables.columnar.library import Part, arrow, bad_cell, checked_schema, naming_file
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
-from kernelite.tables.layout import Layout, data_lines, find_layout
+from kernelite.tables.delimited import Layout, data_lines, find_layout
 from kernelite.tables.lines import Lines
-from kernelite.tables.numbers import quote
+from kernelite.tables.parsing import quote
 
 __all__ = ["TextSource"]
 

@@ -11,9 +11,8 @@ from typing import IO, Any, Protocol
 
 from kernelite.errors import InputError
 from kernelite.support.files import atomic_write
-from kernelite.tables.columnar.faults import reason_of
-from kernelite.tables.columnar.library import arrow
-from kernelite.tables.columnar.sources import ColumnarFormat
+from kernelite.tables.columnar.library import arrow, reason_of
+from kernelite.tables.columnar.reading import ColumnarFormat
 
 __all__ = ["Sink", "open_sink"]
 

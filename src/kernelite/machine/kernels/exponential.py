@@ -1,0 +1,211 @@
+"""Kernels that decay by an exponential of a distance: Matern, Laplacian, ExpSineSquared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
+from kernelite.machine.kernels.radial import Radial, ScaledRadial
+from kernelite.machine.ops import elementwise, ops
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["ExpSineSquared", "Laplacian", "Matern"]
+
+# Matern kernels: exp(-r), (1 + a) exp(-a), (1 + a + a^2 / 3) exp(-a), or any nu by SciPy's `kv`.
+#
+#     a = sqrt(2 nu) r,    k = 2^(1 - nu) / Gamma(nu) a^nu K_nu(a)
+#
+# |r k'(r)| is at most 0.37, 0.55 and 0.61 for nu = 1/2, 3/2 and 5/2, and below 2 / e in the limit;
+# |k'(r)| is at most 1, 0.64 and 0.63.
+
+
+CLOSED = (0.5, 1.5, 2.5)
+NAMES = {0.5: "1/2", 1.5: "3/2", 2.5: "5/2"}
+FAR = 1500.0  # exp(-FAR) is zero; products with infinity would not be
+
+
+@dataclass(frozen=True)
+class Matern(ScaledRadial):
+    """A Matern kernel.
+
+    Parameters
+    ----------
+    length_scale : tuple of float
+    nu : float
+        Smoothness. Other than 1/2, 3/2 and 5/2, values rest on `scipy.special.kv`, whose accuracy
+        is assumed, not proven.
+
+    Examples
+    --------
+    >>> Matern((2.0,), 1.5).values(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.4834]])
+    """
+
+    nu: float = 1.5
+    vanishes = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (math.isfinite(self.nu) and self.nu > 0):
+            raise InputError(f"`nu` of a Matern kernel must be positive, got {self.nu!r}.")
+
+    @property
+    def proven(self) -> bool:  # type: ignore[override]
+        """Only where there is a closed form."""
+        return self.nu in CLOSED
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        xp = ops(squares)
+        a = xp.minimum(xp.sqrt(squares) * math.sqrt(2.0 * self.nu), FAR)
+        if self.nu == 0.5:
+            return xp.exp(-a)
+        if self.nu == 1.5:
+            return (1.0 + a) * xp.exp(-a)
+        if self.nu == 2.5:
+            return (1.0 + a + a * a / 3.0) * xp.exp(-a)
+        return self._by_bessel(a)
+
+    def _by_bessel(self, a: FloatArray) -> FloatArray:
+        from scipy.special import gammaln, kve
+
+        if not isinstance(a, np.ndarray):
+            raise UnsupportedModelError("its kernel rests on SciPy's Bessel functions")
+        with np.errstate(all="ignore"):
+            logs = (1.0 - self.nu) * math.log(2.0) - gammaln(self.nu) + self.nu * np.log(a) - a
+            found = np.exp(logs) * kve(self.nu, a)
+        return np.where(a == 0.0, 1.0, np.minimum(np.nan_to_num(found, posinf=1.0), 1.0))
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return 0.75
+
+    def slope(self, r: FloatArray) -> float:
+        # Below 1/2 there is a cusp at zero, of infinite slope.
+        return 1.0 if self.nu >= 0.5 else 1e12
+
+    @property
+    def label(self) -> str:
+        return f"Matern {NAMES.get(self.nu, f'{self.nu:.6g}')}, {self.scales}"
+
+
+# The Laplacian kernel exp(-gamma |x - z|_1), with a kink at zero in every feature.
+#
+# By differences, |x - z|_1 errs relatively by (d + 2) u, and t exp(-t) <= 1 / e: near rows and
+# centers are as exact as far ones. Where coordinates move by c u, the distance moves by at most c u
+# sqrt(d) (|z| + |x|).
+
+
+FARTHEST_SUM = 1e290  # of a distance whose sum is surely no overflow
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """exp(-gamma |x - z|_1).
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> Laplacian(1.0).values(np.zeros((1, 2)), np.array([[1.0, -1.0]])).round(4)
+    array([[0.1353]])
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_positive(gamma=self.gamma)
+
+    def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
+        xp = ops(rows)
+        with np.errstate(over="ignore", under="ignore"):
+            distances = xp.city_distances(rows, centers)
+            return elementwise(lambda r: xp.exp(r * -self.gamma), distances)
+
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        return np.ones(len(rows))
+
+    def largest(self, reach: Reach) -> FloatArray:
+        return np.ones(len(reach.rows))
+
+    def error(self, reach: Reach) -> FloatArray:
+        length = reach.n_features + 8.0 + reach.relative
+        found = units(length) * 0.37 + units(16.0)
+        if reach.moves:
+            root = math.sqrt(reach.n_features)
+            moved = self.gamma * (3.0 * reach.radius + 2.0 * reach.offset) + 0.74
+            found += units(reach.moves) * root * moved
+        if reach.moved:
+            found += 1.01 * reach.moved * math.sqrt(reach.n_features) * self.gamma
+        return np.where(reach.distances < FARTHEST_SUM, min(found, 1.0 + 1e-9), 1.0 + 1e-9)
+
+    @property
+    def label(self) -> str:
+        return f"Laplacian, gamma {self.gamma:.6g}"
+
+
+# ExpSineSquared: exp(-2 sin^2(pi |x - z| / p) / l^2), with one length scale and one period.
+#
+# Its slope in the angle is at most (4 / l^2) |sin| exp(-2 sin^2 / l^2) <= 1.22 / l, and at most 2 /
+# l^2. The angle of a far row is large, and errs in proportion.
+
+
+@dataclass(frozen=True)
+class ExpSineSquared(Radial):
+    """A periodic kernel.
+
+    Parameters
+    ----------
+    length_scale, periodicity : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ExpSineSquared(1.0, 2.0).values(np.zeros((1, 1)), np.array([[1.0], [2.0]])).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    length_scale: float = 1.0
+    periodicity: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(length_scale=self.length_scale, periodicity=self.periodicity)
+
+    @property
+    def scale(self) -> float:
+        return 1.0 / self.periodicity
+
+    @property
+    def isotropic(self) -> bool:
+        return True
+
+    @property
+    def own(self) -> float:  # type: ignore[override]
+        """The sine errs by an ulp of 1 at most."""
+        return 32.0 + 8.0 / self.length_scale
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        return rows / self.periodicity
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        xp = ops(squares)
+        waves = xp.function("sin", xp.sqrt(squares) * math.pi) / self.length_scale
+        found = xp.exp(waves * waves * -2.0)
+        return xp.where(xp.isnan(found), 0.0, found)  # of an infinite angle: anything
+
+    def sensitivity(self, r: FloatArray) -> FloatArray:
+        return r * self.slope(r)
+
+    def slope(self, r: FloatArray) -> float:
+        # By division, which overflows to infinity: then nothing is known of a value.
+        return math.pi * min(2.0 / self.length_scale / self.length_scale, 1.22 / self.length_scale)
+
+    @property
+    def label(self) -> str:
+        return (
+            f"ExpSineSquared, length scale {self.length_scale:.6g}, period {self.periodicity:.6g}"
+        )

@@ -1,0 +1,332 @@
+"""What readers share: is a model fitted, which kernel, what comes out; coefficients folded.
+
+In: an estimator whose kernel is named by `kernel`, `gamma`, `degree` and `coef0`. Out: the kernel
+in an expansion's terms, or a refusal that says why; and the `Machine` of an expansion and a head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.exactly import accurate_product, gap, nearest_all, relative_gap, two_words
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
+from kernelite.machine.heads.pairwise import pairs
+from kernelite.machine.kernels import (
+    CosineKernel,
+    Kernel,
+    Laplacian,
+    PolynomialKernel,
+    SigmoidKernel,
+)
+from kernelite.machine.machine import Machine, describe
+from kernelite.rows.inputs import FloatArray
+
+__all__ = [
+    "MAX_COEFFICIENT_BYTES",
+    "NamedKernel",
+    "feature_names",
+    "fold_linear",
+    "named_kernel",
+    "other_kernel",
+    "pairwise_coefficients",
+    "polynomial",
+    "require_fitted",
+    "scaled_outputs",
+    "sklearn_source",
+]
+
+ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'cosine'"
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """The kernel fields of a `KernelExpansion`."""
+
+    kernel: Literal["rbf", "poly2"] | Kernel
+    gamma: float = math.nan
+    coef0: float = 0.0
+    gamma_error: float = 0.0
+    """Relative, where gamma is the default, 1 / d."""
+
+    def expansion(self, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
+        """The expansion with this kernel."""
+        fields: dict[str, Any] = {"kernel": self.kernel, "gamma": self.gamma, "coef0": self.coef0}
+        made = KernelExpansion(centers, coefficients, intercept, **fields)
+        return made if not self.gamma_error else made.rounded(gamma=self.gamma_error)
+
+
+def require_fitted(model: Any, attribute: str, type_name: str) -> None:
+    """Refuse an estimator that lacks what `fit` leaves behind."""
+    if not hasattr(model, attribute):
+        raise UnsupportedModelError(f"this {type_name} is not fitted; call `fit` first.")
+
+
+def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
+    """The kernel of an estimator that names it, with scikit-learn's defaults filled in.
+
+    Parameters
+    ----------
+    model : estimator
+        With `kernel`, `gamma`, `degree` and `coef0`; None stands for the default of
+        `sklearn.metrics.pairwise`: 1 / d, 3 and 1.
+    type_name : str
+        What messages call it.
+    n_features : int
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> named_kernel(SimpleNamespace(kernel="rbf", gamma=None), "model", 4).gamma
+    0.25
+    >>> named_kernel(SimpleNamespace(kernel="linear", gamma=None), "model", 4).kernel.label
+    'linear'
+    """
+    name = model.kernel
+    if not isinstance(name, str):
+        raise other_kernel(model, type_name)
+    if name == "linear":
+        return NamedKernel(PolynomialKernel(1))
+    if name == "cosine":
+        return NamedKernel(CosineKernel())
+    gamma = getattr(model, "gamma_", model.gamma)
+    error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
+    gamma = 1.0 / n_features if gamma is None else float(gamma)
+    if name == "rbf":
+        return NamedKernel("rbf", gamma, gamma_error=error)
+    if name == "laplacian":
+        return NamedKernel(Laplacian(gamma), gamma_error=error)
+    if name not in ("poly", "polynomial", "sigmoid"):
+        raise other_kernel(model, type_name)
+    coef0 = 1.0 if model.coef0 is None else float(model.coef0)
+    if name == "sigmoid":
+        return NamedKernel(SigmoidKernel(gamma, coef0), gamma_error=error)
+    degree = 3 if model.degree is None else model.degree
+    return polynomial(degree, gamma, coef0, type_name, error)
+
+
+def polynomial(
+    degree: float, gamma: float, coef0: float, type_name: str, error: float = 0.0
+) -> NamedKernel:
+    """(gamma x.z + coef0)^degree; of degree 2 by the name that has a form.
+
+    Examples
+    --------
+    >>> polynomial(2, 0.5, 1.0, "model").kernel, polynomial(3, 0.5, 1.0, "model").kernel.degree
+    ('poly2', 3)
+    """
+    if degree == 2:
+        return NamedKernel("poly2", gamma, coef0, error)
+    if degree not in range(1, 101):
+        raise UnsupportedModelError(
+            f"this {type_name} has a polynomial kernel of degree {degree:g}; served are whole "
+            "degrees from 1 to 100."
+        )
+    return NamedKernel(PolynomialKernel(int(degree), gamma, coef0), gamma_error=error)
+
+
+def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:
+    """The refusal of an estimator with a kernel that is not served."""
+    if callable(model.kernel):
+        found = "a callable as kernel, whose values nothing is known about"
+        cure = "fit it with a kernel that has a name"
+    elif model.kernel == "precomputed":
+        found = "kernel 'precomputed', so it holds no vectors to expand in"
+        cure = "fit it on the rows themselves with a kernel that has a name"
+    else:
+        found, cure = f"kernel {model.kernel!r}", "fit it with another kernel"
+    return UnsupportedModelError(f"this {type_name} has {found}; {cure}: {ACCEPTED}.")
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """Column names seen at fit time."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def sklearn_source(
+    model: Any, type_name: str, expansion: KernelExpansion, head: Head, **more: Any
+) -> Machine:
+    """The source of an estimator that is one expansion.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; its column names are kept.
+    type_name : str
+    expansion : KernelExpansion
+    head : Head
+    more
+        Further fields of the `Machine`.
+    """
+    description = describe(f"scikit-learn {type_name}", expansion)
+    fields = {"feature_names": feature_names(model), **more}
+    return Machine(expansion, head, description, "scikit-learn", type_name, **fields)
+
+
+# Coefficients as readers need them: layers and scales folded in, pairs of classes unfolded.
+#
+#     W (f(z) - m) s + b                    y = scale f(z) + shift
+#
+# In: an expansion, and numbers that are known exactly. Out: an expansion whose `uncertainty` bounds
+# how far its numbers are from the composition in real arithmetic.
+
+
+def scaled_outputs(
+    expansion: KernelExpansion, scales: Sequence[Fraction], shifts: Sequence[Any]
+) -> KernelExpansion:
+    """The expansion of scale f(z) + shift, output by output.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With k outputs.
+    scales, shifts : k fractions each
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0]], [2.0], [0.5], gamma=1.0)
+    >>> scaled_outputs(bump, [Fraction(1, 2)], [Fraction(3)]).scores([[0.0]])
+    array([[4.25]])
+    """
+    factors = nearest_all(scales)
+    constants = [s * Fraction(b) + t for s, b, t in zip(scales, expansion.intercept, shifts)]
+    intercept = nearest_all(constants)
+    lost = list(map(gap, intercept, constants))
+    coefficients = factors * expansion.coefficients
+    units = 0.0 if all(map(_is_power_of_two, scales)) else 2.0  # the factor and the product
+    made = replace(
+        expansion,
+        coefficients=coefficients,
+        intercept=np.zeros_like(intercept),
+        uncertainty=expansion.known.times(factors * (1.0 + 1e-9)),
+    )
+    return replace(made.rounded(units=units, intercept=lost), intercept=intercept)
+
+
+def fold_linear(
+    expansion: KernelExpansion,
+    weights: Any,
+    intercept: Any = 0.0,
+    between: Sequence[tuple[Fraction, Fraction]] | None = None,
+) -> KernelExpansion:
+    """The expansion of W f(z) + b: a linear model on the outputs of another expansion.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With k outputs.
+    weights : array-like of shape (q, k) or (k,)
+        W; scikit-learn's `coef_`.
+    intercept : array-like of shape (q,) or a number, of floats or fractions
+        b; scikit-learn's `intercept_`.
+    between : k pairs of fractions, optional
+        s and c of scalers in between, which make s f + c of each output f.
+
+    Examples
+    --------
+    >>> bump = KernelExpansion([[0.0]], [[2.0, 1.0]], [0.5, 0.0], gamma=1.0)
+    >>> fold_linear(bump, [[1.0, 10.0]], 3.0).scores([[0.0]])
+    array([[15.5]])
+    """
+    W = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    k = expansion.n_outputs
+    if W.ndim != 2 or W.shape[1] != k:
+        raise InputError(
+            f"`weights` must have {k} columns, one an output of the expansion, "
+            f"got shape {np.shape(weights)}."
+        )
+    b = np.broadcast_to(np.asarray(intercept).reshape(-1), (len(W),))
+    scalers = [(Fraction(1), Fraction(0))] * k if between is None else between
+    high, low = _products(W, [s for s, _ in scalers])
+    left, right = expansion.coefficients, high.T
+    if low.any():
+        left, right = np.hstack([left, left]), np.hstack([high, low]).T
+    coefficients, errors = accurate_product(left, right)
+    after = [s * Fraction(c) + t for (s, t), c in zip(scalers, expansion.intercept)]
+    constants = [
+        Fraction(start) + sum((Fraction(w) * c for w, c in zip(row, after) if c), Fraction(0))
+        for row, start in zip(W, b)
+    ]
+    rounded = nearest_all(constants)
+    lost = list(map(gap, rounded, constants))
+    # What low itself lost is u of u of W s, and meets the coefficients once.
+    sizes = np.abs(expansion.coefficients) @ (np.abs(high) * 2.0**-105).T
+    made = replace(
+        expansion,
+        coefficients=coefficients,
+        intercept=rounded,
+        uncertainty=expansion.known.behind(high * (1.0 + 1e-9)),
+    )
+    return made.rounded(coefficients=(errors + sizes).sum(axis=0) * (1.0 + 1e-6), intercept=lost)
+
+
+def _products(W: FloatArray, factors: list[Fraction]) -> tuple[FloatArray, FloatArray]:
+    """W s as two words: one would lose digits that the sum over features may need."""
+    if all(factor == 1 for factor in factors):
+        return W, np.zeros_like(W)
+    words = [[two_words(Fraction(w) * s) for w, s in zip(row, factors)] for row in W]
+    high, low = np.moveaxis(np.array(words).reshape(*W.shape, 2), 2, 0)
+    return high, low
+
+
+def _is_power_of_two(value: Fraction) -> bool:
+    parts = value.numerator, value.denominator
+    return value > 0 and all(part & (part - 1) == 0 for part in parts)
+
+
+# LIBSVM's coefficients of one-vs-one classifiers, unfolded into a column per pair.
+#
+# LIBSVM stores K - 1 coefficients per support vector, the vectors sorted by class. A vector of
+# class i takes part only in the pairs (i, j), and column j (less one if j > i) is its coefficient
+# there.
+
+MAX_COEFFICIENT_BYTES = 2 * 2**30
+"""Most memory that the unfolded coefficients may take: n K (K - 1) / 2 numbers, where the model
+holds n (K - 1), so that a small file with very many classes could ask for all there is."""
+
+
+def pairwise_coefficients(folded: FloatArray, counts: Sequence[int]) -> FloatArray:
+    """Coefficients of shape (n, K (K - 1) / 2) from LIBSVM's (n, K - 1).
+
+    Parameters
+    ----------
+    folded : ndarray of shape (n, K - 1)
+        A row a support vector, rows sorted by class (the transpose of `dual_coef_`).
+    counts : sequence of K ints
+        Support vectors of each class; their sum is n.
+
+    Returns
+    -------
+    ndarray of shape (n, K (K - 1) / 2)
+        Columns in the order (0,1), (0,2), ..., zero where a vector takes no part.
+
+    Examples
+    --------
+    >>> pairwise_coefficients(np.array([[1.0, 2.0], [-1.0, 3.0], [-2.0, -3.0]]), [1, 1, 1])
+    array([[ 1.,  2.,  0.],
+           [-1.,  0.,  3.],
+           [ 0., -2., -3.]])
+    """
+    K = len(counts)
+    n, columns = len(folded), K * (K - 1) // 2
+    if 8 * n * columns > MAX_COEFFICIENT_BYTES:
+        raise UnsupportedModelError(
+            f"{K} classes make {columns} pairs, whose coefficients for {n} support vectors need "
+            f"{8 * n * columns / 2**30:,.1f} GB, more than the {MAX_COEFFICIENT_BYTES >> 30} GB "
+            "accepted."
+        )
+    unfolded = np.zeros((n, columns))
+    ends = np.cumsum([0, *counts])
+    for column, (i, j) in enumerate(pairs(K)):
+        of_i, of_j = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        unfolded[of_i, column] = folded[of_i, j - 1]
+        unfolded[of_j, column] = folded[of_j, i]
+    return unfolded

@@ -1,0 +1,272 @@
+"""scikit-learn's plain kernel machines: SVMs, KernelRidge, label propagation, KernelDensity.
+
+In: a fitted estimator, dense or sparse. Out: a `Machine` with copies of its arrays. scikit-learn
+itself is not imported; signs are those of its public `decision_function`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.machine.exactly import exact_sum, nearest, relative_gap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import (
+    ArgmaxHead,
+    ClassifierHead,
+    DensityHead,
+    Head,
+    OutlierHead,
+    RegressorHead,
+)
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.machine import Machine
+from kernelite.rows.inputs import FloatArray, is_sparse
+from kernelite.sources.common import (
+    NamedKernel,
+    named_kernel,
+    other_kernel,
+    pairwise_coefficients,
+    polynomial,
+    require_fitted,
+    sklearn_source,
+)
+from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_trees import is_kernel, kernel_tree
+
+__all__ = ["read_kernel_density", "read_kernel_ridge", "read_label_propagation", "read_svm"]
+
+
+def read_svm(model: Any, type_name: str, /) -> Machine:
+    """Read a fitted scikit-learn SVM.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with any kernel that has a name: "linear", "poly", "rbf" or "sigmoid".
+    type_name : {"SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"}
+        Which of them it is; the class itself may be a subclass.
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it is unfitted, or its kernel another one.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> source = read_svm(SVR(gamma=0.5, C=2.0).fit([[0.0], [1.0], [2.0]], [0, 1, 4]), "SVR")
+    >>> source.description
+    'scikit-learn SVR, 3 support vectors, gamma 0.5'
+    """
+    require_fitted(model, "support_vectors_", type_name)
+    kernel = _kernel(model, type_name)
+    classifier = type_name in ("SVC", "NuSVC")
+    if classifier and len(model.n_support_) != len(model.classes_):
+        raise UnsupportedModelError(
+            f"this {type_name} knows {len(model.classes_)} classes, but all rows of "
+            f"{len(model.classes_) - len(model.n_support_)} of them had weight zero when it was "
+            "fitted, and it does not say which; fit it on rows of every class."
+        )
+    coefficients = _dense(model.dual_coef_).T
+    if classifier and len(model.classes_) > 2:
+        coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
+    expansion = kernel.expansion(
+        _vectors(model), coefficients.reshape(-1, len(model.intercept_)), model.intercept_
+    )
+    return sklearn_source(model, type_name, expansion, _head(model, type_name))
+
+
+def _kernel(model: Any, type_name: str) -> NamedKernel:
+    gamma = float(model._gamma)  # what "scale" or "auto" came to
+    if model.kernel == "linear":
+        return NamedKernel(PolynomialKernel(1))
+    if model.kernel == "rbf":
+        return NamedKernel("rbf", gamma)
+    if model.kernel == "poly":
+        return polynomial(model.degree, gamma, float(model.coef0), type_name)
+    if model.kernel == "sigmoid":
+        return NamedKernel(SigmoidKernel(gamma, float(model.coef0)))
+    raise other_kernel(model, type_name)
+
+
+def _vectors(model: Any) -> Any:
+    vectors = model.support_vectors_
+    if vectors.shape[0] == 0:  # a flat SVR; scikit-learn may then leave the width out
+        return np.zeros((0, int(model.n_features_in_)))
+    return vectors
+
+
+def _head(model: Any, type_name: str) -> Head:
+    if type_name == "OneClassSVM":
+        return OutlierHead(offset=float(np.ravel(model.offset_)[0]))
+    if type_name in ("SVR", "NuSVR"):
+        return RegressorHead()
+    if model.break_ties and model.decision_function_shape == "ovo":
+        raise UnsupportedModelError(
+            f"this {type_name} has break_ties=True with decision_function_shape='ovo', for which "
+            "scikit-learn itself does not predict; set one of them otherwise."
+        )
+    binary = len(model.classes_) == 2
+    # The attributes probA_ and probB_ warn, and are to go; these are what predict_proba reads.
+    a, b = getattr(model, "_probA", None), getattr(model, "_probB", None)
+    fitted = a is not None and b is not None and len(a) > 0
+    return ClassifierHead(
+        np.array(model.classes_),
+        first_positive=not binary,
+        shape=model.decision_function_shape,
+        break_ties=bool(model.break_ties),
+        platt_a=np.array(a) if fitted else None,
+        platt_b=np.array(b) if fitted else None,
+        couple_two_classes=True,
+    )
+
+
+def _dense(array: Any) -> FloatArray:
+    return np.asarray(array.toarray() if is_sparse(array) else array, dtype=np.float64)
+
+
+# scikit-learn's KernelRidge: f(z) = sum_i dual_coef_i k(x_i, z), one column a target.
+
+
+def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
+    """Read a fitted KernelRidge with a kernel that has a name.
+
+    Parameters
+    ----------
+    model : estimator
+        Its kernel may be one of `sklearn.gaussian_process.kernels` too.
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Machine
+
+    Examples
+    --------
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> ridge = KernelRidge(kernel="rbf", gamma=0.5).fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> read_kernel_ridge(ridge).description
+    'scikit-learn KernelRidge, 2 support vectors, gamma 0.5'
+    """
+    require_fitted(model, "dual_coef_", type_name)
+    duals = np.asarray(model.dual_coef_, dtype=np.float64)
+    targets = duals.shape[1:]  # () for a list of values, (k,) for a table
+    coefficients = duals.reshape(len(duals), -1)
+    k, d = coefficients.shape[1], int(model.n_features_in_)
+    head = RegressorHead(k, value_shape=targets)
+    if is_kernel(model.kernel):
+        summed = kernel_tree(model.kernel, d, type_name)
+        weights = DualWeights(coefficients, [exact_sum(column) for column in coefficients.T])
+        return kernel_source(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
+    kernel = named_kernel(model, type_name, d)
+    expansion = kernel.expansion(model.X_fit_, coefficients, np.zeros(k))
+    return sklearn_source(model, type_name, expansion, head)
+
+
+# scikit-learn's LabelPropagation and LabelSpreading: weights of classes, by an RBF graph.
+#
+# A new row takes the label distributions of the training rows, weighted by the kernel:
+# scores = sum_i k(x_i, z) distribution_i, probabilities their shares, the label the largest.
+
+
+def read_label_propagation(model: Any, type_name: str, /) -> Machine:
+    """Read a fitted LabelPropagation or LabelSpreading with kernel "rbf".
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : {"LabelPropagation", "LabelSpreading"}
+
+    Returns
+    -------
+    Machine
+
+    Examples
+    --------
+    >>> from sklearn.semi_supervised import LabelSpreading
+    >>> spread = LabelSpreading(gamma=2.0).fit([[0.0], [1.0], [5.0], [6.0]], [0, -1, 1, -1])
+    >>> source = read_label_propagation(spread, "LabelSpreading")
+    >>> source.head.predict(source.expansion.scores([[1.5], [4.0]]))
+    array([0, 1])
+    """
+    require_fitted(model, "label_distributions_", type_name)
+    if model.kernel != "rbf":
+        found = "a callable as kernel" if callable(model.kernel) else f"kernel {model.kernel!r}"
+        raise UnsupportedModelError(
+            f"this {type_name} has {found}, which is not exp(-gamma |x - z|^2); accepted is "
+            "kernel 'rbf'."
+        )
+    distributions = np.asarray(model.label_distributions_, dtype=np.float64)
+    k = distributions.shape[1]
+    expansion = KernelExpansion(model.X_, distributions, np.zeros(k), gamma=float(model.gamma))
+    head = ArgmaxHead(np.array(model.classes_), shares=True)
+    return sklearn_source(model, type_name, expansion, head)
+
+
+# scikit-learn's KernelDensity with the gaussian kernel: a weighted mean of bumps, in logarithms.
+#
+# log density(z) = log(sum_i w_i exp(-|x_i - z|^2 / (2 h^2)) / sum_i w_i) - d log(h sqrt(2 pi))
+
+
+EUCLIDEAN = ("euclidean", "l2", "minkowski", "p")
+
+
+def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Machine:
+    """Read a fitted KernelDensity with kernel "gaussian" and Euclidean distances.
+
+    Its `atol` and `rtol` become the tolerance that a certified model keeps.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+        What messages call it.
+
+    Returns
+    -------
+    Machine
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KernelDensity
+    >>> density = KernelDensity(bandwidth=0.5).fit([[0.0], [1.0]])
+    >>> source = read_kernel_density(density)
+    >>> source.expansion.gamma
+    2.0
+    >>> ours = source.head.score_samples(source.expansion.scores([[0.3]]))
+    >>> bool(np.allclose(ours, density.score_samples([[0.3]])))
+    True
+    """
+    require_fitted(model, "tree_", type_name)
+    if model.kernel != "gaussian":
+        raise UnsupportedModelError(
+            f"this {type_name} has kernel {model.kernel!r}, which is not exp(-|x - z|^2 / (2 h^2));"
+            " accepted is kernel 'gaussian'."
+        )
+    power = (model.metric_params or {}).get("p", 2)
+    if model.metric not in EUCLIDEAN or power != 2:
+        raise UnsupportedModelError(
+            f"this {type_name} has metric {model.metric!r}, but the expansion's distances are "
+            "Euclidean; accepted is metric 'euclidean'."
+        )
+    rows = np.asarray(model.tree_.data, dtype=np.float64)
+    weights = model.tree_.sample_weight
+    weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
+    h, d = float(model.bandwidth_), rows.shape[1]
+    meant = Fraction(1, 2) / Fraction(h) ** 2
+    gamma = nearest(meant)
+    expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
+    expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient
+    log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
+    head = DensityHead(log_scale, float(model.atol), float(model.rtol))
+    return sklearn_source(model, type_name, expansion, head)

@@ -1,1 +1,0 @@
-"""Compiled readers of text."""
