@@ -34,12 +34,12 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     criterion = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
-    left = ProofProbe(expansion, sample, criterion, with_cells=False).left(point, 0.0)
+    left = ProofProbe(expansion, sample, criterion, cells_least=np.inf).left(point, 0.0)
     forms = forms_alone(Approximation((Cell(form, certify(expansion, point)),)), fused=False)
     open_share = float((forms.run(sample, criterion).stage == OPEN).mean())
     assert left or open_share > 0.8
     if open_share < 0.4:
-        assert ProofProbe(expansion, sample, criterion, with_cells=True).left(point, 0.0)
+        assert ProofProbe(expansion, sample, criterion, cells_least=0.0).left(point, 0.0)
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 0.03, 1.0])
@@ -48,7 +48,7 @@ def test_shares_left_open_are_those_of_the_form(gamma):
     expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
     sample, criterion = rng.normal(size=(200, 3)), Within(np.full(2, 0.05))
     certificate = certify(expansion, np.zeros(3))
-    probe = ProofProbe(expansion, sample, criterion, with_cells=False)
+    probe = ProofProbe(expansion, sample, criterion, cells_least=np.inf)
     second, third = probe.left_open(np.zeros(3), certificate)
     cell = Cell(quadratic_form(expansion, np.zeros(3)), certificate)
     forms = forms_alone(Approximation((cell,)), fused=False)
@@ -75,7 +75,7 @@ def test_cheap_models_and_polynomials_are_always_tried():
     for n, kernel in ((50, "rbf"), (2500, "poly2")):
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
-        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])), with_cells=False)
+        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])), cells_least=np.inf)
         assert probe.left(np.zeros(2), 0.0)
 
 
@@ -93,5 +93,5 @@ def test_cells_can_keep_it_alive():
     )
     point = rows.mean(axis=0)
     criterion = Within(np.array([0.05]))
-    assert not ProofProbe(expansion, rows, criterion, with_cells=False).left(point, 0.0)
-    assert ProofProbe(expansion, rows, criterion, with_cells=True).left(point, 0.0)
+    assert not ProofProbe(expansion, rows, criterion, cells_least=np.inf).left(point, 0.0)
+    assert ProofProbe(expansion, rows, criterion, cells_least=0.0).left(point, 0.0)

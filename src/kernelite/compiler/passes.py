@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 from kernelite.compiler.task import Task
-from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.forms import certify
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
@@ -109,7 +108,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     criterion = label_criterion(head, tolerances)
     wanted = None if plan in ("auto", "estimate", "measure") else plan
     timed = plan in ("auto", "measure")
-    finals = Finals(head, tolerances, always=plan == "measure") if timed else None
+    finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
     with progress_bar("certifying") as on_progress:
         approximation, explained = plan_certified(
             task.expansion,
@@ -123,6 +122,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             choose=finals,
             values=not task.source.head.proves_labels,
             wanted=wanted,
+            engine=task.engine,
             on_progress=on_progress,
         )
     local = None
@@ -191,7 +191,7 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
         return None
     if (own := head.own_tolerance(DEFAULT_TOLERANCE)) is not None:
         return own
-    scores = ExactEngine.prepare(task.expansion).run(sample).scores
+    scores = task.engine.run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
 
@@ -199,7 +199,7 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
 def _score_tolerance(task: Task, sample: FloatArray) -> FloatArray | None:
     """Of decision values, from some rows of the sample."""
     some = sample[:: -(-len(sample) // SPREAD_ROWS) or 1]
-    scores = ExactEngine.prepare(task.expansion).run(some).scores
+    scores = task.engine.run(some).scores
     return score_tolerance(task.source.head, scores)
 
 

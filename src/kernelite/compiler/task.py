@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from kernelite.cpu.exact import ExactEngine
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
@@ -44,6 +46,11 @@ class Task:
     @property
     def expansion(self) -> KernelExpansion:
         return self.source.single
+
+    @cached_property
+    def engine(self) -> ExactEngine:
+        """The exact engine, laid out once for all that a compilation asks of it."""
+        return ExactEngine.prepare(self.expansion, mapped=self.mapped)
 
     @property
     def mapped(self) -> bool:

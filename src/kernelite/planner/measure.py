@@ -7,28 +7,28 @@ factor of three another one may order them differently. plan="measure" always ti
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 
 import numpy as np
 
 from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.runner import Runner
-from kernelite.cpu.tiers import form_stages
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.cpu.runner import BLOCK_ELEMENTS, Runner
+from kernelite.cpu.tiers import FormStages, form_stages
 from kernelite.machine.heads.base import Head
 from kernelite.planner.option import Option
 from kernelite.planner.plan import MEASURED
 from kernelite.program.criteria import predict_criterion
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Finals", "raced"]
+__all__ = ["Finals", "raced", "rows_of_a_call"]
 
 FINALISTS = 3
 CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
-ROWS = 1024
+ROWS, MOST_ROWS = 1 << 10, 1 << 14  # of a call: few open rows cost more in a small block
+CALL = 4e6  # nanoseconds that a call should take
 SECONDS, ROUNDS = 0.06, 3  # that a finalist is timed at least, and once more to load its kernels
 MOST_OPEN = 0.9  # share of open rows that a finalist may leave to the exact engine
 ALWAYS = 4  # finalists where all are timed
@@ -41,20 +41,19 @@ class Finals:
     ----------
     head : Head
     tolerance : ndarray of shape (k,), optional
+    engine : ExactEngine
+        What finishes the rows that an option leaves open.
     always : bool
         Whether to time them even where estimates are far apart.
     """
 
-    def __init__(self, head: Head, tolerance: FloatArray | None, *, always: bool) -> None:
-        self.head, self.tolerance, self.always = head, tolerance, always
+    def __init__(
+        self, head: Head, tolerance: FloatArray | None, engine: ExactEngine, *, always: bool
+    ) -> None:
+        self.head, self.tolerance, self.engine, self.always = head, tolerance, engine, always
 
     def __call__(
-        self,
-        options: list[Option],
-        expansion: KernelExpansion,
-        exact: float,
-        sample: FloatArray,
-        mapped: bool,
+        self, options: list[Option], exact: float, sample: FloatArray
     ) -> tuple[list[Option], float, str | None]:
         """Options with measured costs, the exact engine's, and a note; or all as they came."""
         ranked = sorted(options, key=lambda option: option.nanoseconds)
@@ -69,23 +68,15 @@ class Finals:
         if not len(sample) or (alone and not self.always):
             return options, exact, None
         finalists = finalists[: ALWAYS if self.always else FINALISTS]
-        rows = np.ascontiguousarray(sample[:: -(-len(sample) // ROWS)])
-        engine = ExactEngine.prepare(expansion, mapped=mapped)
-        if not engine.ready:  # in a new installation, kernels are on their way
+        if not self.engine.ready:  # in a new installation, kernels are on their way
             return options, exact, None
-        runners = [Runner.with_engine(engine, form_stages(o.approximation)) for o in finalists]
-        criterion = predict_criterion(self.head, self.tolerance)
-        labels = self.head.proves_labels
-        finish = self.head.predict if labels else lambda scores: scores
-        *costs, exact = raced(
-            [
-                partial(runner.run, rows, finish, criterion)
-                for runner in (*runners, Runner.with_engine(engine))
-            ],
-            len(rows),
-        )
+        stages = [form_stages(option.approximation) for option in finalists]
+        expected = [*(option.nanoseconds for option in finalists), exact]
+        counts = [rows_of_a_call(cost, sample.shape[1]) for cost in expected]
+        *costs, exact = self._timed([*stages, ()], counts, sample)
         timed = [
-            replace(option, nanoseconds=cost) for option, cost in zip(finalists, costs, strict=True)
+            replace(option, nanoseconds=cost + option.unseen)
+            for option, cost in zip(finalists, costs, strict=True)
         ]
         most = max([option.nanoseconds for option in timed], default=0.0)
         rest = [
@@ -93,12 +84,47 @@ class Finals:
             for option in ranked
             if option not in finalists
         ]
-        note = f"{MEASURED}, on {len(rows):,} rows ({platform.machine()})."
+        note = f"{MEASURED}, on up to {max(counts):,} rows at a time ({platform.machine()})."
         return timed + rest, exact, note
 
+    def _timed(
+        self, stages: Sequence[FormStages | tuple[()]], counts: list[int], sample: FloatArray
+    ) -> list[float]:
+        """Nanoseconds per row of each, before the exact engine, on so many rows."""
+        criterion = predict_criterion(self.head, self.tolerance)
+        finish = self.head.predict if self.head.proves_labels else lambda scores: scores
+        rows = cache(partial(_rows, sample))
+        calls = [
+            partial(Runner.with_engine(self.engine, forms).run, rows(count), finish, criterion)
+            for forms, count in zip(stages, counts, strict=True)
+        ]
+        return raced(calls, [len(rows(count)) for count in counts])
 
-def raced(calls: list[Callable[[], object]], rows: int) -> list[float]:
-    """Nanoseconds per row of calls that answer so many rows: the best of several, in turns.
+
+def rows_of_a_call(nanoseconds: float, d: int) -> int:
+    """How many rows of d features to time at once, given what one is expected to cost.
+
+    As many as a prediction takes at a time, if that is not too long: what the first open row of a
+    block costs, all of them share.
+
+    Examples
+    --------
+    >>> rows_of_a_call(400.0, 20), rows_of_a_call(9000.0, 20), rows_of_a_call(400.0, 2000)
+    (10000, 1024, 1048)
+    """
+    most = min(MOST_ROWS, BLOCK_ELEMENTS // max(d, 1))
+    return max(min(int(CALL / max(nanoseconds, 1.0)), most), ROWS)
+
+
+def _rows(sample: FloatArray, count: int) -> FloatArray:
+    """About so many rows: some of the sample's, or the sample over and over."""
+    if count < len(sample):
+        return np.ascontiguousarray(sample[:: -(-len(sample) // count)])
+    return np.tile(sample, (count // len(sample), 1))
+
+
+def raced(calls: list[Callable[[], object]], rows: list[int]) -> list[float]:
+    """Nanoseconds per row of calls that answer so many rows each: the best of several, in turns.
 
     What else the machine does then slows all of them, not the one that was running.
     """
@@ -112,4 +138,4 @@ def raced(calls: list[Callable[[], object]], rows: int) -> list[float]:
             call()
             taken = perf_counter() - started
             best[number], spent = min(best[number], taken), spent + taken
-    return [1e9 * seconds / rows for seconds in best]
+    return [1e9 * seconds / count for seconds, count in zip(best, rows, strict=True)]

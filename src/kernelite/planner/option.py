@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from kernelite.cpu.exact import exact_cost, judging_cost
+from kernelite.cpu.runner import BLOCK_ELEMENTS
 from kernelite.cpu.threads import thread_count
 from kernelite.cpu.tiers import runs_at_once
 from kernelite.machine.expansion import KernelExpansion
@@ -14,19 +16,26 @@ from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
 from kernelite.support.sizes import array_bytes
 
-__all__ = ["Option", "tiers_cost"]
+__all__ = ["Option", "behind_cost", "judged_cost", "spread_cost", "tiers_cost", "unseen_cost"]
 
 JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
+VOTED = 2.0  # times what votes take, behind a form: whether bounds leave them sure comes besides
+FETCHED = 0.03  # and each byte of the arrays that a block's first open row brings from memory
+SPREAD = 8.0  # and each number that goes to a row's cell and back, where there are several
 
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """An approximation with what it is expected to cost per row, in nanoseconds of one core."""
+    """An approximation with what it is expected to cost per row, in nanoseconds of one core.
+
+    `unseen` is the part of that which no sample shows, so that no timing has it.
+    """
 
     name: str
     approximation: Approximation
     nanoseconds: float
     open_share: float
+    unseen: float = 0.0
 
     @property
     def nbytes(self) -> int:
@@ -35,7 +44,8 @@ class Option:
 
     def on_all_threads(self) -> Option:
         """With what it is expected to cost here, where several threads share the rows."""
-        return replace(self, nanoseconds=self.nanoseconds / thread_count())
+        count = thread_count()
+        return replace(self, nanoseconds=self.nanoseconds / count, unseen=self.unseen / count)
 
     def candidate(self, verdict: str = "") -> Candidate:
         """Its line in the plan."""
@@ -61,14 +71,54 @@ def tiers_cost(
     """
     cell, count = approximation.cells[0], len(approximation.cells)
     d, k = cell.form.n_features, cell.form.n_outputs
-    cost = approximation.first_cost
-    if labels:
-        cost += judging_cost(expansion, JUDGED)
+    cost = approximation.first_cost + spread_cost(d, k, count) + judged_cost(expansion, labels)
     third = cell.cubic is not None and cell.cubic.evaluated
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
     if at_once and after_product < 1.0:
         cost += product_cost(d, k) + after_product * cell.second_cost()
     else:
         cost += (1.0 if at_once else after_first) * cell.second_cost(at_once=at_once)
-    # Behind a form, a winner's pairs alone are not looked for.
-    return cost + after_second * (exact_cost(expansion, labels=labels and k == 1) + GATHER)
+    return cost + after_second * behind_cost(expansion, labels)
+
+
+def judged_cost(expansion: KernelExpansion, labels: bool) -> float:
+    """What a row's answer costs behind a form: labels from scores and bounds."""
+    votes = VOTED if expansion.voting_classes is not None else 1.0
+    return votes * judging_cost(expansion, JUDGED) if labels else 0.0
+
+
+def behind_cost(expansion: KernelExpansion, labels: bool) -> float:
+    """What the exact engine costs for a row that a form left open.
+
+    Behind a form, a winner's pairs alone are not looked for.
+    """
+    return exact_cost(expansion, labels=labels and expansion.n_outputs == 1) + GATHER
+
+
+def spread_cost(d: int, k: int, count: int) -> float:
+    """What a row costs besides, to be taken to one of several cells: on one thread."""
+    return SPREAD * (d + 2 * k) * thread_count() if count > 1 else 0.0
+
+
+def unseen_cost(
+    approximation: Approximation, expansion: KernelExpansion, share: float, narrowing: float
+) -> float:
+    """What open rows cost besides, that are too rare for a sample to show: few in each block.
+
+    Such a row shares what brings the second tier's arrays, or all centers, from memory with none.
+
+    Parameters
+    ----------
+    approximation : Approximation
+    expansion : KernelExpansion
+    share : float
+        Of all rows, that the sample would not have shown.
+    narrowing : float
+        Of these, those that the second tier leaves open too.
+    """
+    cell = approximation.cells[0]
+    second = array_bytes(cell.full) + array_bytes(cell.cubic)
+    block = BLOCK_ELEMENTS / max(expansion.n_features, 4 * expansion.n_outputs, 1)
+    fetched = -math.expm1(-share * block) * second
+    fetched -= math.expm1(-share * narrowing * block) * expansion.nbytes
+    return FETCHED * fetched / block * thread_count()

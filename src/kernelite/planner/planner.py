@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
@@ -71,7 +71,7 @@ def why_exact(
         )
     rbf = search.expansion.kernel == "rbf"
     if best > MOST_OPEN and rbf:
-        left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave most"
+        left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
         gamma = _smaller_gamma(search.expansion, points, search.sample)
         return "the proof does not reach", (
@@ -109,7 +109,7 @@ def _smaller_gamma(
 SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
 Measure: TypeAlias = Callable[
-    [list[Option], KernelExpansion, float, FloatArray, bool], tuple[list[Option], float, str | None]
+    [list[Option], float, FloatArray], tuple[list[Option], float, str | None]
 ]
 
 
@@ -126,6 +126,7 @@ def plan_certified(
     choose: Measure | None = None,
     values: bool = False,
     wanted: str | None = None,
+    engine: ExactEngine | None = None,
     on_progress: OnProgress = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
     """Choose among points, ranks, cubic tiers, cells and the exact engine.
@@ -151,6 +152,8 @@ def plan_certified(
         Whether the model answers values within a tolerance, not labels.
     wanted : str, optional
         A candidate's name, or "form" for the cheapest form: chosen whatever the exact engine costs.
+    engine : ExactEngine, optional
+        Of the expansion, where it is at hand.
     on_progress : callable
         Told the share of the work that is done.
     """
@@ -158,6 +161,7 @@ def plan_certified(
         *(expansion, sample, criterion, max_bytes, mapped),
         labels=not values,
         forced=wanted is not None,
+        engine=engine,
     )
     if cells is None or cells == 1:
         for index, (name, point) in enumerate(points.items()):
@@ -172,9 +176,7 @@ def plan_certified(
     if wanted is not None:
         options = _wanted(options, wanted, search.notes)
     if choose is not None and options:
-        options, exact_nanoseconds, note = choose(
-            options, expansion, exact_nanoseconds, sample, mapped
-        )
+        options, exact_nanoseconds, note = choose(options, exact_nanoseconds, sample)
         search.notes += [note] if note else []
     on_progress(1.0)
     if wanted is not None:

@@ -37,8 +37,10 @@ class ProofProbe:
     sample : ndarray of shape (m, d)
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
-    with_cells : bool
-        Whether forms about several points may be tried too.
+    cells_least : float
+        The share of rows that forms about several points must settle to pay; above 1, never.
+    engine : ExactEngine, optional
+        Of the expansion, where it is at hand.
     """
 
     def __init__(
@@ -47,11 +49,12 @@ class ProofProbe:
         sample: FloatArray,
         criterion: Criterion,
         *,
-        with_cells: bool,
+        cells_least: float,
+        engine: ExactEngine | None = None,
     ) -> None:
-        self.expansion, self.criterion = expansion, criterion
+        self.expansion, self.criterion, self.engine = expansion, criterion, engine
         cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
-        self.cheap, self.with_cells = cheap, with_cells
+        self.cheap, self.cells_least = cheap, max(cells_least, CELLS_LEAST)
         self.rows = sample[:: -(-len(sample) // ROWS) or 1]
         self._scores: FloatArray | None = None
         self._cells: float | None = None
@@ -63,11 +66,13 @@ class ProofProbe:
             return True
         if float(self._settled(point, self.rows, self._exact()).mean()) >= least:
             return True
-        return self.with_cells and self.cells_left()
+        return self.cells_left()
 
     def cells_left(self) -> bool:
         """Whether forms about several points may settle enough rows to be worth building."""
-        return bool(len(self.rows)) and self._settled_by_cells() >= CELLS_LEAST
+        if not len(self.rows) or self.cells_least > 1.0:
+            return False
+        return self._settled_by_cells() >= self.cells_least
 
     def left_open(self, point: FloatArray, certificate: Certificate) -> tuple[float, float]:
         """Shares of rows that a certificate leaves open where two, or three, orders are known."""
@@ -79,7 +84,8 @@ class ProofProbe:
 
     def _exact(self) -> FloatArray:
         if self._scores is None:
-            self._scores = ExactEngine.prepare(self.expansion).run(self.rows).scores
+            engine = self.engine or ExactEngine.prepare(self.expansion)
+            self._scores = engine.run(self.rows).scores
         return self._scores
 
     def _settled_by_cells(self) -> float:

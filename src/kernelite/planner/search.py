@@ -14,12 +14,19 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.exact import exact_cost
+from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.cpu.forms import certify
-from kernelite.cpu.tiers import form_stages, runs_at_once
+from kernelite.cpu.tiers import FormStages, form_stages, runs_at_once
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.option import Option, tiers_cost
+from kernelite.planner.option import (
+    Option,
+    behind_cost,
+    judged_cost,
+    spread_cost,
+    tiers_cost,
+    unseen_cost,
+)
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.planner.third_order import (
     cell_cubic,
@@ -28,7 +35,7 @@ from kernelite.planner.third_order import (
     third_order_tiers,
     whole_cubic,
 )
-from kernelite.program.bounded import OPEN
+from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
@@ -48,6 +55,7 @@ CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells 
 MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
 CELLS_BUDGET = 8e9  # multiply-adds that certifying all cells may cost: about a second
 WORTHWHILE = 2000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
+NARROWED = 64  # rows that show how much narrower the second tier's bounds are
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
 
@@ -69,6 +77,8 @@ class Search:
         Whether labels are asked for, which the exact engine finds faster than values.
     forced : bool
         Whether a form is wanted even where the exact engine is cheaper.
+    engine : ExactEngine, optional
+        Of the expansion, where it is at hand.
     """
 
     def __init__(
@@ -81,17 +91,26 @@ class Search:
         *,
         labels: bool = True,
         forced: bool = False,
+        engine: ExactEngine | None = None,
     ) -> None:
         self.expansion, self.sample, self.criterion = expansion, sample, criterion
         self.max_bytes, self.mapped = max_bytes, mapped
         self.values = criterion.sufficient_bounds is not None
         self.labels = labels
         self.exact = math.inf if forced else exact_cost(expansion, labels=labels)
+        self.judged = judged_cost(expansion, labels)
+        # Times its own cost, that the exact engine takes for a row that a form left open.
+        self.behind = behind_cost(expansion, labels) / self.exact
         self.options: list[Option] = []
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
         self.hopeless = False  # whether a proof left nearly all rows open: another point's would
-        self.probe = ProofProbe(expansion, sample, criterion, with_cells=self._cells_affordable)
+        cells = self._must_settle(self._cells_cost(CELL_COUNTS[0]) / self.exact)
+        self.probe = ProofProbe(
+            *(expansion, sample, criterion),
+            cells_least=cells if self._cells_affordable else math.inf,
+            engine=engine,
+        )
         self.probe.cheap |= forced
 
     def about(self, point: FloatArray, where: str, on_progress: OnProgress) -> None:
@@ -102,16 +121,16 @@ class Search:
             self.notes.append(f"A form {where} needs {needed:,} bytes, more than `max_bytes`.")
             return
         # What a form costs must be saved by the rows that it settles.
-        least = least_form_cost(d, k) / self.exact
+        least = (least_form_cost(d, k) + self.judged) / self.exact
         if least >= PREFERRED:
             self.too_dear = True
             self.notes.append(f"No form {where}: the exact engine is cheaper than any.")
             return
-        if self.hopeless or not self.probe.left(point, least + 1.0 - PREFERRED):
+        if self.hopeless or not self.probe.left(point, self._must_settle(least)):
             self.out_of_reach = True
             self.notes.append(
                 f"No form {where}: its error on the sample says that a proof would leave "
-                "nearly all rows open."
+                "too many rows open."
             )
             return
         try:
@@ -136,12 +155,13 @@ class Search:
         Rows that it leaves open go on to the exact engine, or to the full form and its third order.
         Matrices of many features and outputs take far longer to build than a certificate.
         """
-        if self.probe.cheap or (self.probe.with_cells and self.probe.cells_left()):
+        if self.probe.cheap or self.probe.cells_left():
             return True
         d, k = self.expansion.n_features, self.expansion.n_outputs
         second, third = self.probe.left_open(point, certificate)
         full = cells_cost(d, k, 0) / self.exact
-        may_win = min(least + second, max(least, second * full) + third) < PREFERRED
+        exactly, by_third = second * self.behind, third * self.behind
+        may_win = min(least + exactly, max(least, second * full) + by_third) < PREFERRED
         self.hopeless = not may_win and second > NEARLY_ALL
         return may_win
 
@@ -161,12 +181,20 @@ class Search:
         if not self.options or self.exact < WORTHWHILE:
             return
         best = min(self.options, key=lambda option: option.nanoseconds)
-        d, k = self.expansion.n_features, self.expansion.n_outputs
         dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
         if dominates and self._cells_affordable and self.probe.cells_left():
             for count in CELL_COUNTS:
-                if not self.hopeless and cells_cost(d, k, count) < self._least:
+                if not self.hopeless and self._cells_cost(count) < self._least:
                     yield count
+
+    def _cells_cost(self, count: int) -> float:
+        """What a row of so many cells costs, were none left open."""
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        return cells_cost(d, k, count) + spread_cost(d, k, count) + self.judged
+
+    def _must_settle(self, cost: float) -> float:
+        """The share of rows that forms must settle to win, given their share of exact's cost."""
+        return 1.0 - (PREFERRED - cost) / self.behind if self.behind else 0.0
 
     @property
     def _cells_affordable(self) -> bool:
@@ -187,9 +215,10 @@ class Search:
         stage, rows = cascade.run(self.sample, self.criterion).stage, len(self.sample)
         by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
         after_first = self._expected(rows - by_first)
-        after_second = after_first
+        after_second, narrowing = after_first, self._narrowing(stages)
         if cells[0].has_second_tier:
-            after_second *= (left + 0.5) / (rows - by_first + 1.0)
+            after_second *= (left + narrowing) / (rows - by_first + 1.0)
+        unseen = unseen_cost(approximation, self.expansion, self._expected(0.0), narrowing)
         cost = tiers_cost(
             approximation,
             self.expansion,
@@ -199,7 +228,7 @@ class Search:
             values=self.values,
             after_product=self._after_product(stages[0].cells) if self.values else 1.0,
         )
-        option = Option(name, approximation, cost, left / max(rows, 1))
+        option = Option(name, approximation, cost + unseen, left / max(rows, 1), unseen)
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
@@ -213,6 +242,15 @@ class Search:
         passed = holds(self.criterion, paired.run(self.sample, first))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
+
+    def _narrowing(self, stages: FormStages) -> float:
+        """How much narrower the second tier's bounds are: so many open rows it will leave open."""
+        rows = self.sample[:: -(-len(self.sample) // NARROWED) or 1]
+        if len(stages) < 2 or not len(rows):
+            return 1.0
+        wide, narrow = (spelled_out(stage.run(rows, None).bounds) for stage in stages)
+        ratios = np.divide(narrow, wide, out=np.ones_like(wide), where=wide > 0)
+        return float(np.clip(np.nan_to_num(np.median(ratios), nan=1.0), 0.0, 1.0))
 
     def _expected(self, rows: float) -> float:
         """The share to expect where so many rows of the sample were left open: never quite 0.
