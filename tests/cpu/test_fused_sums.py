@@ -14,9 +14,9 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.exact_dense import DenseExact
-from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
-from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE
-from kernelite.cpu.kernels.panels import double_values, single_sums
+from kernelite.cpu.fused_sums import EXP2_ERROR, QUICK_ERROR, FusedSums
+from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, SINGLE, Precision
+from kernelite.cpu.kernels.panels import double_sums, double_values, quick_sums, single_sums
 from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
@@ -63,16 +63,29 @@ def random_model(
 @settings(deadline=None, max_examples=150)
 def test_no_score_is_further_off_than_its_bound(**given: object) -> None:
     model, rows = random_model(**given)
-    scores, bounds = made(model).run(rows)
-    known = np.isfinite(bounds).all(axis=1)
-    assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
-    ratios = error_ratios(true_scores(model, rows[known]), scores[known], bounds[known])
-    assert np.max(ratios, initial=0.0) <= 1.0
+    true = true_scores(model, rows)
+    for precision in (SINGLE, QUICK):
+        scores, bounds = made(model, precision).run(rows)
+        known = np.isfinite(bounds).all(axis=1)
+        assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
+        some = [row for row, found in zip(true, known) if found]
+        assert np.max(error_ratios(some, scores[known], bounds[known]), initial=0.0) <= 1.0
+
+
+def test_quick_bounds_are_a_thousandth_of_single_precisions() -> None:
+    rng = np.random.default_rng(0)
+    model = KernelExpansion(rng.normal(size=(900, 8)), rng.normal(size=900), 0.3, gamma=0.1)
+    rows = rng.normal(size=(50, 8))
+    quick, single = (made(model, precision).run(rows)[1] for precision in (QUICK, SINGLE))
+    assert (quick < 2e-3 * single).all()
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
+    found = made(model, QUICK).run(rows)[0]
+    assert (np.abs(found - scores) > bounds).any()  # there is something to bound
 
 
 @given(case=cases())
 @settings(deadline=None, max_examples=HOW_MANY)
-def test_hard_models_hold_their_bounds_in_both_precisions(case: Case) -> None:
+def test_hard_models_hold_their_bounds_in_all_precisions(case: Case) -> None:
     """Near twins of opposite sign, far centers, offsets; rows that are far, huge or centers."""
     for column in range(min(case.expansion.n_outputs, 2)):
         model = replace(
@@ -82,12 +95,13 @@ def test_hard_models_hold_their_bounds_in_both_precisions(case: Case) -> None:
         )
         exact, true = ExactEngine.prepare(model), true_scores(model, case.rows)
         assert np.max(error_ratios(true, *scores_and_bounds(exact.run(case.rows)))) <= 1.0
-        if exact.single is None:
-            continue
-        scores, bounds = exact.single.run(case.rows)
-        known = np.isfinite(bounds[:, 0])
-        some = [row for row, found in zip(true, known) if found]
-        assert np.max(error_ratios(some, scores[known], bounds[known]), initial=0.0) <= 1.0
+        for sums in (exact.single, exact.quick):
+            if sums is None:
+                continue
+            scores, bounds = sums.run(case.rows)
+            known = np.isfinite(bounds[:, 0])
+            some = [row for row, found in zip(true, known) if found]
+            assert np.max(error_ratios(some, scores[known], bounds[known]), initial=0.0) <= 1.0
 
 
 @given(**models)
@@ -140,11 +154,14 @@ def test_a_worst_case_for_products() -> None:
     assert (bounds < 1e6 * 1e-3).all()
 
 
-def test_rows_that_single_precision_cannot_hold_stay_open() -> None:
+@pytest.mark.parametrize("precision", [SINGLE, QUICK], ids=["single", "quick"])
+def test_rows_that_a_precision_cannot_hold_stay_open(precision: Precision) -> None:
     model = KernelExpansion(np.eye(3), [1.0, 2.0, 3.0], 0.0, gamma=1.0)
-    rows = np.array([[1e39, 0, 0], [np.nan, 0, 0], [1e200, 1e200, 0], [0.1, 0.2, 0.3]])
-    scores, bounds = made(model).run(rows)
-    assert (np.isfinite(bounds[:, 0]) == [False, False, False, True]).all()
+    rows = np.array(
+        [[1e39, 0, 0], [np.nan, 0, 0], [1e200, 1e200, 0], [np.inf, 1, -np.inf], [0.1, 0.2, 0.3]]
+    )
+    scores, bounds = made(model, precision).run(rows)
+    assert (np.isfinite(bounds[:, 0]) == [False, False, False, False, True]).all()
     assert np.isfinite(scores).all()
 
 
@@ -232,11 +249,19 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
     assert found.settled.all()
     exact = engine.run(rows).scores
     assert 0 < np.abs(found.scores - exact).max() <= tolerance[0]
-    tight = cascade.run(rows, Within(np.array([1e-8])))
-    np.testing.assert_array_equal(tight.scores, exact)
-    assert tight.settled.all()
-    assert {cascade.names[i] for i in tight.stage} == {stats.EXACT}
+    assert {cascade.names[i] for i in found.stage} == {stats.SINGLE}
     assert Within(tolerance)(*engine.single.run(rows)).all()
+    for limit, stage in ((1e-6, stats.QUICK), (1e-10, stats.EXACT)):
+        within = Within(np.array([limit]))
+        tight = cascade.run(rows, within)
+        assert tight.settled.all()
+        assert {cascade.names[i] for i in tight.stage} == {stage}
+        assert (np.abs(tight.scores - exact).max() > 0.0) == (stage == stats.QUICK)
+        assert np.abs(tight.scores - exact).max() <= limit
+        scores, number = cascade.one(rows[:1], within)
+        assert cascade.names[number] == stage
+        assert abs(scores - exact[:1]) <= limit
+        assert (cascade.bounds(rows[:3], within) <= limit).all()
 
 
 def test_rows_left_open_are_summed_in_doubles() -> None:
@@ -313,38 +338,61 @@ def test_the_middle_is_what_most_centers_share() -> None:
     np.testing.assert_array_equal(middle(np.empty((0, 2))), [0.0, 0.0])
 
 
-def powers(exponents: np.ndarray, dtype: str) -> np.ndarray:
-    """2^y as the kernels take it: a row without features meets centers with c = y."""
-    width = (SINGLE if dtype == "float32" else DOUBLE).panel
-    whole = np.full(-(-len(exponents) // width) * width, -np.inf, dtype)
-    whole[: len(exponents)] = exponents
+def powers(exponents: np.ndarray, precision: Precision) -> np.ndarray:
+    """2^y as the kernels take it: a row without features meets panels with one c = y each."""
+    dtype, count = precision.dtype, len(exponents)
     w, shifts, lines = np.empty((1, 0), dtype), np.zeros(1, dtype), np.empty(0, dtype)
-    starts = np.array([0, len(whole) // width])
-    out = np.empty((1, len(whole)))
-    if dtype == "float64":
-        double_values(w, shifts, lines, whole, starts, 4, out)
-        return out[0, : len(exponents)]
-    # Sums of panels with one value each.
-    alone = np.full((len(exponents), width), -np.inf, dtype)
+    alone = np.full((count, precision.panel), -np.inf, dtype)
     alone[:, 0] = exponents
-    sums = np.empty((1, len(exponents)))
-    single_sums(w, shifts, lines, alone.ravel(), np.arange(len(exponents) + 1), 6, sums)
+    sums, run = np.empty((1, count)), {"float32": single_sums, "float64": double_sums}[dtype]
+    run = quick_sums if precision.quick else run
+    run(w, shifts, lines, alone.ravel(), np.arange(count + 1), precision.rows, sums)
     return sums[0]
 
 
-def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
+def exponents_of_all_kinds() -> np.ndarray:
+    """Fractions, numbers at random, and those at and beside multiples of 1/16."""
     rng = np.random.default_rng(0)
+    steps = np.arange(-80 * 16, 60 * 16) / 16.0
+    beside = [np.nextafter(steps, side * np.inf) for side in (-1, 1)]
+    near = [steps * (1.0 + side * 2.0**-22) for side in (-1, 1)]
+    tiny = 10.0 ** -np.arange(1.0, 300.0, 3.0)
     fractions = np.arange(-(2**16), 2**16) / 2.0**17
-    y = np.concatenate([fractions, rng.uniform(-80, 60, 20_000), np.arange(-80, 61)])
+    return np.concatenate(
+        [fractions, rng.uniform(-80, 60, 20_000), steps, *beside, *near, tiny, -tiny]
+    )
+
+
+def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
+    y = exponents_of_all_kinds()
     y32 = y.astype(np.float32)
-    exact = np.exp2(y32.astype(np.longdouble))
-    error = np.abs(powers(y32, "float32") / exact - 1).max()
+    error = np.abs(powers(y32, SINGLE) / np.exp2(y32.astype(np.longdouble)) - 1).max()
     assert error <= EXP2_ERROR * 2.0**-24
-    y = np.concatenate([y, rng.uniform(-1020, -125, 20_000)])
-    error = np.abs(powers(y, "float64") / np.exp2(y.astype(np.longdouble)) - 1).max()
-    assert error <= EXP2_ERROR * 2.0**-53
-    assert (powers(np.array([-1030.0, -np.inf, np.nan]), "float64") == 0.0).all()
-    assert (powers(np.array([-200.0, -np.inf, np.nan], np.float32), "float32") <= 1e-36).all()
+    y = np.concatenate([y, np.random.default_rng(1).uniform(-1022, -79, 20_000)])
+    exact = np.exp2(y.astype(np.longdouble))
+    assert np.abs(powers(y, DOUBLE) / exact - 1).max() <= EXP2_ERROR * 2.0**-53
+    assert 1e-9 < np.abs(powers(y, QUICK) / exact - 1).max() <= QUICK_ERROR
+
+
+def test_powers_that_are_too_small_vanish() -> None:
+    nothing = np.array([-1022.0, -1030.0, -1080.0, -1e5, -1e300, -np.inf, np.nan])
+    assert (powers(nothing, DOUBLE) == 0.0).all()
+    small = powers(nothing[:-1], QUICK)
+    assert (small >= 0.0).all()
+    assert (small <= 2.0**-1021).all()
+    assert not powers(nothing[-1:], QUICK) > 0.0
+    single = powers(np.array([-126.0, -200.0, -1e30, -np.inf, np.nan], np.float32), SINGLE)
+    assert (single <= 1e-36).all()
+
+
+def test_kernel_values_are_the_sums_own() -> None:
+    y = exponents_of_all_kinds()[::97]
+    whole = np.full(-(-len(y) // DOUBLE.panel) * DOUBLE.panel, -np.inf)
+    whole[: len(y)] = y
+    out, starts = np.empty((1, len(whole))), np.array([0, len(whole) // DOUBLE.panel])
+    double_values(np.empty((1, 0)), np.zeros(1), np.empty(0), whole, starts, DOUBLE.rows, out)
+    np.testing.assert_array_equal(out[0, : len(y)], powers(y, DOUBLE))
+    assert (out[0, len(y) :] == 0.0).all()
 
 
 @given(**{**models, "d": st.integers(16, 40)})

@@ -1,14 +1,15 @@
 """The exact engine: f on all cores, with a bound on its own rounding, as stages of a cascade.
 
 Sparse rows meet sparse centers entry by entry where that is cheaper; all else goes by dense tiles.
-Labels, and values of large models, are first summed in single precision, whose bound settles most.
+Labels, and values of large models, are first summed in single precision, whose bound settles most;
+values that it does not settle, in doubles with quick exponentials.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SinglePacked, SingleProducts
 from kernelite.cpu.threads import thread_count
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import EXACT, SINGLE, Bounded, spelled_out
+from kernelite.program.bounded import EXACT, QUICK, SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
@@ -33,6 +34,7 @@ from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
 __all__ = [
     "DoublePrecision",
     "ExactEngine",
+    "QuickExponentials",
     "SinglePrecision",
     "as_dense",
     "exact_cost",
@@ -48,7 +50,7 @@ WORTH = 0.5  # which is more than it costs of double precision's time
 # Nanoseconds of one core, measured: what the planner compares the engines by.
 VALUE = EXPONENTIAL * PRODUCT  # a kernel value: exponential and weighted sum
 SINGLE_SUM, DOUBLE_SUM = 1 / 48, 1 / 24  # a multiply-add in panels,
-SINGLE_VALUE, DOUBLE_VALUE = 7, 14  # of which one of their kernel values takes so many
+SINGLE_VALUE, QUICK_VALUE, DOUBLE_VALUE = 7, 7, 11  # of which a kernel value takes so many
 SCATTERED = 20  # and a row's entries, which are found one by one, as many more
 WINNER = 5  # by which a one-vs-one label is found from values, per center
 PAIRS = 16.0  # what that takes per pair of classes besides
@@ -127,6 +129,12 @@ class ExactEngine:
         return FusedSums.prepare(self.dense.rounding, self.dense.layout, SINGLE)
 
     @cached_property
+    def quick(self) -> FusedSums | None:
+        """For dense rows and one output: doubles with quick exponentials, with a bound."""
+        fused = self.dense.fused
+        return fused.quick() if isinstance(fused, FusedSums) else None
+
+    @cached_property
     def pairs(self) -> FusedPairs | None:
         """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
         by_panels = self.sparse is None or self.entries_pay
@@ -147,7 +155,9 @@ class ExactEngine:
     @property
     def ready(self) -> bool:
         """Whether all kernels that may serve are compiled; if not, that is begun."""
-        engines = [self.dense.fused, self.single, self.pairs] if self.sparse is None else []
+        engines: list[Any] = []
+        if self.sparse is None:
+            engines = [self.dense.fused, self.single, self.quick, self.pairs]
         return all([one is None or one.ready for one in engines])  # noqa: C419  # begin them all
 
     def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
@@ -201,8 +211,13 @@ class SinglePrecision:
 
     engine: ExactEngine
     values: bool = False
-    name = SINGLE
+    name: ClassVar[str] = SINGLE
     accepts_all = False
+
+    @property
+    def sums(self) -> Any:
+        """What sums up; None where nothing does."""
+        return self.engine.single
 
     def run(
         self,
@@ -216,10 +231,10 @@ class SinglePrecision:
             return None
         engine, taken = self.engine.engine_for(rows)
         labels = criterion is not None and criterion.labels_alone and self.engine.entries_pay
-        single = self.engine.single if labels or engine is self.engine.dense else None
-        if single is None or not single.ready or not self._pays(single, taken, criterion):
+        sums = self.sums if labels or engine is self.engine.dense else None
+        if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
             return None
-        scores, bounds = single.run(taken)
+        scores, bounds = sums.run(taken)
         return Bounded(scores, bounds)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
@@ -232,11 +247,11 @@ class SinglePrecision:
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
             return None
-        if self.engine.single is None or not self.engine.single.ready:
+        if self.sums is None or not self.sums.ready:
             return None
         if (limits := criterion.value_bounds) is not None:
             return np.broadcast_to(limits, (len(dense), len(limits))).copy()
-        scores, bounds = self.engine.single.run(dense)
+        scores, bounds = self.sums.run(dense)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
     def _serves(self, criterion: Criterion | None) -> bool:
@@ -248,12 +263,28 @@ class SinglePrecision:
         wanted = self.values or criterion.labels_and_values
         return wanted and large and criterion.asks_values
 
-    def _pays(self, single: Any, rows: Rows, criterion: Criterion | None) -> bool:
-        """Whether single precision settles enough, as some of the rows show."""
+    def _pays(self, sums: Any, rows: Rows, criterion: Criterion | None) -> bool:
+        """Whether it settles enough, as some of the rows show."""
         if rows.shape[0] < 16 * TRIED:
             return True
         assert criterion is not None
-        return float(criterion(*single.run(rows[:: rows.shape[0] // TRIED])).mean()) >= WORTH
+        return float(criterion(*sums.run(rows[:: rows.shape[0] // TRIED])).mean()) >= WORTH
+
+
+class QuickExponentials(SinglePrecision):
+    """One output's values in doubles, with exponentials that have digits enough for a tolerance."""
+
+    name: ClassVar[str] = QUICK
+
+    @property
+    def sums(self) -> FusedSums | None:
+        """What sums up; None where nothing does."""
+        return self.engine.quick
+
+    def _serves(self, criterion: Criterion | None) -> bool:
+        """Not for labels alone, which double precision itself would have to settle soon after."""
+        values = criterion is not None and not criterion.labels_alone
+        return values and super()._serves(criterion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +365,8 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     if labels and classes is not None:
         return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes * classes + ROW
     weights = 0 if k == 1 else k if classes is None else classes - 1
-    dense = n * ((d + DOUBLE_VALUE) * DOUBLE_SUM + weights * PRODUCT)
+    value = QUICK_VALUE if k == 1 else DOUBLE_VALUE
+    dense = n * ((d + value) * DOUBLE_SUM + weights * PRODUCT)
     return min(dense, lists) + judged
 
 

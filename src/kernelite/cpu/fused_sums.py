@@ -8,14 +8,18 @@ so that a block's own reach bounds its errors. Of a block found as s, with the e
 (`panels`), exp2's error and the roundings of sums,
 
     |error| <= s (2^e - 1 + (EXP2 + panels + 12) v) + what was cut off below 2^smallest.
+
+Doubles with quick exponentials add `QUICK_ERROR` to the bracket: some 2e-9 s in all, where single
+precision's bound is some 5e-6 s. Values whose tolerance that meets are served by them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +36,7 @@ __all__ = [
     "EXP2_ERROR",
     "MOST_NORM",
     "MOST_NUMBERS",
+    "QUICK_ERROR",
     "SINGLE_UNIT",
     "FusedSums",
     "FusedValues",
@@ -40,12 +45,17 @@ __all__ = [
 
 SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
+QUICK_ERROR = 2e-9  # that a quick one errs by besides, relatively
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
 ROWS = 240  # that one thread takes at once,
 SPARSE_ROWS = 4096  # if they are but a few entries each: panels are read once for all of them
+TILES = 12  # of which a thread takes multiples: so kernels need not take rows one by one
 LITTLE = 1 << 20  # multiply-adds of a call that one thread does at once
+
+Finish: TypeAlias = Callable[[slice, FloatArray, FloatArray, bool], None]
+"""Takes a block of rows, their sums and norms, and whether entries were taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +101,15 @@ class FusedSums:
             begin = (start - firsts[sign]) * width
             groups.append(by_sign[sign][begin : begin + (stop - start) * width])
             signs.append(1.0 - 2.0 * sign)
-        unit = SINGLE_UNIT if precision.size == 4 else UNIT
+        unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
         terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
         return cls(made, np.array(signs), terms, rounding)
+
+    def quick(self) -> FusedSums:
+        """The same sums in doubles, with quick exponentials."""
+        from kernelite.cpu.kernels.exp2 import QUICK
+
+        return replace(self, panels=replace(self.panels, precision=QUICK))
 
     @property
     def ready(self) -> bool:
@@ -106,6 +122,8 @@ class FusedSums:
         from kernelite.cpu.kernels import panel_rows
         from kernelite.cpu.kernels import panels as panels_kernels
 
+        if self.panels.precision.quick:
+            return [panel_rows.double_rows, panels_kernels.quick_sums, panel_rows.bounded_sums]
         if self.panels.precision.size == 8:
             return [panel_rows.double_rows, panels_kernels.double_sums]
         kernels: list[Any] = [panel_rows.single_rows, panels_kernels.single_sums]
@@ -122,7 +140,7 @@ class FusedSums:
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
-        sums, norms, _ = self._sums(rows)
+        sums, norms = self._sums(rows)
         # A matrix product's last digits would depend on how many rows there are, and where labels
         # are undecidable they are the label. NumPy sums each row by halves: some 30 roundings.
         sums *= self.signs
@@ -131,10 +149,14 @@ class FusedSums:
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        sums, norms, by_entries = self._sums(rows)
-        scores, bounds = np.empty((len(sums), 1)), np.empty((len(sums), 1))
-        terms = self._terms[by_entries]
-        self._calls.bounded_sums(sums, norms, self.signs, terms, self._constants, scores, bounds)
+        m = rows.shape[0]
+        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
+
+        def finish(block: slice, sums: FloatArray, norms: FloatArray, by_entries: bool) -> None:
+            terms, out = self._terms[by_entries], (scores[block], bounds[block])
+            self._calls.bounded_sums(sums, norms, self.signs, terms, self._constants, *out)
+
+        self._sums(rows, finish)
         return scores, bounds
 
     @cached_property
@@ -150,14 +172,15 @@ class FusedSums:
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT
         relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
+        relative += QUICK_ERROR * precision.quick
         cut_off = len(self.panels.exponents) * 2.0**precision.smallest + TINY
         intercept = float(self.rounding.expansion.intercept[0])
         fixed = float(self.rounding.constant[0])
         most = MOST_NORM if precision.size == 4 else 1e150
         return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
 
-    def _sums(self, rows: Rows) -> tuple[FloatArray, FloatArray, bool]:
-        """Sums of blocks (m, B), norms of rows (m, 2), and whether entries were taken."""
+    def _sums(self, rows: Rows, finish: Finish | None = None) -> tuple[FloatArray, FloatArray]:
+        """Sums of blocks (m, B), norms of rows (m, 2); `finish` gets what each thread found."""
         m, single = rows.shape[0], self.panels.precision.size == 4
         sums, norms = np.empty((m, self.panels.n_blocks)), np.empty((m, 2))
         by_entries = single and self.panels.layout.few_entries(rows)
@@ -174,13 +197,16 @@ class FusedSums:
                 self._sum_entries(rows[block], sums[block], norms[block])
             else:
                 self._sum_rows(rows[block], sums[block], norms[block])
+            if finish is not None:
+                finish(block, sums[block], norms[block], by_entries)
 
         if m == 1 or few_rows(m, self.panels.layout):
             part(slice(0, m))
         else:
-            most = SPARSE_ROWS if sparse else ROWS
-            for_each_chunk(part, m, max(8, min(most, -(-m // thread_count()))))
-        return sums, norms, by_entries
+            threads = thread_count()
+            turns = -(-m // (threads * (SPARSE_ROWS if sparse else ROWS)))  # as many for each
+            for_each_chunk(part, m, -(-m // (threads * turns * TILES)) * TILES)
+        return sums, norms
 
     def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         panels, layout, calls = self.panels, self.panels.layout, self._calls
@@ -189,8 +215,8 @@ class FusedSums:
         shifts = np.empty(len(rows), panels.precision.dtype)
         prepare = calls.single_rows if single else calls.double_rows
         prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        run = calls.single_sums if single else calls.double_sums
-        many = panels.precision.rows
+        quick, many = panels.precision.quick, panels.precision.rows
+        run = calls.single_sums if single else calls.quick_sums if quick else calls.double_sums
         run(w, shifts, panels.lines, panels.exponents, panels.starts, many, sums)
 
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:

@@ -14,6 +14,12 @@ v |x|' |w|' with |x|'^2 = sum_l (L - l + 1) x_l^2: half of the usual L v |x| |w|
 
 where R = max |s| of a block of centers, and u = 2^-53 is for what was computed in doubles before.
 A kernel value found as k is at most k 2^error, whatever the error is.
+
+Panels of doubles (v = u) begin with c + r, so that every term of y may be rounded L + 1 times:
+
+    |error of y| <= u (L + 1) (|x| |w| + |c| + g |u|^2) + what is rounded before
+
+at most the formula above with v = (L + 4) u, which is what `error_terms` gets for them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact import DoublePrecision, ExactEngine, SinglePrecision
+from kernelite.cpu.exact import (
+    DoublePrecision,
+    ExactEngine,
+    QuickExponentials,
+    SinglePrecision,
+)
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.local import LocalEngine, NearCenters
 from kernelite.cpu.mapped import MappedRows
@@ -89,7 +94,7 @@ class Runner:
         local: LocalSums | None = None,
         tail: PolynomialTail | None = None,
     ) -> Runner:
-        """Lay out the stages: forms, near centers, single precision, double precision."""
+        """Lay out the stages: forms, near centers, single precision, doubles."""
         mapped = preparation.input_map is not None
         forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
@@ -115,7 +120,8 @@ class Runner:
         stages: list[Stage] = [*forms] if near is None else [*forms, near]
         k = engine.expansion.n_outputs
         if k == 1:
-            stages.append(SinglePrecision(engine, values=not stages and tail is None))
+            values = not stages and tail is None
+            stages += [SinglePrecision(engine, values), QuickExponentials(engine, values)]
         cascade = Cascade((*stages, DoublePrecision(engine)))
         first = forms[0] if forms else None
         near = None if forms else near

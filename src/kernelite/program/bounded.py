@@ -21,6 +21,7 @@ __all__ = [
     "NEAR",
     "OPEN",
     "PAIRS",
+    "QUICK",
     "SINGLE",
     "THIRD",
     "Bounded",
@@ -122,6 +123,7 @@ def spelled_out(bounds: FloatArray | Factored) -> FloatArray:
 FIRST, FULL, THIRD = "form", "full form", "third order"
 NEAR = "near centers"
 EXACT, SINGLE, PAIRS = "exact", "exact, single precision", "exact, the winner's pairs"
+QUICK = "exact, quick exponentials"
 """Stages, in the words of statistics."""
 
 

@@ -95,7 +95,7 @@ def wide_vectors() -> bool:
 
     target: Any = cpu_target.target_context
     _triple, _processor, features = target.codegen().magic_tuple()
-    return "+avx512f" in features.split(",")
+    return {"+avx512f", "+avx512dq"} <= set(features.split(","))
 
 
 def array_type(n_dims: int, dtype: str = "float64", *, writable: bool = False) -> Any:

@@ -6,6 +6,16 @@ p is the polynomial of least relative error: 7.5e-8 in single precision, 3.1e-18
 coefficients and Horner's steps add to that: `EXP2_ERROR` units in all, which tests hold for more
 than a hundred thousand numbers of either precision (of all multiples of 2^-25, none errs by 4).
 
+Vectors of 512 bits come with instructions that round down and scale, which take fewer steps:
+
+    y = n + j/8 + f, 0 <= j < 8, 0 <= f <= 1/8:    2^y = 2^n 2^(j/8) p(f)
+
+in doubles, with 2^(j/8) from one register and p of degree 7 (2.4e-18); in single precision
+without j. A tiny negative y gives the f that rounds to the upper end: 0.35 units more.
+
+`QUICK` are doubles whose p has degree 6, on all of [0, 1]: it errs by 1.9e-9, and so by less than
+`QUICK_ERROR` in all. Values that need no more than that are served faster.
+
     x = 2^n m, sqrt(1/2) <= m < sqrt(2):    log2(x) = n + t q(t^2),    t = (m - 1) / (m + 1)
 
 in doubles. q meets 2 atanh(t) / (t ln 2) in seven Chebyshev points of t^2 <= 0.0295, and errs by
@@ -16,7 +26,7 @@ wherever x is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir
@@ -24,7 +34,7 @@ from numba.core import cgutils
 
 from kernelite.cpu.kernels.compiling import wide_vectors
 
-__all__ = ["DOUBLE", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
+__all__ = ["DOUBLE", "QUICK", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
 
 WIDE = wide_vectors()
 VECTORS = 4  # of centers in a panel
@@ -56,6 +66,11 @@ class Precision:
         Taken at once: their sums, a line of the panel and an entry fill a core's registers.
     polynomial : tuple of float
         p, lowest order first.
+    pieces : int
+        Into how many f is taken down to a piece of [0, 1]: 1 or 8. 0: it is rounded to nearest, as
+        vectors of 256 bits must.
+    quick : bool
+        Whether powers err by `QUICK_ERROR`, not by units.
     """
 
     dtype: str
@@ -65,6 +80,8 @@ class Precision:
     smallest: float
     rows: int
     polynomial: tuple[float, ...]
+    pieces: int = 0
+    quick: bool = False
 
     @property
     def lanes(self) -> int:
@@ -100,6 +117,15 @@ SINGLE = Precision(
     -126.0,
     6 if WIDE else 3,
     (
+        0.9999999250635878,
+        0.6931530732026261,
+        0.24015361702112634,
+        0.0558263181162335,
+        0.008989340023581907,
+        0.001877576700019989,
+    )
+    if WIDE
+    else (
         1.0000000716546416,
         0.69314696706526493,
         0.24022119723969178,
@@ -107,6 +133,7 @@ SINGLE = Precision(
         0.0096755413310213911,
         0.0013276472167819943,
     ),
+    pieces=1 if WIDE else 0,
 )
 DOUBLE = Precision(
     "float64",
@@ -114,8 +141,19 @@ DOUBLE = Precision(
     1.5 * 2.0**52,
     52,
     -1022.0,
-    4 if WIDE else 3,
+    3,
     (
+        1.0,
+        0.6931471805599478,
+        0.2402265069586807,
+        0.055504108691834114,
+        0.009618128255804855,
+        0.0013333703784106918,
+        0.00015389766053260003,
+        1.592719961608127e-05,
+    )
+    if WIDE
+    else (
         1.0,
         0.69314718055994533,
         0.24022650695910156,
@@ -129,6 +167,32 @@ DOUBLE = Precision(
         7.0741056262456594e-9,
         4.4352809446103362e-10,
     ),
+    pieces=8 if WIDE else 0,
+)
+QUICK = replace(
+    DOUBLE,
+    rows=4 if WIDE else 3,
+    polynomial=(
+        1.0000000018557977,
+        0.6931469838404387,
+        0.24022983627589423,
+        0.05548334197771016,
+        0.009678841007043672,
+        0.0012439687747148747,
+        0.00021702255680520308,
+    )
+    if WIDE
+    else (
+        1.0000000005541663,
+        0.6931472057372526,
+        0.24022646890639573,
+        0.055503287769976636,
+        0.009618488956522791,
+        0.001339993120947414,
+        0.00015345812158740183,
+    ),
+    pieces=1 if WIDE else 0,
+    quick=True,
 )
 
 
@@ -181,10 +245,11 @@ class Code:
         order = ir.Constant(ir.VectorType(i32, lanes), [0] * lanes)
         return self.builder.shuffle_vector(first, nothing, order)
 
-    def variable(self) -> Any:
-        """A vector of zeros to add to; the compiler keeps it in a register."""
+    def variable(self, start: Any = None) -> Any:
+        """A vector to add to, zeros unless it starts otherwise; it is kept in a register."""
         made = cgutils.alloca_once(self.builder, self.precision.vector)  # type: ignore[no-untyped-call]
-        self.builder.store(self.all_lanes(0.0), made)  # again whenever a loop comes here
+        start = self.all_lanes(0.0) if start is None else start
+        self.builder.store(start, made)  # again whenever a loop comes here
         return made
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
@@ -195,9 +260,12 @@ class Code:
     def exp2(self, y: Any) -> Any:
         """2^y; below the smallest exponent, and of NaN, 2^smallest, in double precision 0.
 
-        Doubles must vanish as scikit-learn's do: some heads divide by their sums.
+        Doubles must vanish as scikit-learn's do: some heads divide by their sums. Quick ones may be
+        denormal before, and NaN stays what it is: no bound holds it.
         """
         builder, precision = self.builder, self.precision
+        if precision.quick and precision.pieces:
+            return self.exp2_inside(y)
         least = self.all_lanes(precision.smallest)
         inside = builder.fcmp_ordered(">", y, least)
         found = self.exp2_inside(builder.select(inside, y, least))
@@ -208,17 +276,50 @@ class Code:
 
         No flag may let the compiler reorder: it would fold (y + c) - c.
         """
+        if self.precision.pieces:
+            return self._exp2_down(y)
         builder, precision = self.builder, self.precision
         rounder = self.all_lanes(precision.rounder)
         shifted = builder.fadd(y, rounder)
-        f = builder.fsub(y, builder.fsub(shifted, rounder))
-        value = self.all_lanes(precision.polynomial[-1])
-        for coefficient in reversed(precision.polynomial[:-1]):
-            value = self.multiply_add(value, f, self.all_lanes(coefficient))
+        value = self._polynomial(builder.fsub(y, builder.fsub(shifted, rounder)))
         up = self.all_bits(precision.mantissa)
         power = builder.shl(builder.bitcast(shifted, precision.bits), up)
         whole = builder.add(builder.bitcast(value, precision.bits), power)
         return builder.bitcast(whole, precision.vector)
+
+    def _exp2_down(self, y: Any) -> Any:
+        """As `exp2_inside`; below the smallest exponent, what is denormal, then 0."""
+        builder, precision, pieces = self.builder, self.precision, self.precision.pieces
+        vector, bits = precision.vector, precision.bits
+        i32, kind = ir.IntType(32), "ps" if precision.size == 4 else "pd"
+        # What lanes get that are left out; none is. As the processor rounds.
+        others = self.all_lanes(0.0), ir.IntType(precision.lanes)(-1), i32(4)
+        places = pieces.bit_length() - 1
+        down = i32(places << 4 | 0b1001)  # to so many binary places, towards minus infinity
+        f = self._call(f"mask.reduce.{kind}", vector, y, down, *others)
+        value = self._polynomial(f)
+        if pieces == 1:
+            return self._call(f"mask.scalef.{kind}", vector, value, y, *others)
+        rounder = self.all_lanes(precision.rounder / pieces)
+        shifted = self._call(f"add.{kind}", vector, y, rounder, i32(0b1001))
+        table = ir.Constant(vector, [precision.real(2.0 ** (j / pieces)) for j in range(pieces)])
+        power = self._call("permvar.df", vector, table, builder.bitcast(shifted, bits))
+        power = self._call(f"mask.scalef.{kind}", vector, power, y, *others)
+        return builder.fmul(power, value)
+
+    def _polynomial(self, f: Any) -> Any:
+        """p(f), by Horner's steps."""
+        value = self.all_lanes(self.precision.polynomial[-1])
+        for coefficient in reversed(self.precision.polynomial[:-1]):
+            value = self.multiply_add(value, f, self.all_lanes(coefficient))
+        return value
+
+    def _call(self, name: str, kind: Any, *arguments: Any) -> Any:
+        """An instruction of AVX-512, by LLVM's name."""
+        signature = ir.FunctionType(kind, [argument.type for argument in arguments])
+        module, name = self.builder.module, f"llvm.x86.avx512.{name}.512"
+        found = cgutils.get_or_insert_function(module, signature, name)  # type: ignore[no-untyped-call]
+        return self.builder.call(found, arguments)
 
     def log2(self, x: Any) -> Any:
         """log2(x) of doubles that are positive and normal; of others some number below 1100."""

@@ -3,7 +3,7 @@
 A panel holds a few vectors of centers side by side, one line per feature. For several rows w at a
 time, or for the entries of one row, and in 32 or 64 bits,
 
-    2^(w.x_i + c_i + r),    w.x_i summed up from zero, then c_i and r added
+    2^(w.x_i + c_i + r),    w.x_i summed up from zero, then c_i and r added; in doubles before it
 
 is summed up over the centers of a block of panels, or written out for each center.
 """
@@ -18,11 +18,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
-from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, VECTORS, Code, Precision
+from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, SINGLE, VECTORS, Code, Precision
 
 __all__ = [
     "double_sums",
     "double_values",
+    "quick_sums",
     "single_entry_sums",
     "single_sums",
     "value_entries",
@@ -30,10 +31,12 @@ __all__ = [
 ]
 
 
-def _row_products(code: Code, rows: int, where: Any, step: Any, count: Any, panel: Any) -> Any:
-    """Variables with w.x for rows that lie `step` bytes apart: a list per row, one per vector."""
+def _row_products(
+    code: Code, first: list[list[Any]], where: Any, step: Any, count: Any, panel: Any
+) -> Any:
+    """Variables with `first` + w.x for rows that lie `step` bytes apart: lists as `first` has."""
     builder, size, i64 = code.builder, code.precision.size, count.type
-    sums = [[code.variable() for _ in range(VECTORS)] for _ in range(rows)]
+    sums = [[code.variable(start) for start in line] for line in first]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
         x = [code.load(at, v) for v in range(VECTORS)]
@@ -46,10 +49,12 @@ def _row_products(code: Code, rows: int, where: Any, step: Any, count: Any, pane
     return sums
 
 
-def _entry_products(code: Code, _rows: int, where: Any, data: Any, count: Any, panel: Any) -> Any:
+def _entry_products(
+    code: Code, first: list[list[Any]], where: Any, data: Any, count: Any, panel: Any
+) -> Any:
     """As `_row_products` for one row of which only some entries are not zero."""
     builder, size, i64, i32 = code.builder, code.precision.size, count.type, ir.IntType(32)
-    sums = [code.variable() for _ in range(VECTORS)]
+    sums = [code.variable(start) for start in first[0]]
     with cgutils.for_range(builder, count) as loop:
         place = builder.add(where, builder.mul(loop.index, i64(4)))
         feature = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
@@ -62,7 +67,7 @@ def _entry_products(code: Code, _rows: int, where: Any, data: Any, count: Any, p
 
 
 def _over_panels(
-    products: Callable[..., Any], *, summed: bool, several: bool = False
+    products: Callable[..., Any], *, summed: bool, several: bool = False, quick: bool = False
 ) -> Callable[..., Any]:
     """An instruction for a few rows and a number of panels, in the precision of `like`.
 
@@ -85,7 +90,7 @@ def _over_panels(
         _out: Any,
         _out_step: Any,
     ) -> Any:
-        precision = _precision(like)
+        precision = QUICK if quick else _precision(like)
         rows = precision.rows if several else 1
 
         def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -98,14 +103,17 @@ def _over_panels(
             with cgutils.for_range(builder, panels) as loop:
                 here = builder.add(panel, builder.mul(loop.index, panel_step))
                 across = builder.mul(loop.index, i64(size * precision.panel))
-                found = products(code, rows, where, step, count, here)
                 c = [code.load(builder.add(exponents, across), v) for v in range(VECTORS)]
+                # Doubles have digits to spare for sums that begin with c + r, which is faster.
+                zeros, early = [code.all_lanes(0.0)] * VECTORS, size == 8
+                first = [[builder.fadd(one, r) for one in c] if early else zeros for r in shift]
+                found = products(code, first, where, step, count, here)
                 place = builder.add(out, across)
                 for line, r, total in zip(found, shift, totals, strict=True):
-                    values = [
-                        code.exp2(builder.fadd(builder.fadd(builder.load(product), c[v]), r))
-                        for v, product in enumerate(line)
-                    ]
+                    y: list[Any] = [builder.load(product) for product in line]
+                    if not early:
+                        y = [builder.fadd(builder.fadd(one, c[v]), r) for v, one in enumerate(y)]
+                    values = [code.exp2(one) for one in y]
                     if summed:
                         _add(code, values, total)
                     else:
@@ -150,35 +158,66 @@ def _precision(like: Any) -> Precision:
 
 _several_sums = _over_panels(_row_products, summed=True, several=True)
 _one_sum = _over_panels(_row_products, summed=True)
+_several_quick = _over_panels(_row_products, summed=True, several=True, quick=True)
+_one_quick = _over_panels(_row_products, summed=True, quick=True)
 _several_values = _over_panels(_row_products, summed=False, several=True)
 _one_value = _over_panels(_row_products, summed=False)
 _entries_sum = _over_panels(_entry_products, summed=True)
 _entries_value = _over_panels(_entry_products, summed=False)
 
 
-@helper
-def _sum_rows(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-    step, far = size * length, 8 * out.shape[1]
-    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-    whole = len(rows) // many * many
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-        for i in range(0, whole, many):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _several_sums(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-        for i in range(whole, len(rows)):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _one_sum(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
+def _summing(several: Any, one: Any) -> Any:
+    """A helper that sums rows up over blocks of panels, by these instructions."""
+
+    @helper
+    def run(
+        rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+    ) -> None:
+        length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
+        step, far = size * length, 8 * out.shape[1]
+        w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+        whole = len(rows) // many * many
+        for block in range(len(starts) - 1):
+            first, count = starts[block], starts[block + 1] - starts[block]
+            x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+            c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+            at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
+            for i in range(0, whole, many):
+                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+                several(
+                    rows,
+                    w + here,
+                    step,
+                    length,
+                    x,
+                    width * step,
+                    count,
+                    c,
+                    r + shift,
+                    at + there,
+                    far,
+                )
+            for i in range(whole, len(rows)):
+                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+                one(
+                    rows,
+                    w + here,
+                    step,
+                    length,
+                    x,
+                    width * step,
+                    count,
+                    c,
+                    r + shift,
+                    at + there,
+                    far,
+                )
+
+    return run
+
+
+_sum_rows = _summing(_several_sums, _one_sum)
+_sum_quickly = _summing(_several_quick, _one_quick)
 
 
 @helper
@@ -281,6 +320,13 @@ def double_sums(
     rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
 ) -> None:
     _sum_rows(rows, shifts, panels, exponents, starts, many, out)
+
+
+@kernel(*_row_types("float64"), *_SUMS)
+def quick_sums(
+    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+) -> None:
+    _sum_quickly(rows, shifts, panels, exponents, starts, many, out)
 
 
 @kernel(*_row_types("float64"), *_SUMS)
