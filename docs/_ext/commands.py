@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from kernelite.cli import dropins
-from kernelite.cli.main import VERBS
+from kernelite.cli import VERBS
 
 DROPINS = {
     "approx-svm": "approx_svm",
