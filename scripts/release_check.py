@@ -27,7 +27,7 @@ IN_SDIST = (
 )
 IN_WHEEL = (
     *("kernelite/__init__.py", "kernelite/py.typed", "kernelite/report/templates/report.html"),
-    *("kernelite/export/templates/main.c", "kernelite/cli/main.py"),
+    *("kernelite/export/templates/main.c", "kernelite/cli/predict.py"),
 )
 SMOKE = """
 import kernelite as kl

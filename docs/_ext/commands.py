@@ -12,8 +12,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from kernelite.cli import dropins
-from kernelite.cli.main import VERBS
+from kernelite.cli import VERBS, dropins
 
 DROPINS = {
     "approx-svm": "approx_svm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelite.cli.main import command
+from kernelite.cli import command
 
 if __name__ == "__main__":
     command()

@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 
     from kernelite.rows.inputs import FloatArray, RowsLike
 
-__all__ = [
-    "CompiledClassifier",
-    "CompiledEstimator",
-    "CompiledOutlierDetector",
-    "CompiledRegressor",
-    "if_inner_has",
-]
+__all__ = ["CompiledClassifier", "CompiledOutlierDetector", "CompiledRegressor"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

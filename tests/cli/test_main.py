@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from kernelite import __version__
-from kernelite.cli.main import VERBS
+from kernelite.cli import VERBS
 
 
 def test_version(good) -> None:

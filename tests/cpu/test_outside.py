@@ -14,7 +14,7 @@ from kernelite.cpu.runner import Runner
 from kernelite.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.program.bounded import Bounded
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion

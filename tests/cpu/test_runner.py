@@ -9,7 +9,7 @@ from kernelite.cpu import runner as module
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.program.criteria import Within
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell

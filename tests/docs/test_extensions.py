@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelite.cli.main import VERBS
+from kernelite.cli import VERBS
 from tests.docs.pages import DOCS
 
 pytest.importorskip("sphinx", reason="Sphinx is not installed: extra `docs`")

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 import kernelite
-from kernelite.cli.main import VERBS
+from kernelite.cli import VERBS
 from kernelite.store.files import VERSION
 from tests.docs.pages import DOCS, ROOT
 from tests.store.models import HEADS, compiled

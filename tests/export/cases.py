@@ -9,7 +9,6 @@ import numpy as np
 
 import kernelite
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Preparation
 from kernelite.machine.heads import (
     ArgmaxHead,
     ClassifierHead,
@@ -18,6 +17,7 @@ from kernelite.machine.heads import (
     OutlierHead,
     TransformHead,
 )
+from kernelite.machine.preparation import Preparation
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify

@@ -12,7 +12,6 @@ import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_onnx
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Preparation, Selection
 from kernelite.machine.heads import (
     ClassifierHead,
     DensityHead,
@@ -27,6 +26,7 @@ from kernelite.machine.heads import (
     TargetHead,
 )
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation import Preparation, Selection
 from kernelite.model import CompiledModel, ModelPart
 from tests.export.cases import FEATURES, certified_with, random_rows, same_scores
 from tests.machine.heads.table import HEADS

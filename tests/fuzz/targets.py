@@ -54,7 +54,7 @@ def run(name: str, path: Path, seed: Seed, number: int) -> str:
     return outcome
 
 
-COMMAND_LINE = import_module("kernelite.cli.main")
+COMMAND_LINE = import_module("kernelite.cli")
 _parser = cache(lambda verb, make=COMMAND_LINE._parser: make([verb]))
 
 

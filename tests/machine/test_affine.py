@@ -19,8 +19,8 @@ from kernelite.cpu.kernels.densify import map_rows
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation
 from kernelite.machine.heads import ClassifierHead, RegressorHead
+from kernelite.machine.preparation import Preparation
 from kernelite.series.rounding import folding
 from kernelite.sources import Machine
 from kernelite.store.files import dumps, loads

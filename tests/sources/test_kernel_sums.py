@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import kernelite
-from kernelite.cli.main import main
+from kernelite.cli import main
 from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads

@@ -16,9 +16,9 @@ import kernelite as kl
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation, Selection
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.machine import Part, SumOfMachines, merge_expansions
+from kernelite.machine.preparation import Preparation, Selection
 from kernelite.sources import Machine, read
 from kernelite.sources.combine import combined, side_by_side, weighted
 from tests.helpers import random_expansion

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 
 from kernelite.errors import InputError
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.rows.inputs import check_rows
 from kernelite.sources.steps import NotFolded, steps_of
 from kernelite.store.packing import pack, unpack

@@ -32,7 +32,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import InputError
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.sources import read
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack

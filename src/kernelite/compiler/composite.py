@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.front import NO_STEPS
 from kernelite.machine.machine import Machine, SumOfMachines
+from kernelite.machine.preparation import NO_STEPS
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import rows_and_runner
 from kernelite.planner.plan import Candidate, Plan

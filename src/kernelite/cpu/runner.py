@@ -26,8 +26,8 @@ from kernelite.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.cpu.threads import one_thread_each
 from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import PAIRS, Bounded, Stats, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Criterion, never

@@ -2,7 +2,6 @@
 
 A file is known by a digest of its numbers, not of its bytes: copies differ in compression, blanks
 and trailing digits. `kernelite.datasets.download` brings files that are absent.
-`download` brings those that are absent.
 """
 
 from __future__ import annotations

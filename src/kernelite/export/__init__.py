@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernelite.export.c import to_c, to_c_program
     from kernelite.export.onnx import to_onnx
 
-__all__ = ["TARGETS", "export", "export_names", "refusals", "to_c", "to_c_program", "to_onnx"]
+__all__ = ["export", "to_c", "to_c_program", "to_onnx"]
 
 TARGETS = {".onnx": "ONNX graph", ".h": "C99 header"}
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Kept
 from kernelite.machine.heads import Head
+from kernelite.machine.preparation import Kept
 from kernelite.machine.preparation.columns import Selection as Features
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel

@@ -174,9 +174,6 @@ def _singles(cell: Cell) -> tuple[float, np.ndarray]:
     return scale, (listed * (1.0 + 2.0**-20)).astype(np.float32)
 
 
-# Forms as torch modules.
-
-
 # Certificates in torch operations: what `series.certificate` computes, on the rows' device.
 #
 #     bound = rho sqrt(P(3, 2 gamma |u|^2)) + rounding(|u|)        shape (m, k), doubles

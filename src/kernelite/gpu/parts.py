@@ -13,8 +13,8 @@ from kernelite.gpu.exact import ExactSums
 from kernelite.gpu.forms import Forms
 from kernelite.gpu.fused import FusedSums
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Selection
 from kernelite.machine.heads.pairwise import pairs
+from kernelite.machine.preparation import Selection
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

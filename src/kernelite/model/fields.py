@@ -17,9 +17,9 @@ from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import NO_STEPS, Preparation
 from kernelite.machine.heads import Head
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of

@@ -15,7 +15,7 @@ from kernelite.cpu.outside import OutsideRows
 from kernelite.cpu.runner import Runner
 from kernelite.cpu.sums import PartRows
 from kernelite.errors import InputError, OutsideValidityError
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import (
     FloatArray,

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Selection, Step
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
 from kernelite.machine.machine import Machine, Part, SumOfMachines, merge_expansions
+from kernelite.machine.preparation import Selection, Step
 from kernelite.sources.common import feature_names, scaled_outputs
 from kernelite.sources.pipeline import with_step
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.front import Step
+from kernelite.machine.preparation import Step
 from kernelite.machine.preparation.columns import Branch, Columns
 from kernelite.machine.preparation.encoding import Bins, Categories, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.front import Selection
 from kernelite.machine.heads import (
     Calibrated,
     CalibratedHead,
@@ -34,6 +33,7 @@ from kernelite.machine.heads import (
     VotingHead,
 )
 from kernelite.machine.machine import Machine
+from kernelite.machine.preparation import Selection
 from kernelite.sources.combine import (
     assembled,
     members_of,

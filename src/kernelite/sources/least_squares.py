@@ -20,9 +20,9 @@ from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
+from kernelite.machine.preparation import Preparation
 from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import scaled_outputs
 

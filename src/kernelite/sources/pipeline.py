@@ -17,8 +17,8 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.front import Kept, Preparation, Selection, Step
 from kernelite.machine.machine import Machine, SumOfMachines
+from kernelite.machine.preparation import Kept, Preparation, Selection, Step
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection

@@ -12,7 +12,6 @@ import numpy as np
 from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import UNIT, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation
 from kernelite.machine.heads import DensityHead, RegressorHead
 from kernelite.machine.kernels import (
     InverseMultiquadric,
@@ -24,6 +23,7 @@ from kernelite.machine.kernels import (
 )
 from kernelite.machine.machine import Machine, describe
 from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation import Preparation
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.inputs import FloatArray
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap, Operation
-from kernelite.machine.front import Step
+from kernelite.machine.preparation import Step
 from kernelite.machine.preparation.columns import Branch, Columns, Selection
 from kernelite.machine.preparation.numeric import (
     Normalize,

@@ -26,8 +26,8 @@ from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap, check_scales
 from kernelite.machine.exactly import nearest, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.front import Preparation
 from kernelite.machine.machine import Machine
+from kernelite.machine.preparation import Preparation
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.common import scaled_outputs
 from kernelite.tables.lines import Lines

@@ -138,7 +138,7 @@ CLASSES = {
     "DensityHead": "kernelite.machine.heads",
     "DirectionalBound": "kernelite.series.directional",
     "ExpSineSquared": "kernelite.machine.kernels",
-    "Front": "kernelite.machine.front:Preparation",
+    "Front": "kernelite.machine.preparation:Preparation",
     "Impute": "kernelite.machine.preparation.missing",
     "InverseMultiquadric": "kernelite.machine.kernels",
     "InverseQuadratic": "kernelite.machine.kernels",

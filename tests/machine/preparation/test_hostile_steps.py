@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 )
 
 from kernelite.errors import KerneliteError
-from kernelite.machine.front import Preparation
+from kernelite.machine.preparation import Preparation
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
 

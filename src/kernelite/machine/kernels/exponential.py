@@ -94,8 +94,8 @@ class Matern(ScaledRadial):
 # The Laplacian kernel exp(-gamma |x - z|_1), with a kink at zero in every feature.
 #
 # By differences, |x - z|_1 errs relatively by (d + 2) u, and t exp(-t) <= 1 / e: near rows and
-# centers are as exact as far ones. Where coordinates move by c u, the distance moves by at most c u
-# sqrt(d) (|z| + |x|).
+# centers are as exact as far ones. Where coordinates move by c u, the distance moves by at most
+# c u sqrt(d) (|z| + |x|).
 
 
 FARTHEST_SUM = 1e290  # of a distance whose sum is surely no overflow
@@ -150,8 +150,8 @@ class Laplacian(Kernel):
 
 # ExpSineSquared: exp(-2 sin^2(pi |x - z| / p) / l^2), with one length scale and one period.
 #
-# Its slope in the angle is at most (4 / l^2) |sin| exp(-2 sin^2 / l^2) <= 1.22 / l, and at most 2 /
-# l^2. The angle of a far row is large, and errs in proportion.
+# Its slope in the angle is at most (4 / l^2) |sin| exp(-2 sin^2 / l^2) <= 1.22 / l, and at most
+# 2 / l^2. The angle of a far row is large, and errs in proportion.
 
 
 @dataclass(frozen=True)

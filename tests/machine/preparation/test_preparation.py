@@ -9,7 +9,7 @@ from sklearn.preprocessing import Normalizer
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.front import Kept, Preparation, Selection
+from kernelite.machine.preparation import Kept, Preparation, Selection
 
 X = np.arange(12.0).reshape(4, 3)
 
