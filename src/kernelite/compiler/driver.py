@@ -91,7 +91,8 @@ def compile(
         The number of expansion points; chosen by the plan if not given.
     rank : int, "auto" or "full"
         With "none": directions that the quadratic part is cut to. "auto" cuts where that is
-        cheaper and leaves out less than 0.1% of the standard deviation of the scores on 95% of `X`.
+        cheaper and leaves out, on 95% of `X`, less than 0.1% of the standard deviation of the
+        scores, or than the form itself is off by, up to 1%.
     certificate : bool
         With "none": compute the certificate too, so that `error_bound` works.
     plan : {"auto", "estimate", "measure", "form"} or str

@@ -6,6 +6,8 @@ import warnings
 from numbers import Integral
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from kernelite.compiler.task import Task
 from kernelite.cpu.forms import certify
 from kernelite.errors import InputError, UnsupportedModelError
@@ -39,7 +41,7 @@ __all__ = [
     "pointwise_fields",
 ]
 
-SPREAD_ROWS = 256  # of the sample, that show how much decision values vary
+SPREAD_ROWS = 256  # of the sample, that show how decision values vary, or how far a form is off
 Fields: TypeAlias = dict[str, Any]
 
 
@@ -180,7 +182,13 @@ def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | Sp
     sample = task.sample()
     if rank == "full" or not len(sample):
         return form
-    return truncated_form(form, sample)
+
+    def off() -> float:
+        some = sample[:: -(-len(sample) // SPREAD_ROWS)]
+        errors = np.abs(form.evaluate(some)[0] - task.engine.run(some).scores)
+        return float(np.quantile(errors, 0.95, axis=0).max(initial=0.0))
+
+    return truncated_form(form, sample, off)
 
 
 def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | None:

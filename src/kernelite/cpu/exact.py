@@ -53,7 +53,7 @@ SINGLE_SUM, DOUBLE_SUM = 1 / 48, 1 / 24  # a multiply-add in panels,
 SINGLE_VALUE, QUICK_VALUE, DOUBLE_VALUE = 7, 7, 11  # of which a kernel value takes so many
 SCATTERED = 20  # and a row's entries, which are found one by one, as many more
 WINNER = 5  # by which a one-vs-one label is found from values, per center
-PAIRS = 16.0  # what that takes per pair of classes besides
+PAIRS = 130.0  # what that takes per class besides: a winner's pairs
 VOTES, VOTE = 200.0, 15.0  # what counting votes takes on one thread, and each pair's
 MEETING, LISTED = 1.7, 2.3  # an entry that meets another, and a center, by lists of features
 JUDGED, JUDGE = 70.0, 5.0  # a row's bound and label on one thread, and those of more outputs
@@ -363,7 +363,7 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
         entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d
         return n * (min(d, entries) + SINGLE_VALUE) * SINGLE_SUM + d * READ + judged
     if labels and classes is not None:
-        return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes * classes + ROW
+        return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes + ROW
     weights = 0 if k == 1 else k if classes is None else classes - 1
     value = QUICK_VALUE if k == 1 else DOUBLE_VALUE
     dense = n * ((d + value) * DOUBLE_SUM + weights * PRODUCT)

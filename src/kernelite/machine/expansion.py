@@ -10,6 +10,7 @@ The first two have names of their own, since they have the paper's form. Every s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KernelExpansion",
+    "kernel_function",
     "kernel_values",
     "only_columns",
     "squared_distances",
@@ -259,6 +261,11 @@ class KernelExpansion:
 def kernel_values(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     """k(x_i, z) for every row and center: shape (m, n). The caller keeps m small."""
     return _Kernel(expansion)(rows)
+
+
+def kernel_function(expansion: KernelExpansion) -> Callable[[Rows], FloatArray]:
+    """`kernel_values` of one expansion, for rows that come in several parts."""
+    return _Kernel(expansion)
 
 
 def squared_distances(expansion: KernelExpansion, rows: Rows) -> FloatArray:

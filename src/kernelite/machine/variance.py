@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.expansion import KernelExpansion, kernel_values
+from kernelite.machine.expansion import KernelExpansion, kernel_function
 from kernelite.machine.kernels import Kernel, PolynomialKernel
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, row_blocks
 
 __all__ = ["Posterior"]
 
 BLOCK_ELEMENTS = 1 << 21  # kernel values held at once: 16 MB
+TILE_ELEMENTS = 1 << 15  # of which so many at a time: they stay in cache from step to step
 LARGEST = 1e150  # of numbers whose squares are numbers
 
 
@@ -146,13 +147,14 @@ class Posterior:
         self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
     ) -> FloatArray:
         """k of rows and centers, shape (m, n)."""
-        total: FloatArray | None = None
-        for amplitude, expansion, seen in zip(np.atleast_1d(self.amplitude), expansions, rows):
-            K = kernel_values(expansion, seen)
-            K *= amplitude
-            total = K if total is None else np.add(total, K, out=total)
-        assert total is not None
-        total += self.constant
+        m, n = len(rows[0]), expansions[0].n_centers
+        kernels = [kernel_function(expansion) for expansion in expansions]
+        amplitudes, total = np.atleast_1d(self.amplitude), np.full((m, n), float(self.constant))
+        for tile in row_blocks(m, max(8, TILE_ELEMENTS // max(n, 1))):
+            for amplitude, kernel, seen in zip(amplitudes, kernels, rows):
+                K = kernel(seen[tile])
+                K *= amplitude
+                total[tile] += K
         return total
 
     def _solved(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.runner import Runner
+from kernelite.cpu.threads import for_each_chunk, one_thread_each
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import Posterior
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
 __all__ = ["latent_answers", "posterior_of", "spread"]
+
+CHUNK = 512  # rows that a thread takes at a time, at most: with few, solving is slower
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
@@ -58,7 +61,19 @@ def _variances_of_all(model: ModelFields, X: Any, count: int) -> FloatArray:
 def _variances(
     posterior: Posterior, expansions: tuple[KernelExpansion, ...], rows: Rows, runner: Runner
 ) -> FloatArray:
-    return runner.each(rows, lambda *seen: posterior.variance(expansions, seen), posterior.block())
+    """Shape (m,): each thread has rows of its own, whose kernel values it solves with at once."""
+
+    def variances(*seen: FloatArray) -> FloatArray:
+        out = np.empty(len(seen[0]))
+
+        def part(some: slice) -> None:
+            out[some] = posterior.variance(expansions, [own[some] for own in seen])
+
+        with one_thread_each(len(out), CHUNK):
+            for_each_chunk(part, len(out), CHUNK)
+        return out
+
+    return runner.each(rows, variances, posterior.block())
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:

@@ -19,7 +19,7 @@ from kernelite.support.sizes import array_bytes
 __all__ = ["Option", "behind_cost", "judged_cost", "spread_cost", "tiers_cost", "unseen_cost"]
 
 JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
-VOTED = 2.0  # times what votes take, behind a form: whether bounds leave them sure comes besides
+VOTED, COUNTED = 2.0, 0.4  # times `judging_cost`, of votes that bounds must leave sure, or need not
 FETCHED = 0.03  # and each byte of the arrays that a block's first open row brings from memory
 SPREAD = 8.0  # and each number that goes to a row's cell and back, where there are several
 
@@ -71,7 +71,8 @@ def tiers_cost(
     """
     cell, count = approximation.cells[0], len(approximation.cells)
     d, k = cell.form.n_features, cell.form.n_outputs
-    cost = approximation.first_cost + spread_cost(d, k, count) + judged_cost(expansion, labels)
+    cost = approximation.first_cost + spread_cost(d, k, count)
+    cost += judged_cost(expansion, labels, proven=approximation.certified)
     third = cell.cubic is not None and cell.cubic.evaluated
     at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
     if at_once and after_product < 1.0:
@@ -81,10 +82,13 @@ def tiers_cost(
     return cost + after_second * behind_cost(expansion, labels)
 
 
-def judged_cost(expansion: KernelExpansion, labels: bool) -> float:
-    """What a row's answer costs behind a form: labels from scores and bounds."""
-    votes = VOTED if expansion.voting_classes is not None else 1.0
-    return votes * judging_cost(expansion, JUDGED) if labels else 0.0
+def judged_cost(expansion: KernelExpansion, labels: bool, *, proven: bool = True) -> float:
+    """What a row's answer costs behind a form: labels from scores, and from bounds if `proven`."""
+    if not labels:
+        return 0.0
+    votes = VOTED if proven else COUNTED
+    factor = votes if expansion.voting_classes is not None else 1.0
+    return factor * judging_cost(expansion, JUDGED)
 
 
 def behind_cost(expansion: KernelExpansion, labels: bool) -> float:

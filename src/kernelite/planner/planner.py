@@ -106,7 +106,8 @@ def _smaller_gamma(
 
 # Planning itself.
 
-SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof
+SHARE_LEFT_OUT = 1e-3  # of the scores' standard deviation, by a truncated form without a proof;
+MOST_LEFT_OUT = 1e-2  # up to this where the form itself is off by as much
 OTHERS_SHOWN = 8  # candidates that a plan keeps besides the chosen one
 Measure: TypeAlias = Callable[
     [list[Option], float, FloatArray], tuple[list[Option], float, str | None]
@@ -203,17 +204,21 @@ def _wanted(options: list[Option], name: str, notes: list[str]) -> list[Option]:
     return found[:1]
 
 
-def truncated_form(form: QuadraticForm, sample: FloatArray) -> QuadraticForm | SpectralForm:
+def truncated_form(
+    form: QuadraticForm, sample: FloatArray, off: Callable[[], float] = lambda: 0.0
+) -> QuadraticForm | SpectralForm:
     """For "none": the smallest rank that stays far below the scores, if it is cheaper.
 
     On 95% of the sample, what is left out must stay under 0.1% of the standard deviation of the
-    scores. That is measured: the bound of a truncation is many times larger.
+    scores, or under what the form itself is `off` by on 95% of it, but never above 1%. That is
+    measured: the bound of a truncation is many times larger.
     """
     tried = ranks(form.n_features, form.n_outputs)
     if form.kernel == "poly2" or not len(sample) or not tried:
         return form
     whole, _, _ = form.evaluate(sample)
-    most = SHARE_LEFT_OUT * float(whole.std())
+    spread = float(whole.std())
+    most = max(SHARE_LEFT_OUT * spread, min(off(), MOST_LEFT_OUT * spread))
     eigenpairs = spectrum(form)
     for rank in tried:
         cut = truncate(eigenpairs, rank)
