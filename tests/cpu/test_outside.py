@@ -15,7 +15,7 @@ from kernelite.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.preparation import Preparation
-from kernelite.program.bounded import Bounded
+from kernelite.program.bounded import QUICK, SINGLE, Bounded
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation, Cell
@@ -60,7 +60,7 @@ def damped_cascade(model: KernelExpansion, cell: Cell, *, fused: bool = True) ->
 
 
 def results(cascade: Cascade, rows: OutsideRows) -> Iterator[tuple[str, Bounded]]:
-    """What each stage says of all rows; single precision is not for damped ones."""
+    """What each stage says of all rows; fewer digits are not for damped ones."""
     for stage in cascade.stages:
         if (found := stage.run(rows, None)) is not None:
             yield stage.name, found
@@ -80,7 +80,7 @@ def test_bounds_hold_for_the_widened_model(k: int, fused: bool) -> None:
     for cell in cells_of(model, rng.normal(size=3)):
         cascade = damped_cascade(model, cell, fused=fused)
         names = [name for name, _ in results(cascade, outside)]
-        assert names == [name for name in cascade.names if "single" not in name]
+        assert names == [name for name in cascade.names if name not in (SINGLE, QUICK)]
         for name, found in results(cascade, outside):
             ratios = error_ratios(truth, *scores_and_bounds(found))
             assert ratios.max() <= 1.0, name

@@ -41,7 +41,7 @@ __all__ = [
     "judging_cost",
 ]
 
-TRIED = 32  # rows that show whether single precision settles enough of them,
+TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them; one of so many,
 FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
 ENTRY_RATIO = 16  # entries of a row in panels, in the time of one that meets another
 MOST_DENSE = 1 << 26  # numbers of centers that are made dense for panels
@@ -265,10 +265,12 @@ class SinglePrecision:
 
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion | None) -> bool:
         """Whether it settles enough, as some of the rows show."""
-        if rows.shape[0] < 16 * TRIED:
-            return True
         assert criterion is not None
-        return float(criterion(*sums.run(rows[:: rows.shape[0] // TRIED])).mean()) >= WORTH
+        # What values ask of a bound is the same for all rows: two of them show enough.
+        if rows.shape[0] < APART * (TRIED if criterion.labels_alone else 2):
+            return True
+        some = rows[:: max(APART, rows.shape[0] // TRIED)]
+        return float(criterion(*sums.run(some)).mean()) >= WORTH
 
 
 class QuickExponentials(SinglePrecision):

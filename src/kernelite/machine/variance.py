@@ -54,6 +54,9 @@ class Posterior:
     output_scales: FloatArray
 
     def __post_init__(self) -> None:
+        for name in ("weights", "output_scales"):
+            if getattr(self, name).ndim != 1:
+                raise InputError(f"`{name}` of a posterior must have one axis.")
         n = len(self.weights)
         if self.factor.shape != (n, n):
             raise InputError(f"`factor` must be of shape ({n}, {n}), got {self.factor.shape}.")

@@ -56,7 +56,13 @@ def test_groups_hold_every_vector() -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "lanes"), [("", 4), ("+avx,+avx2,+fma", 4), ("+avx,+avx2,+fma,+avx512f", 8)]
+    ("features", "lanes"),
+    [
+        ("", 4),
+        ("+avx,+avx2,+fma", 4),
+        ("+avx,+avx2,+fma,+avx512f", 4),
+        ("+avx,+avx2,+fma,+avx512f,+avx512dq", 8),
+    ],
 )
 def test_vectors_are_those_of_the_target_by_which_kernels_are_kept(
     features: str, lanes: int

@@ -86,7 +86,7 @@ def _loaded() -> Any:
 
 
 def wide_vectors() -> bool:
-    """Whether kernels are compiled for vectors of 512 bits.
+    """Whether kernels are compiled for vectors of 512 bits, with what `exp2` asks of them.
 
     Asked of numba's target, not of this machine (they differ under NUMBA_CPU_NAME): numba's cache
     is keyed by the target alone, so what is built into a kernel may depend on nothing else.
