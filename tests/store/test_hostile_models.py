@@ -132,9 +132,15 @@ def _columns(document: dict[str, Any], tensors: dict[str, Any]) -> None:
     document["model"]["expansion"]["centers"]["csr"][1] = 2**63
 
 
+def _a_wider_part(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    key = max(name for name in tensors if name.endswith("model.expansion.centers"))
+    tensors[key] = np.tile(tensors[key], (1, 7))
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
+        ("gpr linnerud sum, three targets", _a_wider_part),
         ("one vs rest generated", _fewer_classes),
         ("calibrated scales sparse", _fewer_classes),
         ("gpr linnerud sum, three targets", _two_tolerances),

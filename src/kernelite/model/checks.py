@@ -160,6 +160,12 @@ def _check_parts(model: ModelFields) -> None:
         raise InputError("a model of several parts has forms and maps in its parts only.")
     if any(part.model.tail is not None for part in model.parts):
         raise InputError("the parts of a model cannot have polynomials.")
+    widths = {part.model.n_features_in_ for part in model.parts}
+    made = model.preparation.n_out
+    if made is not None:
+        widths.add(made)
+    if len(widths) > 1:
+        raise InputError("the parts of a model must take rows of one width.")
     reached = {int(output) for part in model.parts for output in part.outputs}
     count = model.head.n_scores  # from a file: any number, so nothing of that size is made
     if len(reached) != count or (reached and (min(reached), max(reached)) != (0, count - 1)):
