@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import kernelite as kl
+import kernelite.planner.search
 from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.option import tiers_cost
+from kernelite.planner.option import spread_cost, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
@@ -258,3 +259,59 @@ def test_an_exact_plan_says_why_and_what_would_pay() -> None:
     assert "fall back" not in str(plan).splitlines()[1], "there is nothing to fall back from"
     source, rows = model(n=3, d=40, head=RegressorHead())
     assert any("fastest way" in note for note in plan_of(source, rows).notes)
+
+
+def _digits() -> tuple[Any, np.ndarray]:
+    """Ten classes with the default gamma: a winner's pairs are cheaper than any form."""
+    from sklearn.datasets import load_digits
+    from sklearn.svm import SVC
+
+    X, y = load_digits(return_X_y=True)
+    return SVC().fit(X, y), X
+
+
+def test_forms_that_cannot_win_are_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Votes behind a form cost more than the exact labels of ten classes: nothing is built."""
+    svc, X = _digits()
+    calls: list[str] = []
+    for name in ("certify", "quadratic_form", "cell_points"):
+        monkeypatch.setattr(
+            kernelite.planner.search, name, lambda *rest, name=name, **more: calls.append(name)
+        )
+    plan = kl.compile(svc, X).plan
+    assert plan.is_exact
+    assert not calls
+    assert any("exact engine is cheaper" in note for note in plan.notes)
+
+
+def test_no_guarantee_says_where_exact_is_as_cheap() -> None:
+    svc, X = _digits()
+    bare = kl.compile(svc, X, guarantee="none", on_invalid="ignore")
+    assert any("guarantee='exact'" in note for note in bare.plan.notes)
+    source, rows = model(n=5000, gamma=1e-3)
+    assert not kl.compile(source, rows, guarantee="none", on_invalid="ignore").plan.notes
+
+
+def test_a_form_is_cut_as_far_as_it_is_off_itself() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 60)) * 0.8 ** np.arange(60)
+    expansion = KernelExpansion(rows, rng.normal(size=200), 0.0, gamma=0.01)
+    source = Machine(expansion, RegressorHead(), "", "arrays", "KernelExpansion")
+    full = kl.compile(source, rows, guarantee="none", rank="full", on_invalid="ignore").form
+    assert full is not None
+    whole = full.evaluate(rows)[0]
+    for off in (0.0, 1e9):
+        cut = truncated_form(full, rows, lambda off=off: off)  # type: ignore[misc]
+        left = np.quantile(np.abs(cut.evaluate(rows)[0] - whole), 0.95)
+        assert left <= (1e-2 if off else 1e-3) * whole.std()
+
+
+def test_rows_that_no_sample_shows_cost_less_behind_a_second_tier() -> None:
+    source, rows = model(d=30, gamma=0.02, n=800)
+    search = Search(source.expansion, rows, label_criterion(source.head, None), 10**9, False)
+    search.about(rows.mean(axis=0), "about 0", lambda share: None)
+    first = search.options[0].approximation
+    alone, behind = (unseen_cost(first, source.expansion, 1e-3, left) for left in (1.0, 0.1))
+    assert 0.0 < behind < alone
+    assert unseen_cost(first, source.expansion, 0.0, 1.0) == 0.0
+    assert spread_cost(30, 1, 1) == 0.0 < spread_cost(30, 1, 4) < spread_cost(30, 9, 4)

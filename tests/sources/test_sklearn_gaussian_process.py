@@ -17,7 +17,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 import kernelite
+import kernelite.machine.variance
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.machine.expansion import kernel_function
 from kernelite.sources import read
 from kernelite.sources.kernel_trees import kernel_tree
 from tests.models import MACHINES, fitted
@@ -78,6 +80,27 @@ def test_deviations_at_the_shortest_length_scales(kernel):
         compiled.predict(X, return_std=True), model.predict(X, return_std=True)
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+
+
+def test_kernel_values_of_a_variance_are_computed_once(monkeypatch):
+    """By several threads, in tiles: each row meets the centers once, as it does all at once."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(60, 3)), rng.normal(size=(1_500, 3))
+    kernel = 2.0 * Matern(nu=1.5) + RBF(2.0) + WhiteKernel(0.1)
+    process = GaussianProcessRegressor(kernel, optimizer=None).fit(X, X.sum(axis=1))
+    fast = kernelite.compile(process, X)
+    seen = []
+
+    def counted(expansion):
+        values = kernel_function(expansion)
+        return lambda rows: seen.append(len(rows)) or values(rows)
+
+    monkeypatch.setattr(kernelite.machine.variance, "kernel_function", counted)
+    _, deviations = fast.predict(Z, return_std=True)
+    assert sum(seen) == len(Z)  # the sum is one kernel
+    assert len(seen) > 2
+    expected = process.predict(Z, return_std=True)[1]
+    np.testing.assert_allclose(deviations, expected, rtol=1e-9)
 
 
 def test_variances_that_round_below_zero_become_zero():

@@ -123,7 +123,7 @@ def _rows(sample: FloatArray, count: int) -> FloatArray:
     return np.tile(sample, (count // len(sample), 1))
 
 
-def raced(calls: list[Callable[[], object]], rows: list[int]) -> list[float]:
+def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]:
     """Nanoseconds per row of calls that answer so many rows each: the best of several, in turns.
 
     What else the machine does then slows all of them, not the one that was running.

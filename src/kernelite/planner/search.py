@@ -248,7 +248,12 @@ class Search:
         rows = self.sample[:: -(-len(self.sample) // NARROWED) or 1]
         if len(stages) < 2 or not len(rows):
             return 1.0
-        wide, narrow = (spelled_out(stage.run(rows, None).bounds) for stage in stages)
+        first, second = (stage.run(rows, None) for stage in stages)
+        assert first is not None
+        assert second is not None
+        assert first.bounds is not None
+        assert second.bounds is not None
+        wide, narrow = spelled_out(first.bounds), spelled_out(second.bounds)
         ratios = np.divide(narrow, wide, out=np.ones_like(wide), where=wide > 0)
         return float(np.clip(np.nan_to_num(np.median(ratios), nan=1.0), 0.0, 1.0))
 
