@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
@@ -108,6 +110,15 @@ def test_variances_that_round_below_zero_become_zero():
     with pytest.warns(UserWarning, match="variances smaller than 0"):
         deviations = posterior.deviations(np.array([-1e-17, 0.25]))
     np.testing.assert_array_equal(deviations, [0.0, 0.5])
+
+
+def test_a_factor_that_overflows_leaves_the_prior():
+    model = kernelite.compile(process(RBF(2.0)), guarantee="exact")
+    factor = model.posterior.factor.copy()
+    factor[0, 0] = 1e-320
+    singular = replace(model.posterior, factor=factor)
+    found = singular.variance((model.expansion,), (Z,))
+    np.testing.assert_array_equal(found, np.full(len(Z), singular.diagonal))
 
 
 def test_what_cannot_be_had_is_refused():

@@ -111,7 +111,11 @@ class Posterior:
             The same rows, as each expansion sees them.
         """
         V = self._solved(expansions, rows)
-        return self._diagonal(expansions, rows) - np.einsum("ij,ij->j", V, V)
+        prior = self._diagonal(expansions, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = prior - np.einsum("ij,ij->j", V, V)
+        # A factor that is all but singular overflows, and tells nothing beyond the prior.
+        return left if np.isfinite(left).all() else np.where(np.isfinite(left), left, prior)
 
     def _diagonal(
         self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
