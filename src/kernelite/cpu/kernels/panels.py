@@ -39,7 +39,7 @@ def _row_products(
     sums = [[code.variable(start) for start in line] for line in first]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
-        x = [code.load(at, v) for v in range(VECTORS)]
+        x = _vectors(code, at)
         entry = builder.add(where, builder.mul(loop.index, i64(size)))
         for line in sums:
             w = code.spread(entry)
@@ -103,11 +103,12 @@ def _over_panels(
             with cgutils.for_range(builder, panels) as loop:
                 here = builder.add(panel, builder.mul(loop.index, panel_step))
                 across = builder.mul(loop.index, i64(size * precision.panel))
-                c = [code.load(builder.add(exponents, across), v) for v in range(VECTORS)]
                 # Doubles have digits to spare for sums that begin with c + r, which is faster.
-                zeros, early = [code.all_lanes(0.0)] * VECTORS, size == 8
-                first = [[builder.fadd(one, r) for one in c] if early else zeros for r in shift]
+                early, zero = size == 8, [code.all_lanes(0.0)] * VECTORS
+                c = _vectors(code, builder.add(exponents, across)) if early else zero
+                first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
                 found = products(code, first, where, step, count, here)
+                c = c if early else _vectors(code, builder.add(exponents, across))
                 place = builder.add(out, across)
                 for line, r, total in zip(found, shift, totals, strict=True):
                     y: list[Any] = [builder.load(product) for product in line]
@@ -143,6 +144,11 @@ def _over_panels(
         return types.void(*arguments), build
 
     return run
+
+
+def _vectors(code: Code, address: Any) -> list[Any]:
+    """A panel's line."""
+    return [code.load(address, v) for v in range(VECTORS)]
 
 
 def _add(code: Code, values: list[Any], total: Any) -> None:
