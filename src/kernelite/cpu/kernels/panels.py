@@ -172,58 +172,55 @@ _entries_sum = _over_panels(_entry_products, summed=True)
 _entries_value = _over_panels(_entry_products, summed=False)
 
 
-def _summing(several: Any, one: Any) -> Any:
-    """A helper that sums rows up over blocks of panels, by these instructions."""
-
-    @helper
-    def run(
-        rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-    ) -> None:
-        length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-        step, far = size * length, 8 * out.shape[1]
-        w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-        whole = len(rows) // many * many
-        for block in range(len(starts) - 1):
-            first, count = starts[block], starts[block + 1] - starts[block]
-            x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-            c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-            at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-            for i in range(0, whole, many):
-                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-                several(
-                    rows,
-                    w + here,
-                    step,
-                    length,
-                    x,
-                    width * step,
-                    count,
-                    c,
-                    r + shift,
-                    at + there,
-                    far,
-                )
-            for i in range(whole, len(rows)):
-                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-                one(
-                    rows,
-                    w + here,
-                    step,
-                    length,
-                    x,
-                    width * step,
-                    count,
-                    c,
-                    r + shift,
-                    at + there,
-                    far,
-                )
-
-    return run
+@helper
+def _sum_rows(
+    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+) -> None:
+    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
+    step, far = size * length, 8 * out.shape[1]
+    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+    whole = len(rows) // many * many
+    for block in range(len(starts) - 1):
+        first, count = starts[block], starts[block + 1] - starts[block]
+        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
+        for i in range(0, whole, many):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _several_sums(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
+        for i in range(whole, len(rows)):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _one_sum(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
 
 
-_sum_rows = _summing(_several_sums, _one_sum)
-_sum_quickly = _summing(_several_quick, _one_quick)
+@helper
+def _sum_quickly(
+    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+) -> None:
+    # Not one function for both: compiled code is kept under its name.
+    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
+    step, far = size * length, 8 * out.shape[1]
+    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+    whole = len(rows) // many * many
+    for block in range(len(starts) - 1):
+        first, count = starts[block], starts[block + 1] - starts[block]
+        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
+        for i in range(0, whole, many):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _several_quick(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
+        for i in range(whole, len(rows)):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _one_quick(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
 
 
 @helper
