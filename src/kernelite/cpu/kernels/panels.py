@@ -39,7 +39,7 @@ def _row_products(
     sums = [[code.variable(start) for start in line] for line in first]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
-        x = [code.load(at, v) for v in range(VECTORS)]
+        x = _vectors(code, at)
         entry = builder.add(where, builder.mul(loop.index, i64(size)))
         for line in sums:
             w = code.spread(entry)
@@ -103,11 +103,12 @@ def _over_panels(
             with cgutils.for_range(builder, panels) as loop:
                 here = builder.add(panel, builder.mul(loop.index, panel_step))
                 across = builder.mul(loop.index, i64(size * precision.panel))
-                c = [code.load(builder.add(exponents, across), v) for v in range(VECTORS)]
                 # Doubles have digits to spare for sums that begin with c + r, which is faster.
-                zeros, early = [code.all_lanes(0.0)] * VECTORS, size == 8
-                first = [[builder.fadd(one, r) for one in c] if early else zeros for r in shift]
+                early, zero = size == 8, [code.all_lanes(0.0)] * VECTORS
+                c = _vectors(code, builder.add(exponents, across)) if early else zero
+                first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
                 found = products(code, first, where, step, count, here)
+                c = c if early else _vectors(code, builder.add(exponents, across))
                 place = builder.add(out, across)
                 for line, r, total in zip(found, shift, totals, strict=True):
                     y: list[Any] = [builder.load(product) for product in line]
@@ -145,6 +146,11 @@ def _over_panels(
     return run
 
 
+def _vectors(code: Code, address: Any) -> list[Any]:
+    """A panel's line."""
+    return [code.load(address, v) for v in range(VECTORS)]
+
+
 def _add(code: Code, values: list[Any], total: Any) -> None:
     """total += the sum of vectors, by halves: few roundings for each."""
     while len(values) > 1:
@@ -166,58 +172,55 @@ _entries_sum = _over_panels(_entry_products, summed=True)
 _entries_value = _over_panels(_entry_products, summed=False)
 
 
-def _summing(several: Any, one: Any) -> Any:
-    """A helper that sums rows up over blocks of panels, by these instructions."""
-
-    @helper
-    def run(
-        rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-    ) -> None:
-        length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-        step, far = size * length, 8 * out.shape[1]
-        w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-        whole = len(rows) // many * many
-        for block in range(len(starts) - 1):
-            first, count = starts[block], starts[block + 1] - starts[block]
-            x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-            c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-            at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-            for i in range(0, whole, many):
-                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-                several(
-                    rows,
-                    w + here,
-                    step,
-                    length,
-                    x,
-                    width * step,
-                    count,
-                    c,
-                    r + shift,
-                    at + there,
-                    far,
-                )
-            for i in range(whole, len(rows)):
-                here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-                one(
-                    rows,
-                    w + here,
-                    step,
-                    length,
-                    x,
-                    width * step,
-                    count,
-                    c,
-                    r + shift,
-                    at + there,
-                    far,
-                )
-
-    return run
+@helper
+def _sum_rows(
+    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+) -> None:
+    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
+    step, far = size * length, 8 * out.shape[1]
+    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+    whole = len(rows) // many * many
+    for block in range(len(starts) - 1):
+        first, count = starts[block], starts[block + 1] - starts[block]
+        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
+        for i in range(0, whole, many):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _several_sums(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
+        for i in range(whole, len(rows)):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _one_sum(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
 
 
-_sum_rows = _summing(_several_sums, _one_sum)
-_sum_quickly = _summing(_several_quick, _one_quick)
+@helper
+def _sum_quickly(
+    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
+) -> None:
+    # Not one function for both: compiled code is kept under its name.
+    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
+    step, far = size * length, 8 * out.shape[1]
+    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+    whole = len(rows) // many * many
+    for block in range(len(starts) - 1):
+        first, count = starts[block], starts[block + 1] - starts[block]
+        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
+        for i in range(0, whole, many):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _several_quick(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
+        for i in range(whole, len(rows)):
+            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
+            _one_quick(
+                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
+            )
 
 
 @helper
