@@ -157,8 +157,8 @@ def test_probabilities_and_decisions_follow_the_threshold() -> None:
 
 
 def test_where_exact_is_cheaper_labels_are_found_as_exact_finds_them() -> None:
-    X, y = make_blobs(900, centers=4, cluster_std=3.0, random_state=0)
-    model = SVC(gamma=20.0).fit(X[:600], y[:600])
+    X, y = make_blobs(900, n_features=10, centers=4, cluster_std=6.0, random_state=0)
+    model = SVC(gamma=1.0).fit(X[:600], y[:600])
     fast = kl.compile(model, np.tile(X, (12, 1)), guarantee="calibrated")
     assert fast.approximation is None
     labels, stats = fast.predict(X, return_stats=True)

@@ -267,7 +267,7 @@ def _digits() -> tuple[Any, np.ndarray]:
     from sklearn.svm import SVC
 
     X, y = load_digits(return_X_y=True)
-    return SVC().fit(X, y), X
+    return SVC().fit(X[:600], y[:600]), X
 
 
 def test_forms_that_cannot_win_are_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:

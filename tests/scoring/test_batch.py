@@ -111,10 +111,11 @@ def test_blocks_do_not_show(
     whole = scorer(batch)
     monkeypatch.setattr("kernelite.scoring.expected.BLOCK_VALUES", 100)
     assert scorer(batch).column("label") == whole.column("label")
-    # The last digits depend on a row's place in its block.
-    np.testing.assert_allclose(
-        scorer(batch).column("score"), whole.column("score"), rtol=1e-13, atol=1e-13
-    )
+    # Which stage settles a row depends on the rows beside it; all keep the tolerance.
+    tolerance = model.score_tolerance
+    assert tolerance is not None
+    gaps = np.subtract(scorer(batch).column("score"), whole.column("score"))
+    assert np.abs(gaps).max() <= 2 * tolerance[0]
 
 
 def test_kinds_of_numbers_are_taken(model: kl.CompiledModel) -> None:
