@@ -20,10 +20,9 @@ def test_every_kernel_is_ready_afterwards(capsys: pytest.CaptureFixture[str]) ->
     names = {kernel.py_func.__module__ for kernel in background.declared()}
     source = Path(kernelite.__file__).parent
     with_kernels = {
-        f"kernelite.{path.parents[1].name}.kernels.{path.stem}"
-        for room in ("cpu", "tables")
-        for path in source.glob(f"{room}/kernels/*.py")
-        if "@kernel(" in path.read_text(encoding="utf-8")
+        ".".join(("kernelite", *path.relative_to(source).with_suffix("").parts))
+        for path in source.rglob("*.py")
+        if "\n@kernel(" in path.read_text(encoding="utf-8")
     }
     assert with_kernels
     assert with_kernels <= names

@@ -119,6 +119,9 @@ def test_a_factor_that_overflows_leaves_the_prior():
     singular = replace(model.posterior, factor=factor)
     found = singular.variance((model.expansion,), (Z,))
     np.testing.assert_array_equal(found, np.full(len(Z), singular.diagonal))
+    joint = singular.covariance((model.expansion,), (Z,))
+    assert np.isfinite(joint).all()
+    np.testing.assert_array_equal(np.diagonal(joint), found)
 
 
 def test_what_cannot_be_had_is_refused():

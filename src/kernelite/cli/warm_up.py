@@ -17,7 +17,7 @@ examples:
 Kernels are kept beside the installation if that can be written, else in your cache folder
 ($KERNELITE_CACHE, or `kernelite` in it); never where another user could change them. They belong to
 one kind of processor. Where an image is built on another one than it runs on, set NUMBA_CPU_NAME
-(say, to x86-64-v3) both times.
+(say, to x86-64-v3) and NUMBA_CPU_FEATURES (to "+avx2,+fma") both times.
 """
 
 

@@ -78,7 +78,9 @@ def _declare_all() -> None:
     """Load each module with kernels; one that makes them on demand has `all_kernels`."""
     from kernelite.cpu.kernels.cache import kernel_files
 
+    package = Path(__file__).parents[1]
     for path in sorted(kernel_files()):
-        module: Any = import_module(f"kernelite.{path.parents[1].name}.kernels.{path.stem}")
+        inside = path.relative_to(package).with_suffix("")
+        module: Any = import_module(".".join(("kernelite", *inside.parts)))
         if hasattr(module, "all_kernels"):
             module.all_kernels()

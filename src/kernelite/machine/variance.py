@@ -11,7 +11,7 @@ explicit inverse of L was measured and saves a tenth of that, for a worse condit
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,12 +110,9 @@ class Posterior:
         rows : sequence of ndarray of shape (m, d)
             The same rows, as each expansion sees them.
         """
-        V = self._solved(expansions, rows)
         prior = self._diagonal(expansions, rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            left = prior - np.einsum("ij,ij->j", V, V)
-        # A factor that is all but singular overflows, and tells nothing beyond the prior.
-        return left if np.isfinite(left).all() else np.where(np.isfinite(left), left, prior)
+        V = self._solved(expansions, rows)
+        return _known(prior, lambda: np.einsum("ij,ij->j", V, V))
 
     def _diagonal(
         self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
@@ -148,7 +145,7 @@ class Posterior:
         joint = self._between(own, rows)
         joint[np.diag_indices(m)] = self._diagonal(expansions, rows)
         V = self._solved(expansions, rows)
-        return joint - V.T @ V
+        return _known(joint, lambda: V.T @ V)
 
     def _between(
         self, expansions: Sequence[KernelExpansion], rows: Sequence[FloatArray]
@@ -173,3 +170,10 @@ class Posterior:
         K *= self.weights
         # K' is in the order that LAPACK wants, so the solution takes its place.
         return solve_triangular(self.factor, K.T, lower=True, overwrite_b=True, check_finite=False)
+
+
+def _known(prior: FloatArray | float, learned: Callable[[], FloatArray]) -> FloatArray:
+    """What is left of a prior: all of it where a factor that is all but singular overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = prior - learned()
+    return left if np.isfinite(left).all() else np.where(np.isfinite(left), left, prior)

@@ -48,7 +48,7 @@ from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, t
 __all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks"]
 
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
-PREFERRED = 0.95  # of the exact engine's cost, that a form must stay below: it proves less
+PREFERRED = 0.9  # of the exact engine's cost, that a form must stay below: it proves less
 NEARLY_ALL = 0.95  # of the rows
 CELL_COUNTS = (4, 16)
 CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
