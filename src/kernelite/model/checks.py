@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.expansion import squared_norms
-from kernelite.machine.kernels import Reach
+from kernelite.machine.kernels import Kernel, Reach
 from kernelite.rows.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def check_overflow(model: ModelFields) -> None:
     expansion = model.expansion
     with np.errstate(over="ignore", invalid="ignore"):
         if expansion is not None:
+            kernel = expansion.kernel
+            by_distance = kernel == "rbf" or (isinstance(kernel, Kernel) and kernel.shifts)
+            if by_distance and not np.isfinite(squared_norms(expansion.centers)).all():
+                # Of a row that steps make infinite, nobody could say how far it is from them.
+                raise InputError("the support vectors are so large that distances overflow.")
             largest = 1.0 if expansion.kernel == "rbf" else _largest_values(expansion)
             total = (np.abs(expansion.coefficients) * largest).sum(axis=0)
             total += np.abs(expansion.intercept)
