@@ -40,7 +40,7 @@ class Options:
     jobs: int
     out: Path
     formats: tuple[str, ...] = tuple(ENDINGS)
-    time_limit: float = 20.0  # seconds for one input; a busy machine needs some
+    time_limit: float = 20.0  # seconds for one input, more on a busy machine
     first: int = 0
     most: int = 2**62  # the number of the input after the last
     state: Path | None = None
@@ -83,7 +83,9 @@ class Campaign:
     def look(self, slot: Slot) -> None:
         """Whether a process ended, died or hangs; the last two cost one input."""
         process, state, now = slot.process, slot.state, time.monotonic()
-        since, limit = state.since, self.options.time_limit
+        # A process has its share of a busy machine; the limit is for one of its own.
+        share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        since, limit = state.since, self.options.time_limit * share
         if state.done:
             process.join(GRACE)
             process.kill()  # it has told all that it had to; nothing more is asked of it
@@ -100,7 +102,8 @@ class Campaign:
         if since == 0.0:
             raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
         slow = now - since > limit
-        self.lose(slot, f"took over {limit} s" if slow else f"died: exit code {process.exitcode}")
+        why = f"took over {limit:.0f} s" if slow else f"died: exit code {process.exitcode}"
+        self.lose(slot, why)
         self.start(slot)
 
     def lose(self, slot: Slot, why: str) -> None:
