@@ -183,8 +183,11 @@ def change_npz(rng: random.Random, data: bytes) -> bytes:
         array: Any = members[name]
         how = rng.randrange(6)
         if how == 0 and array.size and array.dtype.kind in "fi":
+            most = np.iinfo(array.dtype).max if array.dtype.kind == "i" else 2**31 - 1
             array = array.copy()
-            array.flat[rng.randrange(array.size)] = rng.choice((0, -1, 4, 5, 2**31 - 1, 10**6))
+            array.flat[rng.randrange(array.size)] = min(
+                rng.choice((0, -1, 4, 5, 10**6, most)), most
+            )
         elif how == 1:
             array = np.array(
                 rng.choice((b"csc", b"coo", b"", b"dia", "csr", 1.5, b"csr\0\xff", []))

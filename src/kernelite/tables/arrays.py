@@ -272,13 +272,14 @@ def _read_member(
             _check_size(path, shape, dtype, info.file_size - start)
             _check_memory(path, math.prod(shape) * max(dtype.itemsize, 8), most)
             content = member.read()
+        if len(content) != info.file_size - start:
+            raise FileFormatError(path, f"the array `{name}` is cut off")
+        # No entry may still be of a shape that NumPy refuses, such as (0, 2**62).
+        return np.frombuffer(io.BytesIO(content).getbuffer(), dtype).reshape(shape)
     except FileFormatError:
         raise
     except _READ_ERRORS as error:
         raise FileFormatError(path, f"the array `{name}` is corrupt: {quote(str(error))}") from None
-    if len(content) != info.file_size - start:
-        raise FileFormatError(path, f"the array `{name}` is cut off")
-    return np.frombuffer(io.BytesIO(content).getbuffer(), dtype).reshape(shape)
 
 
 def _sparse_shape(shape: NDArray[Any], path: str | os.PathLike[str]) -> tuple[int, int]:
