@@ -33,6 +33,7 @@ __all__ = ["PointwiseExact", "PointwiseRounding"]
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
 LOST = 1e-140  # more than a norm whose square underflows
+OVERFLOWS = 1e285  # a bound is at least 2^-53 of the sums, which may have overflowed from there on
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class PointwiseRounding:
             if self.lost.any():
                 bounds += np.multiply.outer(sizes, SAFETY * self.lost)
             bounds += self.constant
-        bounds[np.isnan(bounds)] = np.inf
+        bounds[~(bounds < OVERFLOWS)] = np.inf
         if self.farthest < math.inf:
             bounds[~(squares < self.farthest**2)] = np.inf
         return bounds
@@ -134,8 +135,8 @@ class PointwiseRounding:
             room = norms if len(slopes) == 1 and known else None
             bounds = np.multiply(norms, slopes, out=room)
             bounds += self.constant
-        if not known:
-            bounds[~(norms[:, 0] < math.inf)] = np.inf
+        if not (known and bounds.max(initial=0.0) < OVERFLOWS):
+            bounds[~(bounds < OVERFLOWS)] = np.inf
         return bounds
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
