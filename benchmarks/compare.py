@@ -34,6 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=15, help="pairs of processes (15)")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     options = parser.parse_args(arguments)
+    if not (options.before / "kernelite").is_dir():
+        parser.error(f"{options.before} holds no kernelite; name the src folder of a checkout")
+    if options.pairs < 1:
+        parser.error("--pairs must be at least 1")
     sides = {"before": options.before.resolve(), "after": HERE / "src"}
     with tempfile.TemporaryDirectory() as folder:
         _write_workloads(Path(folder))
@@ -52,9 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _write_workloads(folder: Path) -> None:
     """Rows for both sides, and the names of the models' files."""
-    from benchmarks.workloads import SHARED, load
+    from benchmarks.workloads import SHARED, available, load
 
-    for name in SHARED:
+    names = [name for name in available() if name in SHARED]
+    if not names:
+        sys.exit("compare: README's models are not here; set KERNELITE_SHARED to their folder.")
+    for name in names:
         workload = load(name, sample_rows=10_000)
         np.savez(folder / f"{name}.npz", rows=workload.rows[:ROWS], sample=workload.sample)
         (folder / f"{name}.path").write_text(str(workload.path))
