@@ -346,7 +346,7 @@ def powers(exponents: np.ndarray, precision: Precision) -> np.ndarray:
     alone[:, 0] = exponents
     sums, run = np.empty((1, count)), {"float32": single_sums, "float64": double_sums}[dtype]
     run = quick_sums if precision.quick else run
-    run(w, shifts, lines, alone.ravel(), np.arange(count + 1), precision.rows, sums)
+    run(w, shifts, lines, alone.ravel(), np.arange(count + 1), sums)
     return sums[0]
 
 
@@ -390,7 +390,7 @@ def test_kernel_values_are_the_sums_own() -> None:
     whole = np.full(-(-len(y) // DOUBLE.panel) * DOUBLE.panel, -np.inf)
     whole[: len(y)] = y
     out, starts = np.empty((1, len(whole))), np.array([0, len(whole) // DOUBLE.panel])
-    double_values(np.empty((1, 0)), np.zeros(1), np.empty(0), whole, starts, DOUBLE.rows, out)
+    double_values(np.empty((1, 0)), np.zeros(1), np.empty(0), whole, starts, out)
     np.testing.assert_array_equal(out[0, : len(y)], powers(y, DOUBLE))
     assert (out[0, len(y) :] == 0.0).all()
 

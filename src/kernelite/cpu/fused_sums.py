@@ -215,9 +215,9 @@ class FusedSums:
         shifts = np.empty(len(rows), panels.precision.dtype)
         prepare = calls.single_rows if single else calls.double_rows
         prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        quick, many = panels.precision.quick, panels.precision.rows
+        quick = panels.precision.quick
         run = calls.single_sums if single else calls.quick_sums if quick else calls.double_sums
-        run(w, shifts, panels.lines, panels.exponents, panels.starts, many, sums)
+        run(w, shifts, panels.lines, panels.exponents, panels.starts, sums)
 
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         layout = self.panels.layout
@@ -335,7 +335,7 @@ class FusedValues:
         from kernelite.cpu.kernels import panels as panels_kernels
 
         rows, panels, layout = np.ascontiguousarray(rows), self.panels, self.panels.layout
-        precision, width = panels.precision, panels.precision.panel
+        width = panels.precision.panel
         w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
         norms = np.empty((len(rows), 2))
         panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
@@ -347,7 +347,7 @@ class FusedValues:
             a, b = first * width, (first + count) * width
             lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
             starts = np.array([0, count], dtype=np.int64)
-            panels_kernels.double_values(w, shifts, lines, exponents, starts, precision.rows, tile)
+            panels_kernels.double_values(w, shifts, lines, exponents, starts, tile)
             for weight in self.weights:
                 start, stop = max(weight.start, a), min(weight.stop, b)
                 if start < stop:

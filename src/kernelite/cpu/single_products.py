@@ -172,7 +172,8 @@ class SinglePacked:
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        from kernelite.cpu.kernels.packed import PARTIAL, single_packed
+        from kernelite.cpu.kernels.cubic import PARTIAL
+        from kernelite.cpu.kernels.packed import single_packed
 
         rows = np.ascontiguousarray(rows)
         m, r = len(rows), self.exact.expansion.n_features + 1

@@ -13,15 +13,21 @@ outside the range of normal doubles, the number is called hard and the caller us
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
-from kernelite.rows.inputs import FloatArray
+from kernelite.cpu.kernels.compiling import (
+    OutInts,
+    OutLongs,
+    OutVector,
+    helper,
+    instruction,
+    kernel,
+)
 
 __all__ = ["BAD", "GOOD", "HARD", "byte_at", "read_decimal", "read_lines"]
 
@@ -54,44 +60,30 @@ _T, _K = _powers()
 _TENS = 10.0 ** np.arange(23)
 
 
-@instruction
-def byte_at(_context: Any, _address: Any, _offset: Any) -> Any:
+@instruction(types.uint64(types.uintp, types.intp))
+def byte_at(builder: Any, address: Any, offset: Any) -> Any:
     """The byte at an address: an array would look whether each index counts from its end."""
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        byte, word = ir.IntType(8), ir.IntType(64)
-        place = builder.inttoptr(builder.add(*arguments), byte.as_pointer())
-        return builder.zext(builder.load(place), word)
-
-    return types.uint64(types.uintp, types.intp), build
+    byte, word = ir.IntType(8), ir.IntType(64)
+    place = builder.inttoptr(builder.add(address, offset), byte.as_pointer())
+    return builder.zext(builder.load(place), word)
 
 
-@instruction
-def _upper_half(_context: Any, _a: Any, _b: Any) -> Any:
+@instruction(types.uint64(types.uint64, types.uint64))
+def _upper_half(builder: Any, a: Any, b: Any) -> Any:
     """The upper 64 bits of a product of 128."""
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        wide, narrow = ir.IntType(128), ir.IntType(64)
-        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
-        return builder.trunc(builder.lshr(product, wide(64)), narrow)
-
-    return types.uint64(types.uint64, types.uint64), build
+    wide, narrow = ir.IntType(128), ir.IntType(64)
+    product = builder.mul(builder.zext(a, wide), builder.zext(b, wide))
+    return builder.trunc(builder.lshr(product, wide(64)), narrow)
 
 
-@instruction
-def _leading_zeros(_context: Any, _a: Any) -> Any:
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], ir.IntType(1)(0))
-
-    return types.uint64(types.uint64), build
+@instruction(types.uint64(types.uint64))
+def _leading_zeros(builder: Any, a: Any) -> Any:
+    return builder.ctlz(a, ir.IntType(1)(0))
 
 
-@instruction
-def _as_double(_context: Any, _bits: Any) -> Any:
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.uint64), build
+@instruction(types.float64(types.uint64))
+def _as_double(builder: Any, bits: Any) -> Any:
+    return builder.bitcast(bits, ir.DoubleType())
 
 
 @helper
@@ -257,27 +249,21 @@ def _read_index(text: int, p: int, largest: int) -> tuple[int, int]:
     return p + 1, int(index)
 
 
-@kernel(
-    array_type(1, "uint8"),
-    "boolean",
-    "int64",
-    array_type(1, writable=True),
-    array_type(1, "int64", writable=True),
-    array_type(1, "int32", writable=True),
-    array_type(1, writable=True),
-    array_type(2, "int64", writable=True),
-    array_type(1, "int64", writable=True),
-)
+_Bytes: TypeAlias = Annotated[NDArray[np.uint8], 1, "uint8", False]
+_Hard: TypeAlias = Annotated[NDArray[np.int64], 2, "int64", True]
+
+
+@kernel()
 def read_lines(
-    lines: NDArray[np.uint8],
+    lines: _Bytes,
     labelled: bool,
     largest: int,
-    labels: FloatArray,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: FloatArray,
-    hard: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    labels: OutVector,
+    indptr: OutLongs,
+    indices: OutInts,
+    values: OutVector,
+    hard: _Hard,
+    counts: OutLongs,
 ) -> bool:
     """Read all lines; whether all are right.
 

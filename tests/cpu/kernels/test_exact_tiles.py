@@ -7,7 +7,6 @@ import pytest
 
 from kernelite.cpu.exact_dense import add_kernel_sums
 from kernelite.cpu.exact_rounding import CENTERS
-from kernelite.cpu.kernels.exact_tiles import exp_of_products
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -25,12 +24,3 @@ def test_sums_equal_the_twin(n: int, k: int) -> None:
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-15 * size * (n + 4))
     add_kernel_sums(tile, coefficients, out, first=True)
     np.testing.assert_allclose(out, expected - 1.0, rtol=0, atol=1e-15 * size * (n + 4))
-
-
-def test_exponentials_of_single_precision_products() -> None:
-    rng = np.random.default_rng(0)
-    products = rng.normal(size=(5, 37)).astype(np.float32)
-    exponents, shifts = rng.exponential(size=37), rng.exponential(size=5)
-    expected = np.exp(np.minimum(products.astype(np.float64) - exponents - shifts[:, None], 0.0))
-    got = exp_of_products(products, exponents, shifts)
-    np.testing.assert_allclose(got, expected, rtol=1e-15)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels.project import ROWS, SLICE, group_sizes, lay_out, project_rows
-from kernelite.cpu.kernels.vectors import LANES
+from kernelite.cpu.kernels.project import LANES, ROWS, SLICE, group_sizes, lay_out, project_rows
 
 
 @pytest.mark.parametrize("n_columns", [1, LANES, LANES + 1, 3 * LANES, 4 * LANES, 5 * LANES + 2])
@@ -68,7 +67,7 @@ def test_vectors_are_those_of_the_target_by_which_kernels_are_kept(
     features: str, lanes: int
 ) -> None:
     # Machines that share a cache and a target share kernels, whatever their processors can do.
-    code = "from kernelite.cpu.kernels.vectors import LANES; print(LANES)"
+    code = "from kernelite.cpu.kernels.project import LANES; print(LANES)"
     target = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
     source = str(Path(kernelite.__file__).parents[1])
     done = subprocess.run(

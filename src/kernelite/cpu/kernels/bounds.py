@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import array_type, helper, kernel, ready
+from kernelite.cpu.kernels.compiling import OutMatrix, Vector, helper, kernel, ready
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.rows.inputs import FloatArray
 from kernelite.series import remainder
@@ -238,21 +238,14 @@ def remainders(t: FloatArray, left: FloatArray, right: FloatArray) -> tuple[Floa
     return t, fourth
 
 
-@kernel(
-    array_type(1),
-    array_type(1),
-    array_type(1),
-    array_type(1),
-    array_type(2, writable=True),
-    array_type(2, writable=True),
-)
+@kernel()
 def _remainder_kernel(
-    left: FloatArray,
-    right: FloatArray,
-    damping_left: FloatArray,
-    damping_right: FloatArray,
-    values: FloatArray,
-    fourth: FloatArray,
+    left: Vector,
+    right: Vector,
+    damping_left: Vector,
+    damping_right: Vector,
+    values: OutMatrix,
+    fourth: OutMatrix,
 ) -> Any:
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):

@@ -13,14 +13,30 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import Annotated, Any, TypeAlias, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.background import declare, notice, ready
 from kernelite.cpu.kernels.cache import KernelCache
+from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "Blocks",
+    "Ints",
     "JitWarning",
+    "Longs",
+    "Matrix",
+    "OutInts",
+    "OutLongs",
+    "OutMatrix",
+    "OutSingles",
+    "OutVector",
+    "SingleMatrix",
+    "Singles",
+    "Vector",
     "array_type",
     "helper",
     "inlined",
@@ -32,6 +48,20 @@ __all__ = [
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Arguments of kernels: dimensions, numbers, and whether they are written.
+Vector: TypeAlias = Annotated[FloatArray, 1, "float64", False]
+Matrix: TypeAlias = Annotated[FloatArray, 2, "float64", False]
+Blocks: TypeAlias = Annotated[FloatArray, 3, "float64", False]
+Ints: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", False]
+Longs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", False]
+Singles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", False]
+SingleMatrix: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", False]
+OutVector: TypeAlias = Annotated[FloatArray, 1, "float64", True]
+OutMatrix: TypeAlias = Annotated[FloatArray, 2, "float64", True]
+OutSingles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", True]
+OutInts: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", True]
+OutLongs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", True]
 
 
 class JitWarning(UserWarning):
@@ -113,11 +143,26 @@ def helper(function: Function) -> Function:
     return compiled
 
 
-def instruction(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that kernels call and that is written in LLVM's own instructions."""
+def instruction(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function that kernels call of one that writes it in LLVM's own instructions.
+
+    That one is given a builder and the arguments, of the types that `signature` has; it returns the
+    result, or None where there is none.
+    """
     from numba.extending import intrinsic
 
-    made: Any = intrinsic(typing)
+    def made(build: Callable[..., Any]) -> Callable[..., Any]:
+        def lower(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            result = build(builder, *arguments)
+            return context.get_dummy_value() if result is None else result
+
+        @wraps(build)  # numba takes the arguments' names from it: all but the first
+        def typed(_context: Any, *_types: Any) -> Any:
+            return signature, lower
+
+        callable_: Any = intrinsic(typed)
+        return callable_
+
     return made
 
 
@@ -132,14 +177,15 @@ def inlined(function: Function) -> Function:
 def kernel(*argument_types: Any) -> Callable[[Function], Function]:
     """Declare a function that is compiled for these arguments when it is first called.
 
-    Types are those of `array_type`, or names of scalars. The compiled function releases the
-    interpreter's lock. Where there is a slow twin, ask `ready` before each call.
+    Types are those of `array_type`, or names of scalars; those of its annotations if none is given.
+    The compiled function releases the interpreter's lock. Where there is a slow twin, ask `ready`
+    before each call.
     """
     from numba import njit, types
 
-    signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in argument_types)
-
     def made(function: Function) -> Function:
+        given = argument_types or _annotated(function)
+        signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in given)
         compiled: Any = njit(fastmath={"contract"}, error_model="numpy", nogil=True)(function)
         compiled._cache = KernelCache(function, notice, _note_unkept)
         declare(compiled, signature)
@@ -147,6 +193,19 @@ def kernel(*argument_types: Any) -> Callable[[Function], Function]:
         return declared
 
     return made
+
+
+def _annotated(function: Callable[..., Any]) -> list[Any]:
+    """The types that a function's annotations say: those above, and Python's numbers."""
+    hints = get_type_hints(function, include_extras=True)
+    del hints["return"]
+    scalars = {float: "float64", int: "int64", bool: "boolean"}
+    return [
+        array_type(*hint.__metadata__[:2], writable=hint.__metadata__[2])
+        if get_origin(hint) is Annotated
+        else scalars[hint]
+        for hint in hints.values()
+    ]
 
 
 _said: list[str] = []

@@ -18,25 +18,17 @@ import numpy as np
 from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.exp2 import DOUBLE, WIDE, Code, Precision
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE
-from kernelite.cpu.kernels.vectors import (
-    LANES,
-    add_product,
-    loaded,
-    offset,
-    spread,
-    sums,
-    vector,
-)
 from kernelite.errors import InputError
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["SUMS", "JitCubic", "add_cubic", "prepare_cubic", "product_lines"]
+__all__ = ["PARTIAL", "SUMS", "JitCubic", "add_cubic", "prepare_cubic", "product_lines", "weigher"]
 
 SUMS = 4  # q at a time: with VECTORS of rows each, as many sums as there are registers for
-VECTORS = 4 if LANES == 8 else 2
+VECTORS = 4 if WIDE else 2
 FEWEST_TILES = 8  # that a thread takes at a time: the room for all products is made anew each time
-_PARTIAL = 64  # products that are summed up before their sum is put aside
+PARTIAL = 64  # products that are summed up before their sum is put aside
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +121,7 @@ def add_cubic(
         room[:, :width] = 0.0
         line = a * rank - a * (a - 1) // 2
         while line < lines:
-            count = min(_PARTIAL, lines - line)
+            count = min(PARTIAL, lines - line)
             _weigh(source + np.uintp(line * step), step, count, coefficients, target, width)
             line += count
             coefficients += np.uintp(8 * SUMS * count)
@@ -139,56 +131,53 @@ def add_cubic(
                 totals[j, r] += tile[a, r] * room[i, r]
 
 
-@helper
-def _weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
-    """Add weighted lines to SUMS lines, for `width` rows, a multiple of eight."""
-    r = 0
-    while r + LANES * VECTORS <= width:
-        here = np.uintp(8 * r)
-        _weigh_wide(source + here, step, count, weights, target + here)
-        r += LANES * VECTORS
-    while r < width:
-        here = np.uintp(8 * r)
-        _weigh_narrow(source + here, step, count, weights, target + here)
-        r += LANES
-
-
-def _weighing(vectors: int) -> Callable[..., Any]:
+def _weighing(precision: Precision, vectors: int) -> Callable[..., Any]:
     """An instruction: target[i] += sum_l weights[l, i] source[l], i < SUMS, vectors of rows.
 
     Addresses; lines of source and target are `step` bytes apart.
     """
+    address, size = types.uintp, types.intp
 
-    @instruction
-    def weigh(
-        _context: Any, _source: Any, _step: Any, _count: Any, _weights: Any, _target: Any
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            source, step, count, weights, target = arguments
-            i64 = step.type
-            totals = [sums(builder, vectors) for _ in range(SUMS)]
-            for total in (total for line in totals for total in line):
-                builder.store(total.type.pointee(None), total)
-            with cgutils.for_range(builder, count) as loop:
-                line = builder.add(source, builder.mul(loop.index, step))
-                products = loaded(builder, line, vectors)
-                place = builder.add(weights, builder.mul(loop.index, i64(8 * SUMS)))
-                for i, own in enumerate(totals):
-                    weight = spread(builder, builder.add(place, i64(8 * i)))
-                    for total, product in zip(own, products, strict=True):
-                        add_product(builder, total, weight, product)
+    @instruction(types.void(address, size, size, address, address))
+    def weigh(builder: Any, source: Any, step: Any, count: Any, weights: Any, target: Any) -> None:
+        code, i64, each = Code(builder, precision), step.type, precision.size
+        totals = [[code.variable() for _ in range(vectors)] for _ in range(SUMS)]
+        with cgutils.for_range(builder, count) as loop:
+            products = code.vectors(builder.add(source, builder.mul(loop.index, step)), vectors)
+            place = builder.add(weights, builder.mul(loop.index, i64(each * SUMS)))
             for i, own in enumerate(totals):
-                line = builder.add(target, builder.mul(step, i64(i)))
-                before = loaded(builder, line, vectors)
-                for c, (total, old) in enumerate(zip(own, before, strict=True)):
-                    new = builder.fadd(builder.load(total), old)
-                    builder.store(new, vector(builder, offset(builder, line, c)), align=8)
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        return types.void(address, size, size, address, address), build
+                weight = code.spread(builder.add(place, i64(each * i)))
+                for total, product in zip(own, products, strict=True):
+                    code.add_product(total, weight, product)
+        for i, own in enumerate(totals):
+            line = builder.add(target, builder.mul(step, i64(i)))
+            for v, total in enumerate(own):
+                code.store(builder.fadd(code.load(line, v), builder.load(total)), line, v)
 
     return weigh
 
 
-_weigh_wide, _weigh_narrow = _weighing(VECTORS), _weighing(1)
+def weigher(name: str, precision: Precision) -> Callable[..., None]:
+    """(source, step, count, weights, target, width): add weighted lines to SUMS lines.
+
+    For `width` rows, a multiple of the lanes; addresses, as `_weighing` takes them.
+    """
+    wide, narrow = _weighing(precision, VECTORS), _weighing(precision, 1)
+    size, lanes = precision.size, precision.lanes
+
+    def weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
+        r = 0
+        while r + lanes * VECTORS <= width:
+            here = np.uintp(size * r)
+            wide(source + here, step, count, weights, target + here)
+            r += lanes * VECTORS
+        while r < width:
+            here = np.uintp(size * r)
+            narrow(source + here, step, count, weights, target + here)
+            r += lanes
+
+    weigh.__qualname__ = name  # compiled code is kept under it
+    return helper(weigh)
+
+
+_weigh = weigher("weigh_doubles", DOUBLE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import array_type, kernel, ready
+from kernelite.cpu.kernels.compiling import Ints, Longs, Matrix, OutMatrix, Vector, kernel, ready
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap
 from kernelite.rows.inputs import FloatArray, refuse_csr
@@ -81,14 +81,12 @@ def check_canonical(bad: int, first: int, n_features: int) -> None:
         refuse_csr(first + bad, n_features)
 
 
-@kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    array_type(2, writable=True),
-)
+@kernel()
 def _scatter_kernel(
-    starts: NDArray[np.int64], indices: NDArray[np.int32], data: FloatArray, out: FloatArray
+    starts: Longs,
+    indices: Ints,
+    data: Vector,
+    out: OutMatrix,
 ) -> int:
     """Rows between the first and the last of `starts`, dense; the first malformed row, or -1."""
     m, d = out.shape
@@ -132,10 +130,8 @@ def map_rows(input_map: AffineMap, rows: FloatArray) -> FloatArray:
 _NOTHING = np.empty(0)
 
 
-@kernel(array_type(2), array_type(1), array_type(1), array_type(1), array_type(2, writable=True))
-def _map_kernel(
-    rows: FloatArray, shift: FloatArray, low: FloatArray, scale: FloatArray, out: FloatArray
-) -> None:
+@kernel()
+def _map_kernel(rows: Matrix, shift: Vector, low: Vector, scale: Vector, out: OutMatrix) -> None:
     m, d = rows.shape
     for i in range(m):
         if len(low) > 0:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import array_type, kernel, ready
+from kernelite.cpu.kernels.compiling import Ints, Longs, OutMatrix, OutVector, Vector, kernel, ready
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["exp_in_place", "exp_of_products", "fill_exponents"]
+__all__ = ["exp_in_place", "fill_exponents"]
 
 
 def exp_in_place(tile: FloatArray) -> None:
@@ -40,47 +39,12 @@ def exp_in_place(tile: FloatArray) -> None:
     _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
 
 
-@kernel(array_type(1, writable=True))
-def _exp_kernel(values: FloatArray) -> Any:
+@kernel()
+def _exp_kernel(values: OutVector) -> Any:
     for j in range(len(values)):
         x = values[j]
         x = 0.0 if x > 0.0 else x
         values[j] = exp_nonpositive(x)
-
-
-def exp_of_products(
-    products: NDArray[np.float32], exponents: FloatArray, shifts: FloatArray
-) -> FloatArray:
-    """exp(min(products - exponents - shifts, 0)) in doubles.
-
-    Parameters
-    ----------
-    products : ndarray of float32, shape (m, n)
-    exponents : ndarray of shape (n,)
-    shifts : ndarray of shape (m,)
-
-    Examples
-    --------
-    >>> exp_of_products(np.ones((1, 2), np.float32), np.array([1.0, 2.0]), np.array([0.0]))
-    array([[1.        , 0.36787944]])
-    """
-    if not ready(_products_kernel):
-        exponent = products - exponents - shifts[:, None]
-        return np.asarray(np.exp(np.minimum(exponent, 0.0, out=exponent), out=exponent))
-    out = np.empty(products.shape)
-    _products_kernel(products, exponents, shifts, out)
-    return out
-
-
-@kernel(array_type(2, "float32"), array_type(1), array_type(1), array_type(2, writable=True))
-def _products_kernel(
-    products: NDArray[np.float32], exponents: FloatArray, shifts: FloatArray, out: FloatArray
-) -> Any:
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            x = float(products[i, j]) - exponents[j] - shifts[i]
-            x = 0.0 if x > 0.0 else x
-            out[i, j] = exp_nonpositive(x)
 
 
 # A tile of exponents -gamma |x_i - z|^2 for sparse rows, from centers held by feature.
@@ -89,29 +53,18 @@ def _products_kernel(
 # Twin: `2 gamma rows @ centers.T - gamma |z|^2 - gamma |x_i|^2`.
 
 
-@kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    "float64",
-    array_type(1),
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    array_type(1),
-    array_type(2, writable=True),
-)
+@kernel()
 def fill_exponents(
-    row_starts: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    entries: FloatArray,
+    row_starts: Longs,
+    indices: Ints,
+    entries: Vector,
     gamma: float,
-    exponents: FloatArray,
-    starts: NDArray[np.int64],
-    holders: NDArray[np.int32],
-    values: FloatArray,
-    squares: FloatArray,
-    tile: FloatArray,
+    exponents: Vector,
+    starts: Longs,
+    holders: Ints,
+    values: Vector,
+    squares: Vector,
+    tile: OutMatrix,
 ) -> int:
     """Fill `tile`; the first malformed row, or -1.
 

@@ -48,36 +48,24 @@ _LOWER_SINGLE = np.float32(math.log(2.0) - 0.693359375)
 _S0, _S2, _S3, _S4, _S5, _S6 = (np.float32(1.0 / math.factorial(j)) for j in (0, 2, 3, 4, 5, 6))
 
 
-@instruction
-def bits_of(_context: Any, _value: Any) -> Any:
+@instruction(types.int64(types.float64))
+def bits_of(builder: Any, value: Any) -> Any:
     """The 64 bits of a double as an integer."""
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), build
+    return builder.bitcast(value, ir.IntType(64))
 
 
-@instruction
-def double_of(_context: Any, _bits: Any) -> Any:
+@instruction(types.float64(types.int64))
+def double_of(builder: Any, bits: Any) -> Any:
     """The double with these 64 bits."""
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), build
+    return builder.bitcast(bits, ir.DoubleType())
 
 
-@instruction
-def _power_in_single(_context: Any, _shifted: Any) -> Any:
+@instruction(types.float32(types.float32))
+def _power_in_single(builder: Any, shifted: Any) -> Any:
     """2^n in single precision, from a number whose lowest bits hold n."""
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        i32 = ir.IntType(32)
-        n = builder.add(builder.bitcast(arguments[0], i32), i32(127))
-        return builder.bitcast(builder.shl(n, i32(23)), ir.FloatType())
-
-    return types.float32(types.float32), build
+    i32 = ir.IntType(32)
+    n = builder.add(builder.bitcast(shifted, i32), i32(127))
+    return builder.bitcast(builder.shl(n, i32(23)), ir.FloatType())
 
 
 @helper

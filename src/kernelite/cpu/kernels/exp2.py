@@ -232,6 +232,10 @@ class Code:
         pointer = self.precision.vector.as_pointer()
         return self.builder.inttoptr(self.builder.add(address, far), pointer)
 
+    def vectors(self, address: Any, count: int) -> list[Any]:
+        """So many vectors from an address on."""
+        return [self.load(address, v) for v in range(count)]
+
     def spread(self, address: Any) -> Any:
         """The number at an address in every lane."""
         pointer = self.builder.inttoptr(address, self.precision.real.as_pointer())
@@ -256,6 +260,10 @@ class Code:
         """a b + c, in one instruction where there is one."""
         product = self.builder.fmul(a, b, flags=("contract",))
         return self.builder.fadd(product, c, flags=("contract",))
+
+    def add_product(self, total: Any, a: Any, b: Any) -> None:
+        """Add a b to a variable."""
+        self.builder.store(self.multiply_add(a, b, self.builder.load(total)), total)
 
     def exp2(self, y: Any) -> Any:
         """2^y; below the smallest exponent, and of NaN, 2^smallest, in double precision 0.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import array_type, inlined, kernel
+from kernelite.cpu.kernels.compiling import Blocks, Matrix, OutMatrix, Vector, inlined, kernel
 from kernelite.cpu.kernels.exp import exp_nonpositive
 
 __all__ = ["WIDTHS", "all_kernels", "local_kernel"]
@@ -25,10 +25,6 @@ __all__ = ["WIDTHS", "all_kernels", "local_kernel"]
 WIDTHS = (2, 4, 8)  # features that kernels are compiled for; rows are padded with zeros
 STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itself
 UNDERFLOW = 745.0  # exp of less is zero
-
-_boxes = array_type(3)
-_table = array_type(2)
-_out = array_type(2, writable=True)
 
 
 def all_kernels() -> list[Callable[..., None]]:
@@ -78,29 +74,25 @@ def local_kernel(width: int) -> Callable[..., None]:
                 sums[output, j] += value
                 sizes[output, j] += abs(value)
 
-    @kernel(
-        *(_table, _boxes, _boxes, _boxes, _boxes, _boxes, _table, _table, _table),
-        *("float64", array_type(1), "float64", "float64"),
-        *(_out, _out, _out, _out),
-    )
+    @kernel()
     def local_sums(
-        rows: Any,
-        centers: Any,
-        coefficients: Any,
-        low: Any,
-        high: Any,
-        weight: Any,
-        group_low: Any,
-        group_high: Any,
-        group_weight: Any,
+        rows: Matrix,
+        centers: Blocks,
+        coefficients: Blocks,
+        low: Blocks,
+        high: Blocks,
+        weight: Blocks,
+        group_low: Matrix,
+        group_high: Matrix,
+        group_weight: Matrix,
         gamma: float,
-        absolute: Any,
+        absolute: Vector,
         relative: float,
         start: float,
-        scores: Any,
-        magnitudes: Any,
-        left_out: Any,
-        counts: Any,
+        scores: OutMatrix,
+        magnitudes: OutMatrix,
+        left_out: OutMatrix,
+        counts: OutMatrix,
     ) -> Any:
         groups, k = low.shape[0], coefficients.shape[1]
         group_t, group_e = np.empty(groups), np.empty(groups)

@@ -17,18 +17,33 @@ from typing import Any
 import numpy as np
 from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel, ready
-from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
-from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, WIDE, Code
+from kernelite.cpu.kernels.compiling import (
+    Matrix,
+    OutMatrix,
+    OutVector,
+    SingleMatrix,
+    Vector,
+    instruction,
+    kernel,
+    ready,
+)
+from kernelite.cpu.kernels.cubic import (
+    PARTIAL,
+    SUMS,
+    JitCubic,
+    add_cubic,
+    prepare_cubic,
+    product_lines,
+    weigher,
+)
+from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["LANES", "PARTIAL", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
+__all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
 
 LANES, SINGLE_LANES = DOUBLE.lanes, SINGLE.lanes
-VECTORS = 4 if WIDE else 2  # of rows in single precision, times SUMS: as many as registers hold
-PARTIAL = 64  # products that are summed up in single precision before their sum is put aside
 ROWS = 4  # whose products are summed up at once, in registers
 
 
@@ -67,8 +82,8 @@ class PackedCubic:
         for_each_chunk(part, len(rows), self.cubic.chunk)
 
 
-@kernel(array_type(2), array_type(1), array_type(2), array_type(2, writable=True))
-def packed_kernel(rows: FloatArray, zeros: FloatArray, weights: FloatArray, out: FloatArray) -> Any:
+@kernel()
+def packed_kernel(rows: Matrix, zeros: Vector, weights: Matrix, out: OutMatrix) -> Any:
     m, d = rows.shape
     k, rank = out.shape[1], d + 1
     tall, lines = (rank + 3) // 4 * 4, product_lines(rank)
@@ -90,64 +105,16 @@ def packed_kernel(rows: FloatArray, zeros: FloatArray, weights: FloatArray, out:
                 out[start + r, j] = totals[j, r]
 
 
-def _weighing(vectors: int) -> Callable[..., Any]:
-    """An instruction: target[i] += sum_l weights[l, i] source[l], i < SUMS, in single precision.
-
-    Addresses; lines of source and target are `step` bytes apart.
-    """
-
-    @instruction
-    def weigh(
-        _context: Any, _source: Any, _step: Any, _count: Any, _weights: Any, _target: Any
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            source, step, count, weights, target = arguments
-            code, i64 = Code(builder, SINGLE), step.type
-            totals = [[code.variable() for _ in range(vectors)] for _ in range(SUMS)]
-            with cgutils.for_range(builder, count) as loop:
-                line = builder.add(source, builder.mul(loop.index, step))
-                products = [code.load(line, v) for v in range(vectors)]
-                place = builder.add(weights, builder.mul(loop.index, i64(4 * SUMS)))
-                for i, own in enumerate(totals):
-                    weight = code.spread(builder.add(place, i64(4 * i)))
-                    for total, product in zip(own, products, strict=True):
-                        new = code.multiply_add(weight, product, builder.load(total))
-                        builder.store(new, total)
-            for i, own in enumerate(totals):
-                line = builder.add(target, builder.mul(step, i64(i)))
-                for v, total in enumerate(own):
-                    new = builder.fadd(code.load(line, v), builder.load(total))
-                    code.store(new, line, v)
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        return types.void(address, size, size, address, address), build
-
-    return weigh
+_weigh = weigher("weigh_singles", SINGLE)
 
 
-_weigh_wide, _weigh_narrow = _weighing(VECTORS), _weighing(1)
-
-
-@helper
-def _weigh(source: Any, step: int, count: int, weights: Any, target: Any, width: int) -> None:
-    """Add weighted lines to SUMS lines, for `width` rows, a multiple of the lanes."""
-    r = 0
-    while r + SINGLE_LANES * VECTORS <= width:
-        here = np.uintp(4 * r)
-        _weigh_wide(source + here, step, count, weights, target + here)
-        r += SINGLE_LANES * VECTORS
-    while r < width:
-        here = np.uintp(4 * r)
-        _weigh_narrow(source + here, step, count, weights, target + here)
-        r += SINGLE_LANES
-
-
-_WEIGHTS = array_type(2, "float32")
-
-
-@kernel(array_type(2), array_type(1), _WEIGHTS, array_type(1, writable=True))
-def single_packed(rows: FloatArray, zeros: FloatArray, weights: Any, out: FloatArray) -> Any:
+@kernel()
+def single_packed(
+    rows: Matrix,
+    zeros: Vector,
+    weights: SingleMatrix,
+    out: OutVector,
+) -> Any:
     """As `packed_kernel` for one output, in single precision; out of shape (m,).
 
     The last sums, of w_a times what single precision gave, are doubles.
@@ -213,53 +180,48 @@ def _products(rows: int) -> Callable[..., Any]:
     The last entries of a row are loaded together, `last` bytes from its beginning.
     """
 
-    @instruction
+    address, size = types.uintp, types.intp
+
+    @instruction(types.void(address, size, size, size, address, address, address))
     def run(
-        _context: Any,
-        _where: Any,
-        _step: Any,
-        _count: Any,
-        _last: Any,
-        _weights: Any,
-        _scores: Any,
-        _squares: Any,
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            where, step, count, last, weights, scores, squares = arguments
-            code, i64 = Code(builder, DOUBLE), step.type
-            found = [(code.variable(), code.variable()) for _ in range(rows)]
+        builder: Any,
+        where: Any,
+        step: Any,
+        count: Any,
+        last: Any,
+        weights: Any,
+        scores: Any,
+        squares: Any,
+    ) -> None:
+        code, i64 = Code(builder, DOUBLE), step.type
+        found = [(code.variable(), code.variable()) for _ in range(rows)]
 
-            def add(at: Any, w: Any, counts: Any = None) -> None:
-                for product, square in found:
-                    z = code.load(at)
-                    z = z if counts is None else builder.fmul(z, counts)
-                    builder.store(code.multiply_add(z, w, builder.load(product)), product)
-                    builder.store(code.multiply_add(z, z, builder.load(square)), square)
-                    at = builder.add(at, step)
+        def add(at: Any, w: Any, counts: Any = None) -> None:
+            for product, square in found:
+                z = code.load(at)
+                z = z if counts is None else builder.fmul(z, counts)
+                code.add_product(product, z, w)
+                code.add_product(square, z, z)
+                at = builder.add(at, step)
 
-            with cgutils.for_range(builder, count) as loop:
-                far = builder.mul(loop.index, i64(8 * LANES))
-                add(builder.add(where, far), code.load(builder.add(weights, far)))
-            rest = builder.add(weights, builder.mul(count, i64(8 * LANES)))
-            add(builder.add(where, last), code.load(rest), code.load(rest, 1))
-            for i, (product, square) in enumerate(found):
-                code.store_total(builder.load(product), builder.add(scores, i64(8 * i)))
-                code.store_total(builder.load(square), builder.add(squares, i64(8 * i)))
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        return types.void(address, size, size, size, address, address, address), build
+        with cgutils.for_range(builder, count) as loop:
+            far = builder.mul(loop.index, i64(8 * LANES))
+            add(builder.add(where, far), code.load(builder.add(weights, far)))
+        rest = builder.add(weights, builder.mul(count, i64(8 * LANES)))
+        add(builder.add(where, last), code.load(rest), code.load(rest, 1))
+        for i, (product, square) in enumerate(found):
+            code.store_total(builder.load(product), builder.add(scores, i64(8 * i)))
+            code.store_total(builder.load(square), builder.add(squares, i64(8 * i)))
 
     return run
 
 
 _several, _one = _products(ROWS), _products(1)
-_NUMBERS = array_type(1, writable=True)
 
 
-@kernel(array_type(2), array_type(1), "float64", _NUMBERS, _NUMBERS)
+@kernel()
 def linear_rows(
-    rows: FloatArray, weights: FloatArray, intercept: float, scores: FloatArray, squares: FloatArray
+    rows: Matrix, weights: Vector, intercept: float, scores: OutVector, squares: OutVector
 ) -> Any:
     """scores (m,) = w.z + b and squares (m,) = |z|^2, w as `linear_weights` gives it.
 

@@ -9,11 +9,24 @@ wins so, the votes of all pairs are counted. Rows that they do not settle are le
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import array_type, helper, inlined, kernel
+from kernelite.cpu.kernels.compiling import (
+    Ints,
+    Longs,
+    Matrix,
+    OutLongs,
+    OutVector,
+    SingleMatrix,
+    Singles,
+    Vector,
+    helper,
+    inlined,
+    kernel,
+)
 from kernelite.cpu.kernels.exp2 import SINGLE
 from kernelite.cpu.kernels.pair_sums import (
     TURN,
@@ -87,20 +100,16 @@ def _champion(sides: Any, i: int, offset: Any, error: float, fixed: float) -> tu
 
 
 @helper
-def _weigh(k: Any, starts: Any, offsets: Any, turns: Any, a: Any, sizes: Any, nearest: Any) -> int:
+def _weigh(k: Any, laid: Any, sizes: Any, nearest: Any) -> int:
     """What each class's centers weigh at most in any pair; returns the class of the nearest one.
 
-    `k` and `a` are the addresses of kernel values and coefficients.
+    `k` is the address of kernel values, `laid` where those of each class and its coefficients lie.
     """
+    starts, offsets, turns, a = laid
     nearest[:] = 0.0
     for c in range(len(turns)):
-        sizes[c] = weight(
-            np.uintp(k + 4 * starts[c]),
-            np.uintp(a + _place(offsets, turns, c, c)),
-            turns[c],
-            np.float32(c),
-            np.uintp(nearest.ctypes.data),
-        )
+        values, own = np.uintp(k + 4 * starts[c]), np.uintp(a + _place(offsets, turns, c, c))
+        sizes[c] = weight(values, own, turns[c], np.float32(c), np.uintp(nearest.ctypes.data))
     best = 0
     for lane in range(1, _LANES):
         same = nearest[0, lane] == nearest[0, best] and nearest[1, lane] > nearest[1, best]
@@ -109,48 +118,46 @@ def _weigh(k: Any, starts: Any, offsets: Any, turns: Any, a: Any, sizes: Any, ne
     return int(nearest[1, best])
 
 
+@inlined
+def _score(k: Any, laid: Any, i: int, j: int) -> float:
+    """What the centers of classes i and j say for the first of the two."""
+    starts, offsets, turns, a = laid
+    return pair_sum(
+        np.uintp(k + 4 * starts[i]),
+        np.uintp(a + _place(offsets, turns, i, j)),
+        turns[i],
+        np.uintp(k + 4 * starts[j]),
+        np.uintp(a + _place(offsets, turns, j, i)),
+        turns[j],
+    )
+
+
+@inlined
+def _size(k: Any, laid: Any, i: int, j: int) -> float:
+    """What class i's centers weigh at most in its pair with j."""
+    starts, offsets, turns, a = laid
+    own = np.uintp(a + _place(offsets, turns, i, j))
+    return pair_size(np.uintp(k + 4 * starts[i]), own, turns[i])
+
+
 @helper
-def _leads(
-    k: Any, starts: Any, offsets: Any, turns: Any, a: Any, offset: Any, c: int, leads: Any
-) -> None:
+def _leads(k: Any, laid: Any, offset: Any, c: int, leads: Any) -> None:
     """By how much class c beats each other one."""
-    for j in range(len(turns)):
+    for j in range(len(leads)):
         if j != c:
-            score = pair_sum(
-                np.uintp(k + 4 * starts[c]),
-                np.uintp(a + _place(offsets, turns, c, j)),
-                turns[c],
-                np.uintp(k + 4 * starts[j]),
-                np.uintp(a + _place(offsets, turns, j, c)),
-                turns[j],
-            )
+            score = _score(k, laid, c, j)
             leads[j] = (score if c < j else -score) + offset[c, j]
 
 
 @helper
-def _bounds(
-    k: Any,
-    starts: Any,
-    offsets: Any,
-    turns: Any,
-    a: Any,
-    fixed: Any,
-    errors: Any,
-    c: int,
-    bounds: Any,
-) -> None:
+def _bounds(k: Any, laid: Any, fixed: Any, errors: Any, c: int, bounds: Any) -> None:
     """How far those leads may be off, by each pair's own coefficients and each class's error."""
-    K = len(turns)
+    K = len(bounds)
     for j in range(K):
         if j != c:
-            mine, other = _place(offsets, turns, c, j), _place(offsets, turns, j, c)
-            bounds[j] = (
-                errors[c]
-                * (pair_size(np.uintp(k + 4 * starts[c]), np.uintp(a + mine), turns[c]) + _CUT)
-                + errors[j]
-                * (pair_size(np.uintp(k + 4 * starts[j]), np.uintp(a + other), turns[j]) + _CUT)
-                + fixed[_pair(K, min(c, j), max(c, j))]
-            )
+            mine, other = _size(k, laid, c, j) + _CUT, _size(k, laid, j, c) + _CUT
+            pair = _pair(K, min(c, j), max(c, j))
+            bounds[j] = errors[c] * mine + errors[j] * other + fixed[pair]
 
 
 @helper
@@ -174,40 +181,26 @@ def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> fl
 
 
 @helper
-def _walk(
-    k: Any,
-    starts: Any,
-    offsets: Any,
-    turns: Any,
-    a: Any,
-    offset: Any,
-    fixed: Any,
-    error: float,
-    constant: float,
-    terms: Any,
-    relative: Any,
-    square: float,
-    chain: float,
-    nearest: Any,
-    room: Any,
-) -> tuple[int, float]:
+def _walk(k: Any, laid: Any, model: Any, row: Any, room: Any, nearest: Any) -> tuple[int, float]:
     """The class that surely wins all of its pairs, and by how much at least; else -1.
 
     Bounds are taken from what classes weigh, and again from coefficients where that is not enough.
     """
+    offset, fixed, terms, relative = model
+    square, chain, error, constant = row
     sizes, leads, bounds, seen, errors = room[0], room[1], room[2], room[3], room[4]
-    c = _weigh(k, starts, offsets, turns, a, sizes, nearest)
+    c = _weigh(k, laid, sizes, nearest)
     seen[:] = 0.0
     while seen[c] == 0.0:
         seen[c] = 1.0
-        _leads(k, starts, offsets, turns, a, offset, c, leads)
-        for j in range(len(turns)):
+        _leads(k, laid, offset, c, leads)
+        for j in range(len(sizes)):
             bounds[j] = error * (sizes[c] + sizes[j]) + constant
         sure, rival = _verdict(leads, bounds, c)
         if not sure > 0.0 and rival < 0:
-            for j in range(len(turns)):
+            for j in range(len(sizes)):
                 errors[j] = _error(terms, relative, j, square, chain)
-            _bounds(k, starts, offsets, turns, a, fixed, errors, c, bounds)
+            _bounds(k, laid, fixed, errors, c, bounds)
             sure, rival = _verdict(leads, bounds, c)
         if sure > 0.0:
             return c, sure
@@ -218,34 +211,18 @@ def _walk(
 
 
 @helper
-def _elected(
-    k: Any,
-    starts: Any,
-    offsets: Any,
-    turns: Any,
-    a: Any,
-    offset: Any,
-    error: float,
-    constant: float,
-    ties_to_first: bool,
-    room: Any,
-) -> int:
+def _elected(k: Any, laid: Any, offset: Any, row: Any, ties_to_first: bool, room: Any) -> int:
     """The class that surely has most votes, or is the first of those; -1 where none is sure.
 
     `room[0]` has what classes weigh.
     """
-    sizes, least, most, K = room[0], room[1], room[2], len(turns)
+    _, _, error, constant = row
+    sizes, least, most = room[0], room[1], room[2]
+    K = len(sizes)
     least[:], most[:] = 0.0, 0.0
     for i in range(K):
         for j in range(i + 1, K):
-            lead = offset[i, j] + pair_sum(
-                np.uintp(k + 4 * starts[i]),
-                np.uintp(a + _place(offsets, turns, i, j)),
-                turns[i],
-                np.uintp(k + 4 * starts[j]),
-                np.uintp(a + _place(offsets, turns, j, i)),
-                turns[j],
-            )
+            lead = offset[i, j] + _score(k, laid, i, j)
             bound = error * (sizes[i] + sizes[j]) + constant
             least[i] += lead > bound
             least[j] += lead < -bound
@@ -261,32 +238,23 @@ def _elected(
 
 @helper
 def _walk_tile(
-    values: Any,
-    norms: Any,
-    starts: Any,
-    offsets: Any,
-    coefficients: Any,
-    lines: Any,
-    offset: Any,
-    fixed: Any,
-    terms: Any,
-    relative: Any,
-    most: float,
-    ties_to_first: bool,
-    first: int,
-    winners: Any,
-    leads: Any,
+    values: Any, norms: Any, classes: Any, model: Any, rules: Any, first: int, out: Any
 ) -> None:
     """Winners of rows whose kernel values and norms are at hand; the first one is row `first`.
 
     The last line of `terms` and `relative` is the largest of all classes.
     """
+    starts, offsets, coefficients, lines = classes
+    offset, fixed, terms, relative = model
+    most, ties_to_first = rules
+    winners, leads = out
     K, wide, count = len(starts) - 1, lines.shape[1], len(norms)
     room, turns = np.empty((5, K)), np.empty(K, np.int64)
     nearest = np.empty((2, _LANES), np.float32)
     for c in range(K):
         turns[c] = (offsets[c + 1] - offsets[c]) // (K * TURN * _LANES)
-    k, a, step = np.intp(values.ctypes.data), np.intp(coefficients.ctypes.data), 4 * values.shape[1]
+    laid = starts, offsets, turns, np.intp(coefficients.ctypes.data)
+    k, step = np.intp(values.ctypes.data), 4 * values.shape[1]
     sides, constant = np.empty((count, K, wide), np.float32), fixed.max()
     if wide:
         _all_sides(k, step, count, starts, lines, sides)
@@ -294,77 +262,41 @@ def _walk_tile(
         winner, lead, square, chain = -1, 0.0, norms[i, 0], norms[i, 1]
         if square <= most:  # not NaN either
             error = _error(terms, relative, K, square, chain)
+            row = square, chain, error, constant
             if wide:
                 winner, lead = _champion(sides, i, offset, error, constant)
             if winner < 0:
-                winner, lead = _walk(
-                    k + i * step,
-                    starts,
-                    offsets,
-                    turns,
-                    a,
-                    offset,
-                    fixed,
-                    error,
-                    constant,
-                    terms,
-                    relative,
-                    square,
-                    chain,
-                    nearest,
-                    room,
-                )
+                winner, lead = _walk(k + i * step, laid, model, row, room, nearest)
             if winner < 0:
-                winner = _elected(
-                    k + i * step,
-                    starts,
-                    offsets,
-                    turns,
-                    a,
-                    offset,
-                    error,
-                    constant,
-                    ties_to_first,
-                    room,
-                )
+                winner = _elected(k + i * step, laid, offset, row, ties_to_first, room)
         winners[first + i], leads[first + i] = winner, lead
 
 
-_FLAT, _LONG = array_type(1, "float32"), array_type(1, "int64")
-_PANELS = _FLAT, _FLAT, _LONG
-_MODEL = (
-    *(_LONG, _LONG, _FLAT, array_type(2, "float32")),
-    *(array_type(2), array_type(1), array_type(2), array_type(1), "float64", "boolean"),
-)
-_OUT = (
-    array_type(2, "float32", writable=True),
-    array_type(1, "int64", writable=True),
-    array_type(1, writable=True),
-)
+_Room: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", True]
 
 
-@kernel(array_type(2), array_type(1), _LONG, "float64", *_PANELS, *_MODEL, *_OUT)
+@kernel()
 def walk_rows(
-    rows: Any,
-    point: Any,
-    order: Any,
+    rows: Matrix,
+    point: Vector,
+    order: Longs,
     g: float,
-    panels: Any,
-    exponents: Any,
-    blocks: Any,
-    starts: Any,
-    offsets: Any,
-    coefficients: Any,
-    lines: Any,
-    offset: Any,
-    fixed: Any,
-    terms: Any,
-    relative: Any,
+    panels: Singles,
+    exponents: Singles,
+    blocks: Longs,
+    starts: Longs,
+    offsets: Longs,
+    coefficients: Singles,
+    lines: SingleMatrix,
+    offset: Matrix,
+    fixed: Vector,
+    terms: Matrix,
+    relative: Vector,
     most: float,
     ties_to_first: bool,
-    values: Any,
-    winners: Any,
-    leads: Any,
+    values: _Room,
+    winners: OutLongs,
+    leads: OutVector,
 ) -> None:
     """Winners (m,) of rows, -1 where none is proven, and by how much they lead at least.
 
@@ -372,83 +304,47 @@ def walk_rows(
 
     `values` is room for the kernel values of a tile of rows.
     """
+    classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
+    rules, out = (most, ties_to_first), (winners, leads)
     weights, tall = chain_weights(order, rows.shape[1]), len(values)
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
     norms = np.empty((tall, 2))
     for first in range(0, len(rows), tall):
         count = min(tall, len(rows) - first)
         ready_rows(rows[first : first + count], point, order, weights, g, w, shifts, norms)
-        value_rows(w[:count], shifts, panels, exponents, blocks, _SEVERAL, values)
-        _walk_tile(
-            values,
-            norms[:count],
-            starts,
-            offsets,
-            coefficients,
-            lines,
-            offset,
-            fixed,
-            terms,
-            relative,
-            most,
-            ties_to_first,
-            first,
-            winners,
-            leads,
-        )
+        value_rows(w[:count], shifts, panels, exponents, blocks, values)
+        _walk_tile(values, norms[:count], classes, model, rules, first, out)
 
 
-@kernel(_LONG, array_type(1, "int32"), _FLAT, _FLAT, array_type(2), *_PANELS, *_MODEL, *_OUT)
+@kernel()
 def walk_entries(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    norms: Any,
-    panels: Any,
-    exponents: Any,
-    blocks: Any,
-    starts: Any,
-    offsets: Any,
-    coefficients: Any,
-    lines: Any,
-    offset: Any,
-    fixed: Any,
-    terms: Any,
-    relative: Any,
+    indptr: Longs,
+    indices: Ints,
+    data: Singles,
+    shifts: Singles,
+    norms: Matrix,
+    panels: Singles,
+    exponents: Singles,
+    blocks: Longs,
+    starts: Longs,
+    offsets: Longs,
+    coefficients: Singles,
+    lines: SingleMatrix,
+    offset: Matrix,
+    fixed: Vector,
+    terms: Matrix,
+    relative: Vector,
     most: float,
     ties_to_first: bool,
-    values: Any,
-    winners: Any,
-    leads: Any,
+    values: _Room,
+    winners: OutLongs,
+    leads: OutVector,
 ) -> None:
     """As `walk_rows` for rows given by their entries."""
+    classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
+    rules, out = (most, ties_to_first), (winners, leads)
     for first in range(0, len(shifts), len(values)):
         count = min(len(values), len(shifts) - first)
-        value_entries(
-            indptr[first : first + count + 1],
-            indices,
-            data,
-            shifts[first : first + count],
-            panels,
-            exponents,
-            blocks,
-            values,
-        )
-        _walk_tile(
-            values,
-            norms[first : first + count],
-            starts,
-            offsets,
-            coefficients,
-            lines,
-            offset,
-            fixed,
-            terms,
-            relative,
-            most,
-            ties_to_first,
-            first,
-            winners,
-            leads,
-        )
+        some, own = slice(first, first + count), indptr[first : first + count + 1]
+        value_entries(own, indices, data, shifts[some], panels, exponents, blocks, values)
+        _walk_tile(values, norms[some], classes, model, rules, first, out)

@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+from kernelite.cpu.kernels.compiling import (
+    Ints,
+    Longs,
+    Matrix,
+    OutInts,
+    OutLongs,
+    OutMatrix,
+    OutSingles,
+    Vector,
+    array_type,
+    helper,
+    kernel,
+)
 
 __all__ = [
     "bounded_sums",
@@ -87,26 +99,18 @@ def double_rows(
     ready_rows(rows, point, order, weights, g, w, shifts, norms)
 
 
-@kernel(
-    *_INPUT,
-    array_type(1),
-    array_type(1, "int64", writable=True),
-    array_type(1, "int32", writable=True),
-    array_type(1, "float32", writable=True),
-    array_type(1, "float32", writable=True),
-    _NORMS,
-)
+@kernel()
 def entries(
-    rows: Any,
-    point: Any,
-    order: Any,
+    rows: Matrix,
+    point: Vector,
+    order: Longs,
     g: float,
-    least: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    norms: Any,
+    least: Vector,
+    indptr: OutLongs,
+    indices: OutInts,
+    data: OutSingles,
+    shifts: OutSingles,
+    norms: OutMatrix,
 ) -> None:
     """The entries of u above `least`, row after row.
 
@@ -132,37 +136,22 @@ def entries(
         norms[i, 0], norms[i, 1] = total, (found - indptr[i]) * math.sqrt(kept)
 
 
-@kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    array_type(1),
-    array_type(1, "int64"),
-    array_type(1, "int64"),
-    "float64",
-    array_type(1),
-    array_type(1, "int64", writable=True),
-    array_type(1, "int64", writable=True),
-    array_type(1, "int32", writable=True),
-    array_type(1, "float32", writable=True),
-    array_type(1, "float32", writable=True),
-    _NORMS,
-)
+@kernel()
 def sparse_entries(
-    starts: Any,
-    columns: Any,
-    values: Any,
-    point: Any,
-    always: Any,
-    places: Any,
+    starts: Longs,
+    columns: Ints,
+    values: Vector,
+    point: Vector,
+    always: Longs,
+    places: Longs,
     g: float,
-    least: Any,
-    seen: Any,
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    norms: Any,
+    least: Vector,
+    seen: OutLongs,
+    indptr: OutLongs,
+    indices: OutInts,
+    data: OutSingles,
+    shifts: OutSingles,
+    norms: OutMatrix,
 ) -> int:
     """As `entries`, for CSR rows of which `always` are the features that p is not zero in.
 
@@ -214,12 +203,15 @@ def growth(error: float) -> float:
     return math.inf  # NaN too
 
 
-@kernel(
-    *(array_type(2), array_type(2), array_type(1), array_type(2), array_type(1)),
-    *(array_type(2, writable=True), array_type(2, writable=True)),
-)
+@kernel()
 def bounded_sums(
-    sums: Any, norms: Any, signs: Any, terms: Any, constants: Any, scores: Any, bounds: Any
+    sums: Matrix,
+    norms: Matrix,
+    signs: Vector,
+    terms: Matrix,
+    constants: Vector,
+    scores: OutMatrix,
+    bounds: OutMatrix,
 ) -> None:
     """scores = sum of signed blocks + b; bounds as `fused_sums` derives them."""
     relative, cut_off, intercept, fixed, most, safety = constants

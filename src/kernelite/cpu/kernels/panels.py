@@ -39,12 +39,12 @@ def _row_products(
     sums = [[code.variable(start) for start in line] for line in first]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(size * code.precision.panel)))
-        x = _vectors(code, at)
+        x = code.vectors(at, VECTORS)
         entry = builder.add(where, builder.mul(loop.index, i64(size)))
         for line in sums:
             w = code.spread(entry)
             for total, column in zip(line, x, strict=True):
-                builder.store(code.multiply_add(w, column, builder.load(total)), total)
+                code.add_product(total, w, column)
             entry = builder.add(entry, step)
     return sums
 
@@ -62,93 +62,65 @@ def _entry_products(
         w = code.spread(builder.add(data, builder.mul(loop.index, i64(size))))
         at = builder.add(panel, line)
         for v, total in enumerate(sums):
-            builder.store(code.multiply_add(w, code.load(at, v), builder.load(total)), total)
+            code.add_product(total, w, code.load(at, v))
     return [sums]
 
 
 def _over_panels(
-    products: Callable[..., Any], *, summed: bool, several: bool = False, quick: bool = False
+    products: Callable[..., Any], precision: Precision, rows: int, *, summed: bool
 ) -> Callable[..., Any]:
-    """An instruction for a few rows and a number of panels, in the precision of `like`.
+    """An instruction for a few rows and a number of panels.
 
     It takes addresses and steps in bytes. The first three arguments are those of `products`; sums
     go to doubles `out_step` apart, values of a row side by side.
     """
+    address, number = types.uintp, types.intp
+    given = address, number, number, address, number, number, address, address, address, number
 
-    @instruction
+    @instruction(types.void(*given))
     def run(
-        _context: Any,
-        like: Any,
-        _where: Any,
-        _step: Any,
-        _count: Any,
-        _panel: Any,
-        _panel_step: Any,
-        _panels: Any,
-        _exponents: Any,
-        _shifts: Any,
-        _out: Any,
-        _out_step: Any,
-    ) -> Any:
-        precision = QUICK if quick else _precision(like)
-        rows = precision.rows if several else 1
-
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            _, where, step, count, panel, panel_step, panels, exponents, shifts, out, far = (
-                arguments
-            )
-            code, i64, size = Code(builder, precision), count.type, precision.size
-            shift = [code.spread(builder.add(shifts, i64(size * i))) for i in range(rows)]
-            totals = [code.variable() for _ in range(rows)]
-            with cgutils.for_range(builder, panels) as loop:
-                here = builder.add(panel, builder.mul(loop.index, panel_step))
-                across = builder.mul(loop.index, i64(size * precision.panel))
-                # Doubles have digits to spare for sums that begin with c + r, which is faster.
-                early, zero = size == 8, [code.all_lanes(0.0)] * VECTORS
-                c = _vectors(code, builder.add(exponents, across)) if early else zero
-                first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
-                found = products(code, first, where, step, count, here)
-                c = c if early else _vectors(code, builder.add(exponents, across))
-                place = builder.add(out, across)
-                for line, r, total in zip(found, shift, totals, strict=True):
-                    y: list[Any] = [builder.load(product) for product in line]
-                    if not early:
-                        y = [builder.fadd(builder.fadd(one, c[v]), r) for v, one in enumerate(y)]
-                    values = [code.exp2(one) for one in y]
-                    if summed:
-                        _add(code, values, total)
-                    else:
-                        for v, value in enumerate(values):
-                            code.store(value, place, v)
-                        place = builder.add(place, far)
-            if summed:
-                for i, total in enumerate(totals):
-                    at = builder.add(out, builder.mul(far, i64(i)))
-                    code.store_total(builder.load(total), at)
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        arguments = (
-            like,
-            address,
-            size,
-            size,
-            address,
-            size,
-            size,
-            address,
-            address,
-            address,
-            size,
-        )
-        return types.void(*arguments), build
+        builder: Any,
+        where: Any,
+        step: Any,
+        count: Any,
+        panel: Any,
+        panel_step: Any,
+        panels: Any,
+        exponents: Any,
+        shifts: Any,
+        out: Any,
+        out_step: Any,
+    ) -> None:
+        code, i64, size = Code(builder, precision), count.type, precision.size
+        shift = [code.spread(builder.add(shifts, i64(size * i))) for i in range(rows)]
+        totals = [code.variable() for _ in range(rows)]
+        with cgutils.for_range(builder, panels) as loop:
+            here = builder.add(panel, builder.mul(loop.index, panel_step))
+            across = builder.mul(loop.index, i64(size * precision.panel))
+            # Doubles have digits to spare for sums that begin with c + r, which is faster.
+            early, zero = size == 8, [code.all_lanes(0.0)] * VECTORS
+            c = code.vectors(builder.add(exponents, across), VECTORS) if early else zero
+            first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
+            found = products(code, first, where, step, count, here)
+            c = c if early else code.vectors(builder.add(exponents, across), VECTORS)
+            place = builder.add(out, across)
+            for line, r, total in zip(found, shift, totals, strict=True):
+                y: list[Any] = [builder.load(product) for product in line]
+                if not early:
+                    y = [builder.fadd(builder.fadd(one, c[v]), r) for v, one in enumerate(y)]
+                values = [code.exp2(one) for one in y]
+                if summed:
+                    _add(code, values, total)
+                else:
+                    for v, value in enumerate(values):
+                        code.store(value, place, v)
+                    place = builder.add(place, out_step)
+        if summed:
+            for i, total in enumerate(totals):
+                at = builder.add(out, builder.mul(out_step, i64(i)))
+                code.store_total(builder.load(total), at)
 
     return run
-
-
-def _vectors(code: Code, address: Any) -> list[Any]:
-    """A panel's line."""
-    return [code.load(address, v) for v in range(VECTORS)]
 
 
 def _add(code: Code, values: list[Any], total: Any) -> None:
@@ -158,202 +130,90 @@ def _add(code: Code, values: list[Any], total: Any) -> None:
     code.builder.store(code.builder.fadd(code.builder.load(total), values[0]), total)
 
 
-def _precision(like: Any) -> Precision:
-    return SINGLE if like.dtype == types.float32 else DOUBLE
+def _over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
+    """A function of rows: sums of each block of panels, or 2^(...) of row i and center j."""
+    many, size = precision.rows, precision.size
+    several = _over_panels(_row_products, precision, many, summed=summed)
+    one = _over_panels(_row_products, precision, 1, summed=summed)
+    each = 8 if summed else size  # bytes of a result
+
+    def run(rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, out: Any) -> None:
+        length, width = rows.shape[1], len(exponents) // starts[-1]
+        step, far = size * length, each * out.shape[1]
+        w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
+        whole = len(rows) // many * many
+        for block in range(len(starts) - 1):
+            first, count = starts[block], starts[block + 1] - starts[block]
+            x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
+            c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+            place = block if summed else first * width
+            at = np.uintp(out.ctypes.data) + np.uintp(each * place)
+            for i in range(0, whole, many):
+                here, shift, to = w + np.uintp(i * step), r + np.uintp(i * size), np.uintp(i * far)
+                several(here, step, length, x, width * step, count, c, shift, at + to, far)
+            for i in range(whole, len(rows)):
+                here, shift, to = w + np.uintp(i * step), r + np.uintp(i * size), np.uintp(i * far)
+                one(here, step, length, x, width * step, count, c, shift, at + to, far)
+
+    run.__name__ = run.__qualname__ = name  # compiled code is kept under it
+    return run
 
 
-_several_sums = _over_panels(_row_products, summed=True, several=True)
-_one_sum = _over_panels(_row_products, summed=True)
-_several_quick = _over_panels(_row_products, summed=True, several=True, quick=True)
-_one_quick = _over_panels(_row_products, summed=True, quick=True)
-_several_values = _over_panels(_row_products, summed=False, several=True)
-_one_value = _over_panels(_row_products, summed=False)
-_entries_sum = _over_panels(_entry_products, summed=True)
-_entries_value = _over_panels(_entry_products, summed=False)
+def _over_entries(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
+    """As `_over_rows` for rows given by their entries; `indptr` may start anywhere."""
+    one = _over_panels(_entry_products, precision, 1, summed=summed)
+    size, each = precision.size, 8 if summed else precision.size
+
+    def run(
+        indptr: Any,
+        indices: Any,
+        data: Any,
+        shifts: Any,
+        panels: Any,
+        exponents: Any,
+        starts: Any,
+        out: Any,
+    ) -> None:
+        width, line = len(exponents) // starts[-1], len(panels) // starts[-1] * size
+        far = each * out.shape[1]
+        for block in range(len(starts) - 1):
+            first, count = starts[block], starts[block + 1] - starts[block]
+            x = np.uintp(panels.ctypes.data) + np.uintp(first * line)
+            c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
+            place = block if summed else first * width
+            at = np.uintp(out.ctypes.data) + np.uintp(each * place)
+            for i in range(len(shifts)):
+                where = np.uintp(indices.ctypes.data) + np.uintp(4 * indptr[i])
+                values = np.intp(data.ctypes.data) + size * indptr[i]
+                shift, there = np.uintp(shifts.ctypes.data) + np.uintp(i * size), np.uintp(i * far)
+                entries = indptr[i + 1] - indptr[i]
+                one(where, values, entries, x, line, count, c, shift, at + there, far)
+
+    run.__name__ = run.__qualname__ = name
+    return run
 
 
-@helper
-def _sum_rows(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-    step, far = size * length, 8 * out.shape[1]
-    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-    whole = len(rows) // many * many
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-        for i in range(0, whole, many):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _several_sums(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-        for i in range(whole, len(rows)):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _one_sum(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-
-
-@helper
-def _sum_quickly(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    # Not one function for both: compiled code is kept under its name.
-    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-    step, far = size * length, 8 * out.shape[1]
-    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-    whole = len(rows) // many * many
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-        for i in range(0, whole, many):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _several_quick(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-        for i in range(whole, len(rows)):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _one_quick(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-
-
-@helper
-def _sum_entries(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    panels: Any,
-    exponents: Any,
-    starts: Any,
-    out: Any,
-) -> None:
-    size, width = data.itemsize, len(exponents) // starts[-1]
-    line = len(panels) // starts[-1] * size
-    far = 8 * out.shape[1]
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * line)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(8 * block)
-        for i in range(len(shifts)):
-            where = np.uintp(indices.ctypes.data) + np.uintp(4 * indptr[i])
-            values = np.intp(data.ctypes.data) + size * indptr[i]
-            shift = np.uintp(shifts.ctypes.data) + np.uintp(i * size)
-            entries, there = indptr[i + 1] - indptr[i], np.uintp(i * far)
-            _entries_sum(data, where, values, entries, x, line, count, c, shift, at + there, far)
-
-
-@helper
-def value_rows(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    """out[i, j] = 2^(...) of row i and center j, block by block; out may be wider than that."""
-    length, size, width = rows.shape[1], rows.itemsize, len(exponents) // starts[-1]
-    step, far = size * length, size * out.shape[1]
-    w, r = np.uintp(rows.ctypes.data), np.uintp(shifts.ctypes.data)
-    whole = len(rows) // many * many
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * width * step)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(first * width * size)
-        for i in range(0, whole, many):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _several_values(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-        for i in range(whole, len(rows)):
-            here, shift, there = np.uintp(i * step), np.uintp(i * size), np.uintp(i * far)
-            _one_value(
-                rows, w + here, step, length, x, width * step, count, c, r + shift, at + there, far
-            )
-
-
-@helper
-def value_entries(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    panels: Any,
-    exponents: Any,
-    starts: Any,
-    out: Any,
-) -> None:
-    """As `value_rows` for rows given by their entries; `indptr` may start anywhere."""
-    size, width = data.itemsize, len(exponents) // starts[-1]
-    line, far = len(panels) // starts[-1] * size, size * out.shape[1]
-    for block in range(len(starts) - 1):
-        first, count = starts[block], starts[block + 1] - starts[block]
-        x = np.uintp(panels.ctypes.data) + np.uintp(first * line)
-        c = np.uintp(exponents.ctypes.data) + np.uintp(first * width * size)
-        at = np.uintp(out.ctypes.data) + np.uintp(first * width * size)
-        for i in range(len(shifts)):
-            where = np.uintp(indices.ctypes.data) + np.uintp(4 * indptr[i])
-            values = np.intp(data.ctypes.data) + size * indptr[i]
-            shift, there = np.uintp(shifts.ctypes.data) + np.uintp(i * size), np.uintp(i * far)
-            entries = indptr[i + 1] - indptr[i]
-            _entries_value(data, where, values, entries, x, line, count, c, shift, at + there, far)
-
-
-def _row_types(dtype: str) -> tuple[Any, ...]:
+def _types(dtype: str) -> tuple[Any, ...]:
+    """Of rows, shifts, panels, exponents, starts and out."""
     flat = array_type(1, dtype)
-    return array_type(2, dtype), flat, flat, flat
+    out = array_type(2, writable=True)
+    return array_type(2, dtype), flat, flat, flat, array_type(1, "int64"), out
 
 
-_SUMS = array_type(1, "int64"), "int64", array_type(2, writable=True)
-
-
-@kernel(*_row_types("float32"), *_SUMS)
-def single_sums(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    _sum_rows(rows, shifts, panels, exponents, starts, many, out)
-
-
-@kernel(*_row_types("float64"), *_SUMS)
-def double_sums(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    _sum_rows(rows, shifts, panels, exponents, starts, many, out)
-
-
-@kernel(*_row_types("float64"), *_SUMS)
-def quick_sums(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    _sum_quickly(rows, shifts, panels, exponents, starts, many, out)
-
-
-@kernel(*_row_types("float64"), *_SUMS)
-def double_values(
-    rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, many: int, out: Any
-) -> None:
-    value_rows(rows, shifts, panels, exponents, starts, many, out)
-
-
-@kernel(
+single_sums = kernel(*_types("float32"))(_over_rows("single_sums", SINGLE, summed=True))
+"""(rows, shifts, panels, exponents, starts, out): sums of blocks into `out` (m, B)."""
+double_sums = kernel(*_types("float64"))(_over_rows("double_sums", DOUBLE, summed=True))
+quick_sums = kernel(*_types("float64"))(_over_rows("quick_sums", QUICK, summed=True))
+double_values = kernel(*_types("float64"))(_over_rows("double_values", DOUBLE, summed=False))
+"""Likewise: out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
+single_entry_sums = kernel(
     array_type(1, "int64"),
     array_type(1, "int32"),
     *(array_type(1, "float32") for _ in range(4)),
     array_type(1, "int64"),
     array_type(2, writable=True),
-)
-def single_entry_sums(
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    shifts: Any,
-    panels: Any,
-    exponents: Any,
-    starts: Any,
-    out: Any,
-) -> None:
-    _sum_entries(indptr, indices, data, shifts, panels, exponents, starts, out)
+)(_over_entries("single_entry_sums", SINGLE, summed=True))
+"""(indptr, indices, data, shifts, panels, exponents, starts, out), as `single_sums`."""
+value_rows = helper(_over_rows("value_rows", SINGLE, summed=False))
+"""As `double_values` in single precision, for other kernels."""
+value_entries = helper(_over_entries("value_entries", SINGLE, summed=False))

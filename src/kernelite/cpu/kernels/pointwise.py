@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import array_type, kernel
+from kernelite.cpu.kernels.compiling import OutVector, array_type, kernel
 from kernelite.cpu.kernels.exp import exp_nonpositive, exp_nonpositive_single
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["affine", "sigmoid", "sigmoid_of_single"]
 
-_VALUES = array_type(1, writable=True), "float64", "float64"
 _ZERO, _ONE, _MINUS_TWO = np.float32(0.0), np.float32(1.0), np.float32(-2.0)
 
 
-@kernel(*_VALUES)
-def affine(values: FloatArray, gamma: float, coef0: float) -> Any:
+@kernel()
+def affine(values: OutVector, gamma: float, coef0: float) -> Any:
     """gamma v + coef0."""
     for j in range(len(values)):
         values[j] = gamma * values[j] + coef0
@@ -38,8 +37,8 @@ def sigmoid_of_single(products: Any, gamma: Any, coef0: Any, values: FloatArray)
         values[j] = t if v > _ZERO else -t
 
 
-@kernel(*_VALUES)
-def sigmoid(values: FloatArray, gamma: float, coef0: float) -> Any:
+@kernel()
+def sigmoid(values: OutVector, gamma: float, coef0: float) -> Any:
     """tanh(gamma v + coef0) as (1 - e) / (1 + e), e = exp(-2 |argument|)."""
     for j in range(len(values)):
         v = gamma * values[j] + coef0

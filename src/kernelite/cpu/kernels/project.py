@@ -16,24 +16,24 @@ from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import helper, instruction
-from kernelite.cpu.kernels.tiles import map_and_shift, map_by_two_words, prefetch_line, shift
-from kernelite.cpu.kernels.vectors import (
-    LANES,
-    add_product,
-    loaded,
-    offset,
-    spread,
-    sums,
-    vector,
+from kernelite.cpu.kernels.exp2 import DOUBLE, Code
+from kernelite.cpu.kernels.tiles import (
+    Change,
+    map_and_shift,
+    map_by_two_words,
+    prefetch_line,
+    shift,
 )
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
+__all__ = ["LANES", "ROWS", "SLICE", "group_sizes", "lay_out", "project_entries", "project_rows"]
 
 # As many registers as a core has: room for GROUP * ROWS sums and operands.
+LANES = DOUBLE.lanes
 ROWS = LANES  # taken at once
 GROUP = 3  # vectors of columns whose sums are in registers at once
 SLICE = 256  # features at a time, so that the shifted rows stay in the first cache
+_ADDRESS, _SIZE = types.uintp, types.intp
 
 
 def group_sizes(n_columns: int) -> NDArray[np.int64]:
@@ -69,84 +69,48 @@ def lay_out(matrix: FloatArray) -> FloatArray:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def _shifting(to_u: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
+def _shifting(to_u: Change) -> Callable[..., Any]:
     """An instruction: target[i] = u of source[i] for ROWS rows, LANES entries at a time.
 
     Squares of u are added to `room`. Addresses; the steps between source rows and between lines of
-    `way` in bytes; target rows are SLICE entries apart. `to_u` is given what loads a line of `way`.
+    `way` in bytes; target rows are SLICE entries apart.
     """
 
-    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, step, way, way_step, target, room, vectors = arguments
-        i64 = step.type
-        totals = sums(builder, ROWS)
-        for kept, total in zip(loaded(builder, room, ROWS), totals, strict=True):
-            builder.store(kept, total)
+    @instruction(types.void(_ADDRESS, _SIZE, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE))
+    def run(
+        builder: Any,
+        source: Any,
+        step: Any,
+        way: Any,
+        way_step: Any,
+        target: Any,
+        room: Any,
+        vectors: Any,
+    ) -> None:
+        code, i64 = Code(builder, DOUBLE), step.type
+        totals = [code.variable(kept) for kept in code.vectors(room, ROWS)]
         with cgutils.for_range(builder, vectors) as loop:
             at = builder.mul(loop.index, i64(8 * LANES))
 
             def line_of_way(number: int, at: Any = at) -> Any:
                 place = builder.add(way, builder.mul(way_step, i64(number)))
-                return builder.load(vector(builder, builder.add(place, at)), align=8)
+                return code.load(builder.add(place, at))
 
             shifted = to_u(builder, line_of_way)
             line, out = builder.add(source, at), builder.add(target, at)
             for total in totals:
-                u = shifted(builder.load(vector(builder, line), align=8))
-                builder.store(u, vector(builder, out), align=8)
-                add_product(builder, total, u, u)
+                u = shifted(code.load(line))
+                code.store(u, out)
+                code.add_product(total, u, u)
                 line, out = builder.add(line, step), builder.add(out, i64(8 * SLICE))
         for i, total in enumerate(totals):
-            builder.store(builder.load(total), vector(builder, offset(builder, room, i)), align=8)
-        return context.get_dummy_value()
+            code.store(builder.load(total), room, i)
 
-    address, size = types.uintp, types.intp
-    return types.void(address, size, address, size, address, address, size), build
+    return run
 
 
-@instruction
-def _shift_rows(
-    _context: Any,
-    _source: Any,
-    _step: Any,
-    _way: Any,
-    _way_step: Any,
-    _target: Any,
-    _room: Any,
-    _vectors: Any,
-) -> Any:
-    """u = x - way[0]."""
-    return _shifting(shift)
-
-
-@instruction
-def _map_rows(
-    _context: Any,
-    _source: Any,
-    _step: Any,
-    _way: Any,
-    _way_step: Any,
-    _target: Any,
-    _room: Any,
-    _vectors: Any,
-) -> Any:
-    """u = (x - way[0]) way[1] - way[2]."""
-    return _shifting(map_and_shift)
-
-
-@instruction
-def _map_rows_by_words(
-    _context: Any,
-    _source: Any,
-    _step: Any,
-    _way: Any,
-    _way_step: Any,
-    _target: Any,
-    _room: Any,
-    _vectors: Any,
-) -> Any:
-    """u = ((x - way[0]) - way[3]) way[1] - way[2]."""
-    return _shifting(map_by_two_words)
+_shift_rows, _map_rows = _shifting(shift), _shifting(map_and_shift)
+_map_rows_by_words = _shifting(map_by_two_words)
 
 
 def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
@@ -160,44 +124,33 @@ def _ask_for(builder: Any, rows: Any, step: Any, j: Any) -> None:
 def _projection(group: int) -> Callable[..., Any]:
     """An instruction: y[i] += sum_j u[i, j] v[j] for ROWS rows and `group` vectors of columns."""
 
-    @instruction
+    @instruction(types.void(_ADDRESS, _SIZE, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _SIZE))
     def project(
-        _context: Any,
-        _rows: Any,
-        _count: Any,
-        _columns: Any,
-        _target: Any,
-        _step: Any,
-        _coming: Any,
-        _coming_step: Any,
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            rows, count, columns, target, step, coming, coming_step = arguments
-            i64 = step.type
-            totals = [sums(builder, group) for _ in range(ROWS)]
-            for i, line in enumerate(totals):
-                at = builder.add(target, builder.mul(step, i64(i)))
-                for kept, total in zip(loaded(builder, at, group), line, strict=True):
-                    builder.store(kept, total)
-            with cgutils.for_range(builder, count) as loop:
-                at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
-                v = loaded(builder, at, group)
-                entry = builder.add(rows, builder.mul(loop.index, i64(8)))
-                _ask_for(builder, coming, coming_step, loop.index)
-                for line in totals:
-                    u = spread(builder, entry)
-                    for total, column in zip(line, v, strict=True):
-                        add_product(builder, total, u, column)
-                    entry = builder.add(entry, i64(8 * SLICE))
-            for i, line in enumerate(totals):
-                at = builder.add(target, builder.mul(step, i64(i)))
-                for c, total in enumerate(line):
-                    place = vector(builder, offset(builder, at, c))
-                    builder.store(builder.load(total), place, align=8)
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        return types.void(address, size, address, address, size, address, size), build
+        builder: Any,
+        rows: Any,
+        count: Any,
+        columns: Any,
+        target: Any,
+        step: Any,
+        coming: Any,
+        coming_step: Any,
+    ) -> None:
+        code, i64 = Code(builder, DOUBLE), step.type
+        places = [builder.add(target, builder.mul(step, i64(i))) for i in range(ROWS)]
+        totals = [[code.variable(kept) for kept in code.vectors(at, group)] for at in places]
+        with cgutils.for_range(builder, count) as loop:
+            at = builder.add(columns, builder.mul(loop.index, i64(8 * LANES * group)))
+            v = code.vectors(at, group)
+            entry = builder.add(rows, builder.mul(loop.index, i64(8)))
+            _ask_for(builder, coming, coming_step, loop.index)
+            for line in totals:
+                u = code.spread(entry)
+                for total, column in zip(line, v, strict=True):
+                    code.add_product(total, u, column)
+                entry = builder.add(entry, i64(8 * SLICE))
+        for at, line in zip(places, totals, strict=True):
+            for c, total in enumerate(line):
+                code.store(builder.load(total), at, c)
 
     return project
 
@@ -205,31 +158,22 @@ def _projection(group: int) -> Callable[..., Any]:
 def _entries_projection(group: int) -> Callable[..., Any]:
     """An instruction: y += sum_i x[i] v[index[i]] for `group` vectors of columns."""
 
-    @instruction
+    @instruction(types.void(_ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _ADDRESS))
     def project(
-        _context: Any, _indices: Any, _entries: Any, _count: Any, _columns: Any, _target: Any
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            indices, entries, count, columns, target = arguments
-            i64, i32 = count.type, ir.IntType(32)
-            totals = sums(builder, group)
-            for kept, total in zip(loaded(builder, target, group), totals, strict=True):
-                builder.store(kept, total)
-            with cgutils.for_range(builder, count) as loop:
-                place = builder.add(indices, builder.mul(loop.index, i64(4)))
-                index = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
-                far = builder.mul(builder.sext(index, i64), i64(8 * LANES * group))
-                x = spread(builder, builder.add(entries, builder.mul(loop.index, i64(8))))
-                lines = loaded(builder, builder.add(columns, far), group)
-                for total, v in zip(totals, lines, strict=True):
-                    add_product(builder, total, x, v)
-            for c, total in enumerate(totals):
-                place = vector(builder, offset(builder, target, c))
-                builder.store(builder.load(total), place, align=8)
-            return context.get_dummy_value()
-
-        address, size = types.uintp, types.intp
-        return types.void(address, address, size, address, address), build
+        builder: Any, indices: Any, entries: Any, count: Any, columns: Any, target: Any
+    ) -> None:
+        code, i64, i32 = Code(builder, DOUBLE), count.type, ir.IntType(32)
+        totals = [code.variable(kept) for kept in code.vectors(target, group)]
+        with cgutils.for_range(builder, count) as loop:
+            place = builder.add(indices, builder.mul(loop.index, i64(4)))
+            index = builder.load(builder.inttoptr(place, i32.as_pointer()), align=4)
+            far = builder.mul(builder.sext(index, i64), i64(8 * LANES * group))
+            x = code.spread(builder.add(entries, builder.mul(loop.index, i64(8))))
+            lines = code.vectors(builder.add(columns, far), group)
+            for total, v in zip(totals, lines, strict=True):
+                code.add_product(total, x, v)
+        for c, total in enumerate(totals):
+            code.store(builder.load(total), target, c)
 
     return project
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
-from kernelite.cpu.kernels.compiling import array_type, kernel
+from kernelite.cpu.kernels.compiling import Blocks, Matrix, OutMatrix, OutVector, Vector, kernel
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.tiles import (
     CHUNK_WORK,
@@ -138,29 +138,18 @@ def scores(
 _NOTHING = np.empty((0, 0))
 
 
-@kernel(
-    array_type(2),
-    array_type(1),
-    array_type(2),
-    array_type(3),
-    array_type(2),
-    "float64",
-    array_type(2),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-    array_type(2, writable=True),
-)
+@kernel()
 def form_kernel(
-    rows: FloatArray,
-    point: FloatArray,
-    way: FloatArray,
-    blocks: FloatArray,
-    outputs: FloatArray,
+    rows: Matrix,
+    point: Vector,
+    way: Matrix,
+    blocks: Blocks,
+    outputs: Matrix,
     gamma: float,
-    certificate: FloatArray,
-    values: FloatArray,
-    sq_norms: FloatArray,
-    bounds: FloatArray,
+    certificate: Matrix,
+    values: OutMatrix,
+    sq_norms: OutVector,
+    bounds: OutMatrix,
 ) -> None:
     m, d = rows.shape
     k = outputs.shape[0]

@@ -28,7 +28,17 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.kernels import quadratic_dense
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
-from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+from kernelite.cpu.kernels.compiling import (
+    Blocks,
+    Ints,
+    Longs,
+    Matrix,
+    OutMatrix,
+    OutVector,
+    Vector,
+    helper,
+    kernel,
+)
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
@@ -131,37 +141,22 @@ def _row_form(
     return total
 
 
-@kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    array_type(1),
-    "float64",
-    array_type(3),
-    array_type(2),
-    "float64",
-    "float64",
-    array_type(2),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-    array_type(1, writable=True),
-    array_type(2, writable=True),
-)
+@kernel()
 def sparse_kernel(
-    starts: IntArray,
-    indices: NDArray[np.int32],
-    data: FloatArray,
-    point: FloatArray,
+    starts: Longs,
+    indices: Ints,
+    data: Vector,
+    point: Vector,
     point_sq: float,
-    blocks: FloatArray,
-    outputs: FloatArray,
+    blocks: Blocks,
+    outputs: Matrix,
     gamma: float,
     slack: float,
-    certificate: FloatArray,
-    values: FloatArray,
-    sq_norms: FloatArray,
-    reach: FloatArray,
-    bounds: FloatArray,
+    certificate: Matrix,
+    values: OutMatrix,
+    sq_norms: OutVector,
+    reach: OutVector,
+    bounds: OutMatrix,
 ) -> int:
     """All rows between the first and the last of `starts`; the first malformed row, or -1."""
     m, d, k = len(starts) - 1, len(point), len(outputs)

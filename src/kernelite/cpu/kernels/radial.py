@@ -159,7 +159,7 @@ def _distances(
     sums = [[code.variable() for _ in range(VECTORS)] for _ in range(rows)]
     with cgutils.for_range(builder, count) as loop:
         at = builder.add(panel, builder.mul(loop.index, i64(8 * PANEL)))
-        x = [code.load(at, v) for v in range(VECTORS)]
+        x = code.vectors(at, VECTORS)
         entry = builder.add(where, builder.mul(loop.index, i64(8)))
         for line in sums:
             z = code.spread(entry)
@@ -190,51 +190,47 @@ def _over_panels(function: Function, rows: int, *, city: bool, summed: bool) -> 
     Sums are added to doubles `out_step` apart; values of a row stand side by side.
     """
 
-    @instruction
-    def run(
-        _context: Any,
-        _where: Any,
-        _step: Any,
-        _count: Any,
-        _panel: Any,
-        _panels: Any,
-        _weights: Any,
-        _a: Any,
-        _b: Any,
-        _out: Any,
-        _out_step: Any,
-    ) -> Any:
-        def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            where, step, count, panel, panels, weights, a, b, out, far = arguments
-            code, i64 = Code(builder, DOUBLE), count.type
-            numbers = code.everywhere(a), code.everywhere(b)
-            totals = [code.variable() for _ in range(rows)]
-            panel_step = builder.mul(count, i64(8 * PANEL))
-            with cgutils.for_range(builder, panels) as loop:
-                here = builder.add(panel, builder.mul(loop.index, panel_step))
-                across = builder.mul(loop.index, i64(8 * PANEL))
-                found = _distances(code, rows, where, step, count, here, city=city)
-                place, own = builder.add(out, across), builder.add(weights, across)
-                for line, total in zip(found, totals, strict=True):
-                    values = [function(code, builder.load(s), *numbers) for s in line]
-                    if summed:
-                        _add_weighted(code, values, own, total)
-                    else:
-                        for v, value in enumerate(values):
-                            code.store(value, place, v)
-                        place = builder.add(place, far)
-            if summed:
-                for i, total in enumerate(totals):
-                    at = builder.add(out, builder.mul(far, i64(i)))
-                    pointer = builder.inttoptr(at, ir.DoubleType().as_pointer())
-                    before = builder.load(pointer, align=8)
-                    after = builder.fadd(before, code.total(builder.load(total)))
-                    builder.store(after, pointer, align=8)
-            return context.get_dummy_value()
+    address, size, real = types.uintp, types.intp, types.float64
+    given = address, size, size, address, size, address, real, real, address, size
 
-        address, size, real = types.uintp, types.intp, types.float64
-        taken = address, size, size, address, size, address, real, real, address, size
-        return types.void(*taken), build
+    @instruction(types.void(*given))
+    def run(
+        builder: Any,
+        where: Any,
+        step: Any,
+        count: Any,
+        panel: Any,
+        panels: Any,
+        weights: Any,
+        a: Any,
+        b: Any,
+        out: Any,
+        out_step: Any,
+    ) -> None:
+        code, i64 = Code(builder, DOUBLE), count.type
+        numbers = code.everywhere(a), code.everywhere(b)
+        totals = [code.variable() for _ in range(rows)]
+        panel_step = builder.mul(count, i64(8 * PANEL))
+        with cgutils.for_range(builder, panels) as loop:
+            here = builder.add(panel, builder.mul(loop.index, panel_step))
+            across = builder.mul(loop.index, i64(8 * PANEL))
+            found = _distances(code, rows, where, step, count, here, city=city)
+            place, own = builder.add(out, across), builder.add(weights, across)
+            for line, total in zip(found, totals, strict=True):
+                values = [function(code, builder.load(s), *numbers) for s in line]
+                if summed:
+                    _add_weighted(code, values, own, total)
+                else:
+                    for v, value in enumerate(values):
+                        code.store(value, place, v)
+                    place = builder.add(place, out_step)
+        if summed:
+            for i, total in enumerate(totals):
+                at = builder.add(out, builder.mul(out_step, i64(i)))
+                pointer = builder.inttoptr(at, ir.DoubleType().as_pointer())
+                before = builder.load(pointer, align=8)
+                after = builder.fadd(before, code.total(builder.load(total)))
+                builder.store(after, pointer, align=8)
 
     return run
 

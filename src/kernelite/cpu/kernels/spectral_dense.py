@@ -16,9 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
-from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+from kernelite.cpu.kernels.compiling import (
+    Blocks,
+    Longs,
+    Matrix,
+    OutMatrix,
+    OutVector,
+    Vector,
+    helper,
+    kernel,
+)
 from kernelite.cpu.kernels.exp import exp_nonpositive
-from kernelite.cpu.kernels.project import ROWS, SLICE, group_sizes, lay_out, project_rows
+from kernelite.cpu.kernels.project import LANES, ROWS, SLICE, group_sizes, lay_out, project_rows
 from kernelite.cpu.kernels.tiles import (
     CHUNK_WORK,
     TILE,
@@ -28,7 +37,6 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
@@ -220,35 +228,21 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
             linear[c, first + i] = y[i, rank + c]
 
 
-@kernel(
-    array_type(2),
-    array_type(2),
-    array_type(1),
-    array_type(1, "int64"),
-    "int64",
-    array_type(3),
-    array_type(2),
-    "float64",
-    array_type(2),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-    array_type(1, writable=True),
-    array_type(2, writable=True),
-)
+@kernel()
 def spectral_kernel(
-    rows: FloatArray,
-    way: FloatArray,
-    columns: FloatArray,
-    sizes: NDArray[np.int64],
+    rows: Matrix,
+    way: Matrix,
+    columns: Vector,
+    sizes: Longs,
     rank: int,
-    cores: FloatArray,
-    outputs: FloatArray,
+    cores: Blocks,
+    outputs: Matrix,
     gamma: float,
-    certificate: FloatArray,
-    values: FloatArray,
-    sq_norms: FloatArray,
-    kept: FloatArray,
-    bounds: FloatArray,
+    certificate: Matrix,
+    values: OutMatrix,
+    sq_norms: OutVector,
+    kept: OutVector,
+    bounds: OutMatrix,
 ) -> None:
     m = rows.shape[0]
     k = outputs.shape[0]

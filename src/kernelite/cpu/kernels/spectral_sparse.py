@@ -24,13 +24,22 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.kernels import spectral_dense
 from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate
-from kernelite.cpu.kernels.compiling import array_type, helper, kernel
+from kernelite.cpu.kernels.compiling import (
+    Blocks,
+    Ints,
+    Longs,
+    Matrix,
+    OutMatrix,
+    OutVector,
+    Vector,
+    helper,
+    kernel,
+)
 from kernelite.cpu.kernels.densify import check_canonical
-from kernelite.cpu.kernels.project import project_entries
+from kernelite.cpu.kernels.project import LANES, project_entries
 from kernelite.cpu.kernels.quadratic_sparse import cancelled
 from kernelite.cpu.kernels.spectral_dense import finish_tile, tile_of
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
-from kernelite.cpu.kernels.vectors import LANES
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
@@ -165,49 +174,28 @@ def _sums(
     return square_0 + square_1, product_0 + product_1
 
 
-@kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    array_type(1),
-    array_type(1),
-    "float64",
-    array_type(1),
-    array_type(1),
-    array_type(1, "int64"),
-    "int64",
-    array_type(3),
-    array_type(2),
-    "float64",
-    "float64",
-    "float64",
-    array_type(2),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-    array_type(1, writable=True),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-)
+@kernel()
 def sparse_spectral_kernel(
-    starts: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    data: FloatArray,
-    point: FloatArray,
+    starts: Longs,
+    indices: Ints,
+    data: Vector,
+    point: Vector,
     point_sq: float,
-    at_zero: FloatArray,
-    columns: FloatArray,
-    sizes: NDArray[np.int64],
+    at_zero: Vector,
+    columns: Vector,
+    sizes: Longs,
     rank: int,
-    cores: FloatArray,
-    outputs: FloatArray,
+    cores: Blocks,
+    outputs: Matrix,
     gamma: float,
     slack: float,
     hidden: float,
-    certificate: FloatArray,
-    values: FloatArray,
-    sq_norms: FloatArray,
-    kept: FloatArray,
-    bounds: FloatArray,
-    reach: FloatArray,
+    certificate: Matrix,
+    values: OutMatrix,
+    sq_norms: OutVector,
+    kept: OutVector,
+    bounds: OutMatrix,
+    reach: OutVector,
 ) -> int:
     """All rows between the first and the last of `starts`; the first malformed row, or -1."""
     m, d, k = len(starts) - 1, len(point), outputs.shape[0]

@@ -10,14 +10,14 @@ both stages are one pass. Twin: `CellEngine.second`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels import quadratic_dense
 from kernelite.cpu.kernels.bounds import prepare_shared_certificate
-from kernelite.cpu.kernels.compiling import array_type, kernel
+from kernelite.cpu.kernels.compiling import Blocks, Matrix, OutMatrix, OutVector, Vector, kernel
 from kernelite.cpu.kernels.cubic import SUMS, JitCubic, add_cubic, prepare_cubic, product_lines
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.third_tile import (
@@ -187,43 +187,25 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     return Bounded(*room, sq_norms, stage=stage)
 
 
-@kernel(
-    array_type(2),
-    array_type(2),
-    array_type(1),
-    array_type(3),
-    array_type(2),
-    "float64",
-    array_type(1),
-    array_type(2),
-    array_type(2),
-    array_type(2),
-    array_type(3),
-    array_type(2),
-    array_type(1),
-    array_type(2, writable=True),
-    array_type(2, writable=True),
-    array_type(1, writable=True),
-    array_type(1, "int8", writable=True),
-)
+@kernel()
 def third_kernel(
-    rows: FloatArray,
-    Y: FloatArray,
-    point: FloatArray,
-    blocks: FloatArray,
-    outputs: FloatArray,
+    rows: Matrix,
+    Y: Matrix,
+    point: Vector,
+    blocks: Blocks,
+    outputs: Matrix,
     gamma: float,
-    cubic_point: FloatArray,
-    weights: FloatArray,
-    vectors: FloatArray,
-    matrix: FloatArray,
-    certificates: FloatArray,
-    tails: FloatArray,
-    tolerance: FloatArray,
-    values: FloatArray,
-    bounds: FloatArray,
-    sq_norms: FloatArray,
-    stage: NDArray[np.int8],
+    cubic_point: Vector,
+    weights: Matrix,
+    vectors: Matrix,
+    matrix: Matrix,
+    certificates: Blocks,
+    tails: Matrix,
+    tolerance: Vector,
+    values: OutMatrix,
+    bounds: OutMatrix,
+    sq_norms: OutVector,
+    stage: Annotated[NDArray[np.int8], 1, "int8", True],
 ) -> Any:
     m, d = rows.shape
     k, rank = outputs.shape[0], Y.shape[1]

@@ -8,7 +8,7 @@ a tile go by 4 x 4 blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -20,6 +20,7 @@ from kernelite.rows.inputs import FloatArray
 __all__ = [
     "CHUNK_WORK",
     "TILE",
+    "Change",
     "add_triangle",
     "aligned",
     "damp_tile",
@@ -45,6 +46,9 @@ _SHUFFLES = (
     (4, (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
 )
 
+Change: TypeAlias = Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]
+"""Given the builder and what loads line n of the way, gives what changes entries of a row."""
+
 
 def prefetch_line(builder: Any, address: Any) -> None:
     """Have the code that is being built ask for the cache line at an address; harmless anywhere."""
@@ -55,25 +59,17 @@ def prefetch_line(builder: Any, address: Any) -> None:
     builder.call(function, [builder.inttoptr(address, pointer), i32(0), i32(2), i32(1)])
 
 
-@instruction
-def _prefetch(_context: Any, _address: Any) -> Any:
-    """Ask for the cache line at an address."""
-
-    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        prefetch_line(builder, arguments[0])
-        return context.get_dummy_value()
-
-    return types.void(types.uintp), build
+_prefetch = instruction(types.void(types.uintp))(prefetch_line)
 
 
-def _transposing(change: Callable[[Any, Callable[[int], Any]], Callable[[Any], Any]]) -> Any:
-    """Instructions for target[j, i] = changed source[i, j], i, j < 8; addresses, steps in bytes.
+def _transposing(change: Change) -> Callable[..., Any]:
+    """An instruction: target[j, i] = changed source[i, j], i, j < 8; addresses, steps in bytes."""
+    address, size = types.uintp, types.intp
 
-    `change` is given the builder and what loads line n of the way, and gives what changes a row.
-    """
-
-    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, step, way, way_step, target, target_step = arguments
+    @instruction(types.void(address, size, address, size, address, size))
+    def transpose(
+        builder: Any, source: Any, step: Any, way: Any, way_step: Any, target: Any, target_step: Any
+    ) -> None:
         vector = ir.VectorType(ir.DoubleType(), _LANES)
         masks = ir.VectorType(ir.IntType(32), _LANES)
 
@@ -97,10 +93,8 @@ def _transposing(change: Callable[[Any, Callable[[int], Any]], Callable[[Any], A
         for line in lines:
             builder.store(line, at(target), align=8)
             target = builder.add(target, target_step)
-        return context.get_dummy_value()
 
-    address, size = types.uintp, types.intp
-    return types.void(address, size, address, size, address, size), build
+    return transpose
 
 
 def shift(builder: Any, line: Callable[[int], Any]) -> Callable[[Any], Any]:
@@ -126,30 +120,6 @@ def map_by_two_words(builder: Any, line: Callable[[int], Any]) -> Callable[[Any]
     return changed
 
 
-@instruction
-def _shift_transpose(
-    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
-) -> Any:
-    """target[j, i] = source[i, j] - way[0, j]."""
-    return _transposing(shift)
-
-
-@instruction
-def _map_transpose(
-    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
-) -> Any:
-    """target[j, i] = (source[i, j] - way[0, j]) way[1, j] - way[2, j]."""
-    return _transposing(map_and_shift)
-
-
-@instruction
-def _map_words_transpose(
-    _context: Any, _source: Any, _step: Any, _way: Any, _way_step: Any, _to: Any, _to_step: Any
-) -> Any:
-    """target[j, i] = ((source[i, j] - way[0, j]) - way[3, j]) way[1, j] - way[2, j]."""
-    return _transposing(map_by_two_words)
-
-
 @helper
 def aligned(n: int) -> FloatArray:
     """Room for n doubles that starts with a cache line, so that no vector spans two."""
@@ -158,10 +128,10 @@ def aligned(n: int) -> FloatArray:
     return room[start : start + n]
 
 
-def _loader(transpose: Any, entry: Any) -> Any:
-    """A function that loads a tile; `transpose` does eight by eight entries, `entry` one."""
+def _loader(name: str, change: Change, entry: Any) -> Any:
+    """A function that loads a tile: eight by eight entries by `change`, else one by `entry`."""
+    transpose = _transposing(change)
 
-    @helper
     def load(rows: FloatArray, start: int, count: int, way: FloatArray, tile: FloatArray) -> Any:
         d = rows.shape[1]
         whole = count // _LANES * _LANES
@@ -197,7 +167,8 @@ def _loader(transpose: Any, entry: Any) -> Any:
             for j in range(d):
                 tile[j, r] = entry(rows[start + r, j], way, j)
 
-    return load
+    load.__qualname__ = name  # compiled code is kept under it
+    return helper(load)
 
 
 @helper
@@ -215,11 +186,11 @@ def _mapped_by_two_words(z: float, way: FloatArray, j: int) -> float:
     return ((z - way[0, j]) - way[3, j]) * way[1, j] - way[2, j]
 
 
-load_tile = _loader(_shift_transpose, _shifted)
+load_tile = _loader("load_tile", shift, _shifted)
 """(rows, start, count, point, tile): tile[j, r] = rows[start + r, j] - point[j] for r < count."""
-load_mapped_tile = _loader(_map_transpose, _mapped_and_shifted)
+load_mapped_tile = _loader("load_mapped_tile", map_and_shift, _mapped_and_shifted)
 """Likewise, way of shape (3, d): (rows[start + r, j] - way[0, j]) way[1, j] - way[2, j]."""
-load_words_tile = _loader(_map_words_transpose, _mapped_by_two_words)
+load_words_tile = _loader("load_words_tile", map_by_two_words, _mapped_by_two_words)
 """Likewise, way of shape (4, d): ((rows[start + r, j] - way[0, j]) - way[3, j]) way[1, j] - ..."""
 
 
