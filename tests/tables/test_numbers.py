@@ -79,6 +79,7 @@ def test_never_more_lenient_than_float(token: str) -> None:
 
 def test_integers() -> None:
     assert parse_int("0012") == 12
+    assert parse_int("-" + "0" * 30_000 + "3", low=-5) == -3
     assert parse_int("-5", low=-5) == -5
     for token in ["1.0", "1e3", "", "x", "1_0", " 1", "٣"]:
         with pytest.raises(BadNumber, match="not an integer"):

@@ -208,8 +208,8 @@ def _any_header(file: IO[bytes], path: str | os.PathLike[str]) -> tuple[Any, boo
     except Exception as error:  # NumPy evaluates the header as a literal: nearly anything can come
         reason = quote(str(error).partition("\n")[0])
         raise FileFormatError(path, f"this is not an array of `numpy.save`: {reason}") from None
-    if any(side < 0 for side in shape):
-        raise FileFormatError(path, f"the shape {shape} has a negative side")
+    if any(type(side) is not int or side < 0 for side in shape):  # True is an int to NumPy
+        raise FileFormatError(path, f"the shape {shape} has a side that is not a whole number")
     return shape, fortran, dtype
 
 

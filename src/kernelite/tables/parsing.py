@@ -134,10 +134,8 @@ def parse_int(token: str, what: str = "count", *, low: int = 0, high: int = 2**6
         raise BadNumber(f"{what} {quote(token)} is not an integer")
     # Python refuses to convert thousands of digits; no bound here has more than 19.
     digits = token.lstrip("+-").lstrip("0")
-    if len(digits) > 30:
-        number = -(10**30) if token.startswith("-") else 10**30
-    else:
-        number = int(token)
+    number = int(digits or "0") if len(digits) <= 30 else 10**30
+    number = -number if token.startswith("-") else number
     if low <= number <= high:
         return number
     accepted = f"{low} or more" if number < low else f"at most {high}"

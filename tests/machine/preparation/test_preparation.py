@@ -10,6 +10,7 @@ from sklearn.preprocessing import Normalizer
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Kept, Preparation, Selection
+from kernelite.machine.preparation.numeric import Normalize, PowerMap
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -96,3 +97,13 @@ def test_a_kept_transformer_says_why_it_cannot_be_stored() -> None:
     kept = Kept(Normalizer(), "Normalizer", 3)
     assert "keeps a Normalizer in front" in kept.__unstorable__
     assert "joblib.dump" in kept.__unstorable__
+
+
+def test_numbers_that_overflow_on_the_way_are_refused() -> None:
+    powers = PowerMap("yeo-johnson", np.array([1.0, 1e200]))
+    made = Preparation.of(powers, Normalize("l2", 2))
+    assert np.isfinite(made.apply(np.array([[1.0, 0.0]]))).all()
+    with pytest.raises(InputError, match="overflow; drop such rows"):
+        made.apply(np.array([[1.0, 1.0]]))
+    # NaN that came in is told of later, by the number of its row.
+    assert np.isnan(made.apply(np.array([[np.nan, 0.0]]))).any()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation.columns import Columns, Selection, chain_width
@@ -27,7 +29,7 @@ from kernelite.machine.preparation.numeric import (
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
 from kernelite.rows.frames import check_names, is_frame
-from kernelite.rows.inputs import Rows, check_rows
+from kernelite.rows.inputs import Rows, check_rows, is_sparse
 
 __all__ = ["NO_STEPS", "Kept", "Preparation", "Selection", "Step"]
 
@@ -171,8 +173,28 @@ class Preparation:
         return self.apply(X)
 
     def apply(self, rows: Any) -> Rows:
-        """The steps alone, for rows that were checked."""
-        return self._run(rows, self.steps)
+        """The steps alone, for rows that were checked; whether they are finite may show later.
+
+        Raises
+        ------
+        InputError
+            If numbers of finite rows become so large on the way that no number is left.
+        """
+        made = self._run(rows, self.steps)
+        if self._may_lose and _has_nan(made) and np.isfinite(_values(rows)).all():
+            raise InputError(
+                "`X` has numbers so large that the steps before the model overflow; drop such rows."
+            )
+        return made
+
+    @cached_property
+    def _may_lose(self) -> bool:
+        """Whether a number may become NaN: not by one affine map, or by leaving out columns.
+
+        What stands behind a transformer that takes anything is checked by who asks for it.
+        """
+        lossy = [step for step in self.steps if not isinstance(step, Selection)]
+        return self.rowwise and lossy != [self.input_map]
 
     def _run(self, rows: Any, steps: Sequence[Step]) -> Rows:
         for step in steps:
@@ -182,6 +204,17 @@ class Preparation:
                 rows = step(rows.assembled() if isinstance(rows, Pieces) else rows)
         assembled: Rows = rows.assembled() if isinstance(rows, Pieces) else rows
         return assembled
+
+
+def _values(rows: Any) -> Any:
+    return rows.data if is_sparse(rows) else rows
+
+
+def _has_nan(rows: Any) -> bool:
+    values = _values(rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One pass without a temporary: a sum is a number unless an entry is not, or it overflows.
+        return bool(np.isnan(values.sum()) and np.isnan(values).any())
 
 
 NO_STEPS = Preparation()

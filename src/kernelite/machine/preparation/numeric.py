@@ -155,7 +155,7 @@ class Normalize(_OfNumbers):
 
     def __call__(self, rows: Rows) -> Rows:
         """Rows of norm 1, sparse ones as such."""
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             if is_sparse(rows):
                 norms = self._norms(np.abs(rows))
                 made = rows.copy()
