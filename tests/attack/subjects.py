@@ -210,9 +210,10 @@ def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
     if engine.single is not None and engine.single.ready:
         scores, bounds = engine.single.run(case.rows)
         yield "exact, single precision", judge, scores, _known(bounds)
-    if engine.quick is not None and engine.quick.ready:
-        scores, bounds = engine.quick.run(case.rows)
-        yield "exact, quick exponentials", judge, scores, _known(bounds)
+    for sums, name in ((engine.quick, "quick"), (engine.quickest, "quickest")):
+        if sums is not None and sums.ready:
+            scores, bounds = sums.run(case.rows)
+            yield f"exact, {name} exponentials", judge, scores, _known(bounds)
     if rng.random() < 0.2:
         sparse = replace(case.expansion, centers=csr_array(case.expansion.dense_centers()))
         scores, bounds = scores_and_bounds(ExactEngine.prepare(sparse).run(csr_array(case.rows)))

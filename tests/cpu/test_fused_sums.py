@@ -12,11 +12,11 @@ from scipy.sparse import csr_array
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import ExactEngine, QuickExponentials
 from kernelite.cpu.exact_dense import DenseExact
-from kernelite.cpu.fused_sums import EXP2_ERROR, QUICK_ERROR, FusedSums
-from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, SINGLE, Precision
-from kernelite.cpu.kernels.panels import double_sums, double_values, quick_sums, single_sums
+from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
+from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
+from kernelite.cpu.kernels.panels import SUMS, double_values
 from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
@@ -64,7 +64,7 @@ def random_model(
 def test_no_score_is_further_off_than_its_bound(**given: object) -> None:
     model, rows = random_model(**given)
     true = true_scores(model, rows)
-    for precision in (SINGLE, QUICK):
+    for precision in (SINGLE, QUICK, QUICKEST):
         scores, bounds = made(model, precision).run(rows)
         known = np.isfinite(bounds).all(axis=1)
         assert known[:5].all() or given["gamma"] * given["scale"] ** 2 > 1
@@ -95,7 +95,7 @@ def test_hard_models_hold_their_bounds_in_all_precisions(case: Case) -> None:
         )
         exact, true = ExactEngine.prepare(model), true_scores(model, case.rows)
         assert np.max(error_ratios(true, *scores_and_bounds(exact.run(case.rows)))) <= 1.0
-        for sums in (exact.single, exact.quick):
+        for sums in (exact.single, exact.quick, exact.quickest):
             if sums is None:
                 continue
             scores, bounds = sums.run(case.rows)
@@ -154,7 +154,7 @@ def test_a_worst_case_for_products() -> None:
     assert (bounds < 1e6 * 1e-3).all()
 
 
-@pytest.mark.parametrize("precision", [SINGLE, QUICK], ids=["single", "quick"])
+@pytest.mark.parametrize("precision", [SINGLE, QUICK, QUICKEST], ids=["single", "quick", "quickest"])
 def test_rows_that_a_precision_cannot_hold_stay_open(precision: Precision) -> None:
     model = KernelExpansion(np.eye(3), [1.0, 2.0, 3.0], 0.0, gamma=1.0)
     rows = np.array(
@@ -251,8 +251,11 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
     assert 0 < np.abs(found.scores - exact).max() <= tolerance[0]
     assert {cascade.names[i] for i in found.stage} == {stats.SINGLE}
     assert Within(tolerance)(*engine.single.run(rows)).all()
-    for limit, stage in ((1e-6, stats.QUICK), (1e-10, stats.EXACT)):
+    weight = float(np.abs(engine.expansion.coefficients).sum())
+    quick = QuickExponentials(engine, values=True)
+    for limit, stage in ((1e-7 * weight, stats.QUICK), (1e-6, stats.QUICK), (1e-10, stats.EXACT)):
         within = Within(np.array([limit]))
+        assert quick.sums(within) is (engine.quickest if limit > 1e-6 else engine.quick)
         tight = cascade.run(rows, within)
         assert tight.settled.all()
         assert {cascade.names[i] for i in tight.stage} == {stage}
@@ -344,9 +347,8 @@ def powers(exponents: np.ndarray, precision: Precision) -> np.ndarray:
     w, shifts, lines = np.empty((1, 0), dtype), np.zeros(1, dtype), np.empty(0, dtype)
     alone = np.full((count, precision.panel), -np.inf, dtype)
     alone[:, 0] = exponents
-    sums, run = np.empty((1, count)), {"float32": single_sums, "float64": double_sums}[dtype]
-    run = quick_sums if precision.quick else run
-    run(w, shifts, lines, alone.ravel(), np.arange(count + 1), sums)
+    sums = np.empty((1, count))
+    SUMS[precision](w, shifts, lines, alone.ravel(), np.arange(count + 1), sums)
     return sums[0]
 
 
@@ -371,16 +373,18 @@ def test_powers_of_two_err_by_less_than_the_bound_says() -> None:
     y = np.concatenate([y, np.random.default_rng(1).uniform(-1022, -79, 20_000)])
     exact = np.exp2(y.astype(np.longdouble))
     assert np.abs(powers(y, DOUBLE) / exact - 1).max() <= EXP2_ERROR * 2.0**-53
-    assert 1e-9 < np.abs(powers(y, QUICK) / exact - 1).max() <= QUICK_ERROR
+    assert 1e-9 < np.abs(powers(y, QUICK) / exact - 1).max() <= QUICK.error
+    assert 1e-8 < np.abs(powers(y, QUICKEST) / exact - 1).max() <= QUICKEST.error
 
 
 def test_powers_that_are_too_small_vanish() -> None:
     nothing = np.array([-1022.0, -1030.0, -1080.0, -1e5, -1e300, -np.inf, np.nan])
     assert (powers(nothing, DOUBLE) == 0.0).all()
-    small = powers(nothing[:-1], QUICK)
-    assert (small >= 0.0).all()
-    assert (small <= 2.0**-1021).all()
-    assert not powers(nothing[-1:], QUICK) > 0.0
+    for precision in (QUICK, QUICKEST):
+        small = powers(nothing[:-1], precision)
+        assert (small >= 0.0).all()
+        assert (small <= 2.0**-1021).all()
+        assert not powers(nothing[-1:], precision) > 0.0
     single = powers(np.array([-126.0, -200.0, -1e30, -np.inf, np.nan], np.float32), SINGLE)
     assert (single <= 1e-36).all()
 

@@ -45,6 +45,7 @@ TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them; 
 FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
 ENTRY_RATIO = 16  # entries of a row in panels, in the time of one that meets another
 MOST_DENSE = 1 << 26  # numbers of centers that are made dense for panels
+ENOUGH = 0.9  # of a tolerance: what quick exponentials may take of it
 WORTH = 0.5  # which is more than it costs of double precision's time
 
 # Nanoseconds of one core, measured: what the planner compares the engines by.
@@ -135,6 +136,12 @@ class ExactEngine:
         return fused.quick() if isinstance(fused, FusedSums) else None
 
     @cached_property
+    def quickest(self) -> FusedSums | None:
+        """Likewise, with the quickest ones."""
+        fused = self.dense.fused
+        return fused.quick(least=True) if isinstance(fused, FusedSums) else None
+
+    @cached_property
     def pairs(self) -> FusedPairs | None:
         """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
         by_panels = self.sparse is None or self.entries_pay
@@ -214,8 +221,7 @@ class SinglePrecision:
     name: ClassVar[str] = SINGLE
     accepts_all = False
 
-    @property
-    def sums(self) -> Any:
+    def sums(self, criterion: Criterion) -> Any:
         """What sums up; None where nothing does."""
         return self.engine.single
 
@@ -227,11 +233,11 @@ class SinglePrecision:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds, where they are good enough for what is asked and settle enough."""
-        if not self._serves(criterion):
+        if criterion is None or not self._serves(criterion):
             return None
         engine, taken = self.engine.engine_for(rows)
-        labels = criterion is not None and criterion.labels_alone and self.engine.entries_pay
-        sums = self.sums if labels or engine is self.engine.dense else None
+        labels = criterion.labels_alone and self.engine.entries_pay
+        sums = self.sums(criterion) if labels or engine is self.engine.dense else None
         if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
@@ -247,25 +253,23 @@ class SinglePrecision:
         engine, dense = self.engine.engine_for(rows)
         if engine is not self.engine.dense:
             return None
-        if self.sums is None or not self.sums.ready:
+        sums = self.sums(criterion)
+        if sums is None or not sums.ready:
             return None
         if (limits := criterion.value_bounds) is not None:
             return np.broadcast_to(limits, (len(dense), len(limits))).copy()
-        scores, bounds = self.sums.run(dense)
+        scores, bounds = sums.run(dense)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
-    def _serves(self, criterion: Criterion | None) -> bool:
-        if criterion is None:
-            return False
+    def _serves(self, criterion: Criterion) -> bool:
         if criterion.labels_alone:
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
         wanted = self.values or criterion.labels_and_values
         return wanted and large and criterion.asks_values
 
-    def _pays(self, sums: Any, rows: Rows, criterion: Criterion | None) -> bool:
+    def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
         """Whether it settles enough, as some of the rows show."""
-        assert criterion is not None
         # What values ask of a bound is the same for all rows: two of them show enough.
         if rows.shape[0] < APART * (TRIED if criterion.labels_alone else 2):
             return True
@@ -278,15 +282,24 @@ class QuickExponentials(SinglePrecision):
 
     name: ClassVar[str] = QUICK
 
-    @property
-    def sums(self) -> FusedSums | None:
-        """What sums up; None where nothing does."""
-        return self.engine.quick
+    def sums(self, criterion: Criterion) -> FusedSums | None:
+        """What sums up, with the quickest exponentials that surely suffice; None where nothing."""
+        quickest = self.engine.quickest
+        enough = quickest is not None and _surely(quickest, criterion) and quickest.ready
+        return quickest if enough else self.engine.quick
 
-    def _serves(self, criterion: Criterion | None) -> bool:
+    def _serves(self, criterion: Criterion) -> bool:
         """Not for labels alone, which double precision itself would have to settle soon after."""
-        values = criterion is not None and not criterion.labels_alone
-        return values and super()._serves(criterion)
+        return not criterion.labels_alone and super()._serves(criterion)
+
+    def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
+        return _surely(sums, criterion) or super()._pays(sums, rows, criterion)
+
+
+def _surely(sums: FusedSums, criterion: Criterion) -> bool:
+    """Whether quick exponentials are good enough for the values of all but outlying rows."""
+    limits = criterion.value_bounds
+    return limits is not None and sums.most_error <= ENOUGH * float(limits.min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)

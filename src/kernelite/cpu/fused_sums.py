@@ -9,7 +9,7 @@ so that a block's own reach bounds its errors. Of a block found as s, with the e
 
     |error| <= s (2^e - 1 + (EXP2 + panels + 12) v) + what was cut off below 2^smallest.
 
-Doubles with quick exponentials add `QUICK_ERROR` to the bracket: some 2e-9 s in all, where single
+Doubles with quick exponentials add theirs to the bracket: 8e-8 s or 2e-9 s in all, where single
 precision's bound is some 5e-6 s. Values whose tolerance that meets are served by them.
 """
 
@@ -36,7 +36,6 @@ __all__ = [
     "EXP2_ERROR",
     "MOST_NORM",
     "MOST_NUMBERS",
-    "QUICK_ERROR",
     "SINGLE_UNIT",
     "FusedSums",
     "FusedValues",
@@ -45,7 +44,6 @@ __all__ = [
 
 SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
-QUICK_ERROR = 2e-9  # that a quick one errs by besides, relatively
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
@@ -105,11 +103,16 @@ class FusedSums:
         terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
         return cls(made, np.array(signs), terms, rounding)
 
-    def quick(self) -> FusedSums:
-        """The same sums in doubles, with quick exponentials."""
-        from kernelite.cpu.kernels.exp2 import QUICK
+    def quick(self, *, least: bool = False) -> FusedSums:
+        """The same sums in doubles, with quick exponentials; `least`: with the quickest."""
+        from kernelite.cpu.kernels.exp2 import QUICK, QUICKEST
 
-        return replace(self, panels=replace(self.panels, precision=QUICK))
+        return replace(self, panels=replace(self.panels, precision=QUICKEST if least else QUICK))
+
+    @property
+    def most_error(self) -> float:
+        """What quick exponentials may add to a bound, since no kernel value is above 1."""
+        return self.panels.precision.error * float(self.rounding.weight[0])
 
     @property
     def ready(self) -> bool:
@@ -118,17 +121,16 @@ class FusedSums:
 
     @cached_property
     def _needs(self) -> list[Any]:
-        """The kernels that may be called."""
+        """The kernels that may be called: first what sums, then what makes rows ready."""
         from kernelite.cpu.kernels import panel_rows
         from kernelite.cpu.kernels import panels as panels_kernels
 
-        if self.panels.precision.quick:
-            return [panel_rows.double_rows, panels_kernels.quick_sums, panel_rows.bounded_sums]
-        if self.panels.precision.size == 8:
-            return [panel_rows.double_rows, panels_kernels.double_sums]
-        kernels: list[Any] = [panel_rows.single_rows, panels_kernels.single_sums]
-        kernels += [panel_rows.bounded_sums]
-        if self.panels.layout.sparse:
+        precision = self.panels.precision
+        kernels: list[Any] = [panels_kernels.SUMS[precision]]
+        kernels += [panel_rows.single_rows if precision.size == 4 else panel_rows.double_rows]
+        if precision.size == 4 or precision.quick:
+            kernels += [panel_rows.bounded_sums]
+        if precision.size == 4 and self.panels.layout.sparse:
             kernels += [panel_rows.entries, panel_rows.sparse_entries]
             kernels += [panels_kernels.single_entry_sums]
         return kernels
@@ -136,7 +138,8 @@ class FusedSums:
     @cached_property
     def _calls(self) -> SimpleNamespace:
         """The kernels by their names, found once: a single row would feel each import."""
-        return SimpleNamespace(**{kernel.__name__: kernel for kernel in self._needs})
+        named = {kernel.__name__: kernel for kernel in self._needs}
+        return SimpleNamespace(sums=self._needs[0], prepare=self._needs[1], **named)
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
@@ -172,7 +175,7 @@ class FusedSums:
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT
         relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
-        relative += QUICK_ERROR * precision.quick
+        relative += precision.error
         cut_off = len(self.panels.exponents) * 2.0**precision.smallest + TINY
         intercept = float(self.rounding.expansion.intercept[0])
         fixed = float(self.rounding.constant[0])
@@ -210,14 +213,10 @@ class FusedSums:
 
     def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         panels, layout, calls = self.panels, self.panels.layout, self._calls
-        single = panels.precision.size == 4
         w = np.empty((len(rows), len(layout.order)), panels.precision.dtype)
         shifts = np.empty(len(rows), panels.precision.dtype)
-        prepare = calls.single_rows if single else calls.double_rows
-        prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        quick = panels.precision.quick
-        run = calls.single_sums if single else calls.quick_sums if quick else calls.double_sums
-        run(w, shifts, panels.lines, panels.exponents, panels.starts, sums)
+        calls.prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
+        calls.sums(w, shifts, panels.lines, panels.exponents, panels.starts, sums)
 
     def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
         layout = self.panels.layout

@@ -13,8 +13,8 @@ Vectors of 512 bits come with instructions that round down and scale, which take
 in doubles, with 2^(j/8) from one register and p of degree 7 (2.4e-18); in single precision
 without j. A tiny negative y gives the f that rounds to the upper end: 0.35 units more.
 
-`QUICK` are doubles whose p has degree 6, on all of [0, 1]: it errs by 1.9e-9, and so by less than
-`QUICK_ERROR` in all. Values that need no more than that are served faster.
+`QUICK` are doubles whose p has degree 6, on all of [0, 1], and errs by 1.9e-9; `QUICKEST` take single
+precision's. Values that need no more than that are served faster.
 
     x = 2^n m, sqrt(1/2) <= m < sqrt(2):    log2(x) = n + t q(t^2),    t = (m - 1) / (m + 1)
 
@@ -34,7 +34,7 @@ from numba.core import cgutils
 
 from kernelite.cpu.kernels.compiling import wide_vectors
 
-__all__ = ["DOUBLE", "QUICK", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
+__all__ = ["DOUBLE", "QUICK", "QUICKEST", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
 
 WIDE = wide_vectors()
 VECTORS = 4  # of centers in a panel
@@ -69,8 +69,8 @@ class Precision:
     pieces : int
         Into how many f is taken down to a piece of [0, 1]: 1 or 8. 0: it is rounded to nearest, as
         vectors of 256 bits must.
-    quick : bool
-        Whether powers err by `QUICK_ERROR`, not by units.
+    error : float
+        What powers err by relatively, besides units.
     """
 
     dtype: str
@@ -81,7 +81,12 @@ class Precision:
     rows: int
     polynomial: tuple[float, ...]
     pieces: int = 0
-    quick: bool = False
+    error: float = 0.0
+
+    @property
+    def quick(self) -> bool:
+        """Whether powers have fewer digits than numbers have room for."""
+        return self.error > 0.0
 
     @property
     def lanes(self) -> int:
@@ -192,8 +197,9 @@ QUICK = replace(
         0.00015345812158740183,
     ),
     pieces=1 if WIDE else 0,
-    quick=True,
+    error=2e-9,
 )
+QUICKEST = replace(QUICK, polynomial=SINGLE.polynomial, error=8e-8)
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
-from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, SINGLE, VECTORS, Code, Precision
+from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, VECTORS, Code, Precision
 
-__all__ = [
-    "double_sums",
-    "double_values",
-    "quick_sums",
-    "single_entry_sums",
-    "single_sums",
-    "value_entries",
-    "value_rows",
-]
+__all__ = ["SUMS", "double_values", "single_entry_sums", "value_entries", "value_rows"]
 
 
 def _row_products(
@@ -204,6 +196,8 @@ single_sums = kernel(*_types("float32"))(_over_rows("single_sums", SINGLE, summe
 """(rows, shifts, panels, exponents, starts, out): sums of blocks into `out` (m, B)."""
 double_sums = kernel(*_types("float64"))(_over_rows("double_sums", DOUBLE, summed=True))
 quick_sums = kernel(*_types("float64"))(_over_rows("quick_sums", QUICK, summed=True))
+quickest_sums = kernel(*_types("float64"))(_over_rows("quickest_sums", QUICKEST, summed=True))
+SUMS = {SINGLE: single_sums, DOUBLE: double_sums, QUICK: quick_sums, QUICKEST: quickest_sums}
 double_values = kernel(*_types("float64"))(_over_rows("double_values", DOUBLE, summed=False))
 """Likewise: out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
 single_entry_sums = kernel(
