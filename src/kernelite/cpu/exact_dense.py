@@ -21,7 +21,7 @@ from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.panels import Layout
-from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.rows.inputs import FloatArray, is_sparse, row_blocks
 
@@ -135,8 +135,7 @@ class DenseExact:
         little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
         tall = self.tall if fused is None else TILE_ROWS
         chunk = max(1, m if little else min(tall, -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def length(self, rows: FloatArray) -> int:
@@ -320,8 +319,7 @@ class SparseExact:
                 scores[block] += self.expansion.intercept
 
         chunk = max(1, min(TILE // max(n, 1), -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def length(self, rows: csr_array) -> FloatArray:
