@@ -200,7 +200,7 @@ def add_kernel_sums(
     Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
     """
     if jit_available():
-        from kernelite.cpu.kernels.exact_tiles import exp_in_place
+        from kernelite.cpu.kernels.pointwise import exp_in_place
 
         exp_in_place(tile)
     else:
@@ -289,30 +289,21 @@ class SparseExact:
     ) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |z|^2 of shape (m,)."""
         from kernelite.cpu.kernels.densify import check_canonical
-        from kernelite.cpu.kernels.exact_tiles import fill_exponents
+        from kernelite.cpu.kernels.pointwise import fill_exponents
 
         m, n = rows.shape[0], self.expansion.n_centers
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
         squares = squared_norms(rows)
         if self.columns is not None:
             rows = only_columns(rows, self.columns)
-        indices = rows.indices.astype(np.int32, copy=False)
+        entries = rows.indices.astype(np.int32, copy=False), rows.data
+        centers = self.exponents, self.starts, self.holders, self.values
 
         def part(block: slice) -> None:
             tile = np.empty((block.stop - block.start, n))
             starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-            bad = fill_exponents(
-                starts,
-                indices,
-                rows.data,
-                self.expansion.gamma,
-                self.exponents,
-                self.starts,
-                self.holders,
-                self.values,
-                squares[block],
-                tile,
-            )
+            gamma = self.expansion.gamma
+            bad = fill_exponents(starts, *entries, gamma, *centers, squares[block], tile)
             check_canonical(bad, block.start, rows.shape[1])
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
                 add_kernel_sums(tile, self.expansion.coefficients, scores[block], first=True)

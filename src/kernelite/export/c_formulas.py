@@ -314,7 +314,7 @@ class _Statements:
         """An elementary function by NumPy's name."""
         if name not in FUNCTIONS:
             raise UnsupportedModelError(f"its kernel calls numpy.{name}")
-        return _call(name)(self, x)  # type: ignore[no-any-return]
+        return _call(name)(self, x)
 
 
 class _Point:
