@@ -18,7 +18,7 @@ ROOT = Path(kernelite.__file__).parent
 EVERYWHERE = {"errors", "rows", "support"}
 ALLOWED: dict[str, set[str]] = {
     "errors": {"support"},  # `printable`, which imports nothing
-    "support": {"errors", "rows"},
+    "support": {"errors"},
     "rows": {"errors"},
     "machine": EVERYWHERE,
     "series": {"machine"} | EVERYWHERE,

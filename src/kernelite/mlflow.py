@@ -15,7 +15,7 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.errors import InputError, MissingExtraError
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.store.files import load, save
 
 __all__ = ["load_model", "log_model", "save_model"]
@@ -54,8 +54,7 @@ def save_model(
         What the flavors are added to; MLflow passes it when it logs.
     """
     mlflow = _mlflow()
-    if not isinstance(model, CompiledModel):
-        raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
+    require_compiled(model)
     folder = Path(path)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"`{folder}` exists already; name a folder that is new or empty.")

@@ -6,7 +6,7 @@ takes tensors too, and anything that speaks DLPack. docs/gpu.md says what is pro
 
 from __future__ import annotations
 
-from kernelite.errors import InputError, MissingExtraError
+from kernelite.errors import MissingExtraError
 
 try:
     import torch  # noqa: F401  # first, for the message
@@ -17,7 +17,7 @@ except ImportError as error:
 
 from kernelite.gpu.program import Answer, Program
 from kernelite.gpu.streaming import predict
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 
 __all__ = ["Answer", "Program", "module", "predict"]
 
@@ -48,9 +48,5 @@ def module(fast: CompiledModel, /) -> Program:
     >>> bool((answer.labels.numpy() == fast.predict(rows)).all())
     True
     """
-    if not isinstance(fast, CompiledModel):
-        raise InputError(
-            f"`fast` must be a compiled model, got {type(fast).__name__}; kernelite.compile makes "
-            "one."
-        )
+    require_compiled(fast, "fast")
     return Program(fast)

@@ -14,7 +14,7 @@ from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.option import spread_cost, tiers_cost, unseen_cost
+from kernelite.planner.option import array_bytes, spread_cost, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
@@ -23,7 +23,6 @@ from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, cells_cost
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine
-from kernelite.support.sizes import array_bytes
 
 
 def model(

@@ -21,7 +21,7 @@ from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.panels import Layout
-from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.rows.inputs import FloatArray, is_sparse, row_blocks
 
@@ -135,8 +135,7 @@ class DenseExact:
         little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
         tall = self.tall if fused is None else TILE_ROWS
         chunk = max(1, m if little else min(tall, -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def length(self, rows: FloatArray) -> int:
@@ -201,7 +200,7 @@ def add_kernel_sums(
     Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
     """
     if jit_available():
-        from kernelite.cpu.kernels.exact_tiles import exp_in_place
+        from kernelite.cpu.kernels.pointwise import exp_in_place
 
         exp_in_place(tile)
     else:
@@ -290,38 +289,28 @@ class SparseExact:
     ) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |z|^2 of shape (m,)."""
         from kernelite.cpu.kernels.densify import check_canonical
-        from kernelite.cpu.kernels.exact_tiles import fill_exponents
+        from kernelite.cpu.kernels.pointwise import fill_exponents
 
         m, n = rows.shape[0], self.expansion.n_centers
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
         squares = squared_norms(rows)
         if self.columns is not None:
             rows = only_columns(rows, self.columns)
-        indices = rows.indices.astype(np.int32, copy=False)
+        entries = rows.indices.astype(np.int32, copy=False), rows.data
+        centers = self.exponents, self.starts, self.holders, self.values
 
         def part(block: slice) -> None:
             tile = np.empty((block.stop - block.start, n))
             starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-            bad = fill_exponents(
-                starts,
-                indices,
-                rows.data,
-                self.expansion.gamma,
-                self.exponents,
-                self.starts,
-                self.holders,
-                self.values,
-                squares[block],
-                tile,
-            )
+            gamma = self.expansion.gamma
+            bad = fill_exponents(starts, *entries, gamma, *centers, squares[block], tile)
             check_canonical(bad, block.start, rows.shape[1])
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
                 add_kernel_sums(tile, self.expansion.coefficients, scores[block], first=True)
                 scores[block] += self.expansion.intercept
 
         chunk = max(1, min(TILE // max(n, 1), -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def length(self, rows: csr_array) -> FloatArray:

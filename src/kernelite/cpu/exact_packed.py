@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
@@ -135,8 +135,7 @@ class LinearExact:
                 scores[block] += self.intercept
 
         chunk = max(1, min(ROWS, -(-m // thread_count()))) if m > 512 else max(m, 1)
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def _run_one_pass(
@@ -245,8 +244,7 @@ class PackedExact:
                 found = cubic_values(self.tensor, own) if self.degree == 3 else self._quartic(own)
                 np.add(found, self.expansion.intercept, out=scores[block])
 
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
     def _quartic(self, own: FloatArray) -> FloatArray:

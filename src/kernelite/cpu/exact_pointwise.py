@@ -21,19 +21,18 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_rounding import CENTERS
 from kernelite.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
 from kernelite.cpu.panels import middle
-from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.rows.inputs import FloatArray, row_blocks
-from kernelite.series.rounding import SAFETY, TINY, UNIT, intercept_error
+from kernelite.series.rounding import SAFETY, SUMS_OVERFLOW, TINY, UNIT, intercept_error
 
 __all__ = ["PointwiseExact", "PointwiseRounding"]
 
 ROWS = 256  # with CENTERS a tile of kernel values
 LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
 LOST = 1e-140  # more than a norm whose square underflows
-OVERFLOWS = 1e285  # a bound is at least 2^-53 of the sums, which may have overflowed from there on
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class PointwiseRounding:
             if self.lost.any():
                 bounds += np.multiply.outer(sizes, SAFETY * self.lost)
             bounds += self.constant
-        bounds[~(bounds < OVERFLOWS)] = np.inf
+        bounds[~(bounds < SUMS_OVERFLOW)] = np.inf
         if self.farthest < math.inf:
             bounds[~(squares < self.farthest**2)] = np.inf
         return bounds
@@ -135,8 +134,8 @@ class PointwiseRounding:
             room = norms if len(slopes) == 1 and known else None
             bounds = np.multiply(norms, slopes, out=room)
             bounds += self.constant
-        if not (known and bounds.max(initial=0.0) < OVERFLOWS):
-            bounds[~(bounds < OVERFLOWS)] = np.inf
+        if not (known and bounds.max(initial=0.0) < SUMS_OVERFLOW):
+            bounds[~(bounds < SUMS_OVERFLOW)] = np.inf
         return bounds
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -213,8 +212,7 @@ class PointwiseExact:
                 np.add(sums, self.expansion.intercept, out=scores[block])
 
         chunk = max(1, m if m * n < LITTLE else min(ROWS, -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         return scores, self.squares(rows)
 
     def _add_tiles(self, rows: FloatArray, sums: FloatArray) -> None:

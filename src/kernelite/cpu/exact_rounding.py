@@ -30,20 +30,20 @@ from kernelite.series.rounding import (
     SAFETY,
     TINY,
     UNIT,
+    VALUES_OVERFLOW,
     folding,
     intercept_error,
     polynomial_error,
     polynomial_units,
 )
 
-__all__ = ["CENTERS", "LARGEST", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
+__all__ = ["CENTERS", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
 
 CENTERS = 512  # that one product sums up; sums of products follow
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
 UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
 SURELY = 1e-9  # more than any norm errs by, relatively,
 LOST = 1e-150  # and absolutely, by squares that underflow
-LARGEST = 1e300  # of a kernel value that surely did not overflow
 
 Length: TypeAlias = "int | FloatArray"
 
@@ -97,7 +97,7 @@ class ExactRounding:
             if error.any():
                 bounds += SAFETY * np.multiply.outer(self._power(squares), error)
             # Where it overflowed, or a kernel value did before a small coefficient met it.
-            bounds[np.isnan(bounds) | ~(self._power(squares) < LARGEST)[:, None]] = np.inf
+            bounds[np.isnan(bounds) | ~(self._power(squares) < VALUES_OVERFLOW)[:, None]] = np.inf
             return np.asarray(bounds)
 
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.mapped import MappedRows
-from kernelite.cpu.threads import for_each_chunk, one_thread_each
+from kernelite.cpu.threads import for_each_chunk
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
@@ -200,6 +200,5 @@ def _sums(
             if progress is not None:
                 progress(done / n**2)
 
-    with one_thread_each(n, BLOCK):
-        for_each_chunk(part, n, BLOCK)
+    for_each_chunk(part, n, BLOCK, blas=True)
     return total(parts)

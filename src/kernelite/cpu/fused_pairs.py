@@ -14,18 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_rounding import ExactRounding
-from kernelite.cpu.fused_sums import (
-    EXP2_ERROR,
-    MOST_NORM,
-    MOST_NUMBERS,
-    SINGLE_UNIT,
-    few_rows,
-)
+from kernelite.cpu.fused_sums import EXP2_ERROR, MOST_NORM, MOST_NUMBERS, few_rows
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import Layout, Panels, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.rows.inputs import FloatArray
+from kernelite.series.rounding import SINGLE_UNIT
 
 __all__ = ["FusedPairs"]
 

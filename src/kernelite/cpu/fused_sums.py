@@ -30,19 +30,17 @@ from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
-from kernelite.series.rounding import SAFETY, TINY, UNIT
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
 
 __all__ = [
     "EXP2_ERROR",
     "MOST_NORM",
     "MOST_NUMBERS",
-    "SINGLE_UNIT",
     "FusedSums",
     "FusedValues",
     "few_rows",
 ]
 
-SINGLE_UNIT = 2.0**-24
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost

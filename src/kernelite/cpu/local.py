@@ -12,6 +12,7 @@ First come the boxes that centers are sorted into; last, logarithms of sums that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,8 @@ __all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 LEAF = 32  # centers of a leaf, and leaves of a group: four vectors of eight doubles
 
 
-@dataclass(frozen=True, eq=False)
-class Leaves:
-    """G groups of 32 leaves of 32 centers, in w features (d and zeros).
+class Leaves(NamedTuple):
+    """G groups of 32 leaves of 32 centers, in w features (d and zeros), as the kernel takes them.
 
     Parameters
     ----------
@@ -237,34 +237,17 @@ class LocalEngine:
 
         m, k = len(rows), self.expansion.n_outputs
         sums, sizes, left_out = (np.empty((m, k)) for _ in range(3))
-        counts = np.empty((m, 3))
-        kernel, leaves, settings = local_kernel(self.width), self.leaves, self.settings
+        found, kernel = (sums, sizes, left_out, np.empty((m, 3))), local_kernel(self.width)
+        limits = self.settings.absolute, self.settings.relative, self.settings.start
+        fixed = *self.leaves, self.expansion.gamma, *limits
 
         def part(block: slice) -> None:
             padded = np.zeros((block.stop - block.start, self.width))
             padded[:, : rows.shape[1]] = rows[block]
-            kernel(
-                padded,
-                leaves.centers,
-                leaves.coefficients,
-                leaves.low,
-                leaves.high,
-                leaves.weight,
-                leaves.group_low,
-                leaves.group_high,
-                leaves.group_weight,
-                self.expansion.gamma,
-                settings.absolute,
-                settings.relative,
-                settings.start,
-                sums[block],
-                sizes[block],
-                left_out[block],
-                counts[block],
-            )
+            kernel(padded, *fixed, *(out[block] for out in found))
 
         for_each_chunk(part, m, CHUNK)
-        return sums, sizes, left_out, counts
+        return found
 
 
 @dataclass(frozen=True, eq=False)

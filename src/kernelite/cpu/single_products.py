@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_packed import PackedExact
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_rounding import CENTERS
-from kernelite.cpu.fused_sums import SINGLE_UNIT
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk, one_thread_each, thread_count
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.packed import packed_places
-from kernelite.series.rounding import SAFETY
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT
 
 __all__ = ["SinglePacked", "SingleProducts"]
 
@@ -79,8 +78,7 @@ class SingleProducts:
                 self._add(rows[block], scores[block])
 
         chunk = max(1, min(ROWS, -(-m // thread_count())))
-        with one_thread_each(m, chunk):
-            for_each_chunk(part, m, chunk)
+        for_each_chunk(part, m, chunk, blas=True)
         scores += exact.expansion.intercept
         squares = exact.squares(rows)
         return scores, exact.rounding.bounds(squares) + self._more(squares)

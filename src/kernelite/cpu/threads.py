@@ -186,11 +186,14 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> None:
+def for_each_chunk(
+    work: Callable[[slice], None], n_items: int, chunk: int, *, blas: bool = False
+) -> None:
     """Call `work` on slices that cover `n_items`, on several threads; each takes the next one.
 
     A slice has at most `chunk` items. The caller works too, so it waits for nobody but those who
     have begun, and does everything where no thread can be had: while the interpreter ends, say.
+    `blas`: whether `work` calls BLAS, which then has one thread in each of ours.
 
     Examples
     --------
@@ -199,6 +202,11 @@ def for_each_chunk(work: Callable[[slice], None], n_items: int, chunk: int) -> N
     >>> sorted(part.start for part in done)
     [0, 2, 4]
     """
+    if blas:
+        with one_thread_each(n_items, chunk):
+            return for_each_chunk(work, n_items, chunk)
+    if 0 < n_items <= chunk:
+        return work(slice(0, n_items))
     chunk = _even(n_items, chunk, thread_count())
     chunks = -(-n_items // chunk)
     threads = min(thread_count(), chunks)

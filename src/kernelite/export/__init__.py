@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.errors import InputError, KerneliteError
 from kernelite.export.selection import Dtype, Part, select
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.support.files import atomic_write
 
 if TYPE_CHECKING:
@@ -73,13 +73,9 @@ def export(
     >>> [os.path.basename(file) for file in written]
     ['bump.h', 'bump.c']
     """
-    if not isinstance(model, CompiledModel):
-        if isinstance(path, CompiledModel):
-            raise InputError("the model comes first: `kl.export(model, path)`.")
-        raise InputError(
-            f"`model` must be a CompiledModel, got {type(model).__name__}; `kl.compile` makes one, "
-            "`kl.load` reads one."
-        )
+    if isinstance(path, CompiledModel) and not isinstance(model, CompiledModel):
+        raise InputError("the model comes first: `kl.export(model, path)`.")
+    require_compiled(model)
     file = os.fspath(path)
     stem, suffix = os.path.splitext(file)
     if suffix not in TARGETS:

@@ -241,6 +241,11 @@ def _value(expansion: KernelExpansion, x: Any, c: Any) -> _Number:
     return product * product
 
 
+def _call(name: str) -> Any:
+    """A function of math.h as an operation."""
+    return lambda self, x: self.line(f"MATH_{name}({x.text})")
+
+
 class _Statements:
     """A function's body under construction, and the operations that add lines to it."""
 
@@ -291,17 +296,7 @@ class _Statements:
         """|x - c|_1."""
         return self.summed("MATH_fabs(x[j] - c[j])")
 
-    def exp(self, x: _Number) -> _Number:
-        """e^x."""
-        return self.line(f"MATH_exp({x.text})")
-
-    def log(self, x: _Number) -> _Number:
-        """The natural logarithm."""
-        return self.line(f"MATH_log({x.text})")
-
-    def sqrt(self, x: _Number) -> _Number:
-        """The square root."""
-        return self.line(f"MATH_sqrt({x.text})")
+    exp, log, sqrt = _call("exp"), _call("log"), _call("sqrt")
 
     def minimum(self, x: _Number, y: Any) -> _Number:
         """The smaller of the two."""
@@ -319,7 +314,7 @@ class _Statements:
         """An elementary function by NumPy's name."""
         if name not in FUNCTIONS:
             raise UnsupportedModelError(f"its kernel calls numpy.{name}")
-        return self.line(f"MATH_{name}({x.text})")
+        return _call(name)(self, x)
 
 
 class _Point:
@@ -350,6 +345,17 @@ class _Point:
         return self.made.summed("x[j] * c[j]")
 
 
+def _operator(sign: str, *, turned: bool = False) -> Any:
+    """An operator of Python's that adds a line."""
+
+    def operate(self: _Number, other: Any) -> _Number:
+        sides = self.text, self.made.number(other)
+        left, right = sides[::-1] if turned else sides
+        return self.made.line(f"{left} {sign} {right}")
+
+    return operate
+
+
 class _Number:
     """A value of the function; operators add lines."""
 
@@ -359,28 +365,9 @@ class _Number:
     def __array_namespace__(self) -> _Statements:
         return self.made
 
-    def _with(self, sign: str, other: Any, *, turned: bool = False) -> _Number:
-        sides = self.text, self.made.number(other)
-        left, right = sides[::-1] if turned else sides
-        return self.made.line(f"{left} {sign} {right}")
-
-    def __add__(self, other: Any) -> _Number:
-        return self._with("+", other)
-
-    def __radd__(self, other: Any) -> _Number:
-        return self._with("+", other, turned=True)
-
-    def __mul__(self, other: Any) -> _Number:
-        return self._with("*", other)
-
-    def __rmul__(self, other: Any) -> _Number:
-        return self._with("*", other, turned=True)
-
-    def __truediv__(self, other: Any) -> _Number:
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: Any) -> _Number:
-        return self._with("/", other, turned=True)
+    __add__, __radd__ = _operator("+"), _operator("+", turned=True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", turned=True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", turned=True)
 
     def __neg__(self) -> _Number:
         return self.made.line(f"-{self.text}")

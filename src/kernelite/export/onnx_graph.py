@@ -197,6 +197,15 @@ class _Rows:
         return self.value.graph.op("Shape", self.value, start=0, end=1, ndim=1, kind="i")
 
 
+def _operator(name: str, *, turned: bool = False) -> Any:
+    """An operator of Python's that adds a node of that name."""
+
+    def operate(self: Value, other: Any) -> Value:
+        return self.combined(name, other, turned=turned)
+
+    return operate
+
+
 class Value:
     """A tensor of a graph; operators add nodes. Plain numbers become constants."""
 
@@ -231,29 +240,17 @@ class Value:
         sides = (right, self) if turned else (self, right)
         return self.graph.op(name, *sides, kind=kind)
 
-    def __add__(self, other: Any) -> Value:
-        return self.combined("Add", other)
+    __add__ = __radd__ = _operator("Add")
+    __sub__, __rsub__ = _operator("Sub"), _operator("Sub", turned=True)
+    __mul__ = __rmul__ = _operator("Mul")
+    __truediv__, __rtruediv__ = _operator("Div"), _operator("Div", turned=True)
+    __gt__, __ge__ = _operator("Greater"), _operator("GreaterOrEqual")
+    __lt__, __le__ = _operator("Less"), _operator("LessOrEqual")
+    __and__, __or__ = _operator("And"), _operator("Or")
+    __eq__ = _operator("Equal")
 
-    def __radd__(self, other: Any) -> Value:
-        return self.combined("Add", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self.combined("Sub", other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.combined("Sub", other, turned=True)
-
-    def __mul__(self, other: Any) -> Value:
-        return self.combined("Mul", other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self.combined("Mul", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self.combined("Div", other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.combined("Div", other, turned=True)
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+        return ~self.combined("Equal", other)
 
     def __matmul__(self, other: Any) -> Value:
         """By Gemm, where there are two axes.
@@ -263,30 +260,6 @@ class Value:
         right = other if isinstance(other, Value) else self.graph.real(other)
         name = "Gemm" if self.ndim == right.ndim == 2 else "MatMul"
         return self.graph.op(name, self.real(), right)
-
-    def __gt__(self, other: Any) -> Value:
-        return self.combined("Greater", other)
-
-    def __lt__(self, other: Any) -> Value:
-        return self.combined("Less", other)
-
-    def __ge__(self, other: Any) -> Value:
-        return self.combined("GreaterOrEqual", other)
-
-    def __le__(self, other: Any) -> Value:
-        return self.combined("LessOrEqual", other)
-
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
-        return self.combined("Equal", other)
-
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
-        return ~self.combined("Equal", other)
-
-    def __and__(self, other: Value) -> Value:
-        return self.combined("And", other)
-
-    def __or__(self, other: Value) -> Value:
-        return self.combined("Or", other)
 
     def __invert__(self) -> Value:
         return self.graph.op("Not", self, kind="b")

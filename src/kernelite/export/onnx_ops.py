@@ -24,8 +24,21 @@ PIECES, DEGREE = 24, 14  # of the error function's polynomials
 TENSOR_TYPES = {"float32": 1, "int64": 7, "float64": 11}  # as onnx.TensorProto numbers them
 
 
+def _each(name: str, kind: str = "f") -> Any:
+    """A node of one input."""
+    return lambda self, x: self.op(name, x, kind=kind)
+
+
+def _of_two(name: str) -> Any:
+    """A node of two inputs, the second perhaps a constant."""
+    return lambda self, x, y: x.combined(name, y)
+
+
 class Operations:
-    """What a formula may use, in terms of nodes and constants that a graph adds."""
+    """What a formula may use, in terms of nodes and constants that a graph adds.
+
+    `kernelite.machine.ops` says what each does.
+    """
 
     if TYPE_CHECKING:
         dtype: np.dtype[Any]
@@ -45,41 +58,9 @@ class Operations:
         def labels(self, array: NDArray[Any]) -> Value: ...
         def like(self, array: Any, ndim: int, kind: str) -> Value: ...
 
-    def abs(self, x: Value) -> Value:
-        """|x|."""
-        return self.op("Abs", x)
-
-    def exp(self, x: Value) -> Value:
-        """e^x."""
-        return self.op("Exp", x)
-
-    def log(self, x: Value) -> Value:
-        """The natural logarithm."""
-        return self.op("Log", x)
-
-    def sqrt(self, x: Value) -> Value:
-        """The square root."""
-        return self.op("Sqrt", x)
-
-    def sign(self, x: Value) -> Value:
-        """-1, 0 or 1."""
-        return self.op("Sign", x)
-
-    def isnan(self, x: Value) -> Value:
-        """Where it is not a number."""
-        return self.op("IsNaN", x, kind="b")
-
-    def isinf(self, x: Value) -> Value:
-        """Where it is infinite."""
-        return self.op("IsInf", x, kind="b")
-
-    def maximum(self, x: Value, y: Any) -> Value:
-        """The larger of the two."""
-        return x.combined("Max", y)
-
-    def minimum(self, x: Value, y: Any) -> Value:
-        """The smaller of the two."""
-        return x.combined("Min", y)
+    abs, exp, log, sqrt, sign = (_each(name) for name in ("Abs", "Exp", "Log", "Sqrt", "Sign"))
+    isnan, isinf = _each("IsNaN", "b"), _each("IsInf", "b")
+    maximum, minimum = _of_two("Max"), _of_two("Min")
 
     def clip(self, x: Value, low: float, high: float) -> Value:
         """Brought into [low, high]."""

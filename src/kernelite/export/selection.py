@@ -20,7 +20,7 @@ from kernelite.machine.heads import Head
 from kernelite.machine.preparation import Kept
 from kernelite.machine.preparation.columns import Selection as Features
 from kernelite.machine.preparation.projection import Projection
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
@@ -152,8 +152,7 @@ def select(
     >>> select(kernelite.compile(bump, guarantee="exact")).promise
     'The exact model in float64.'
     """
-    if not isinstance(model, CompiledModel):
-        raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
+    require_compiled(model)
     if part not in PARTS:
         raise InputError(f"`part` must be one of {', '.join(PARTS)}, got {part!r}.")
     if dtype not in DTYPES:

@@ -15,7 +15,6 @@ import torch
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.exact_rounding import (
     CENTERS,
-    LARGEST,
     LOST,
     SURELY,
     UNDERFLOWS,
@@ -23,7 +22,13 @@ from kernelite.cpu.exact_rounding import (
 )
 from kernelite.gpu.buffers import Bounded, Buffers, Tensor
 from kernelite.rows.inputs import FloatArray
-from kernelite.series.rounding import SAFETY, UNIT, polynomial_error, polynomial_units
+from kernelite.series.rounding import (
+    SAFETY,
+    UNIT,
+    VALUES_OVERFLOW,
+    polynomial_error,
+    polynomial_units,
+)
 
 __all__ = ["ExactBound", "ExactSums"]
 
@@ -203,5 +208,5 @@ class ExactBound(Buffers):
         grown = (self.lengths + 2 * self.length + 8) * (powers @ self.moments)
         power = (self.coef0 + (self.reach + LOST * self.gamma) * lengths).square()
         bounds = SAFETY * UNIT * grown + self.constant + SAFETY * power[:, None] * self.error
-        known = ~bounds.isnan() & (power < LARGEST)[:, None]
+        known = ~bounds.isnan() & (power < VALUES_OVERFLOW)[:, None]
         return torch.where(known, bounds, math.inf)

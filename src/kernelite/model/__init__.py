@@ -9,7 +9,7 @@ rows outside the paper's bound; `moments` gives the variances of Gaussian proces
 
 from __future__ import annotations
 
-from kernelite.model.compiled import CompiledModel
+from kernelite.model.compiled import CompiledModel, require_compiled
 from kernelite.model.fields import Guarantee, ModelPart, Origin
 
-__all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin"]
+__all__ = ["CompiledModel", "Guarantee", "ModelPart", "Origin", "require_compiled"]

@@ -21,7 +21,7 @@ from kernelite.program.criteria import (
 )
 from kernelite.rows.inputs import FloatArray, RowsLike
 
-__all__ = ["CompiledModel"]
+__all__ = ["CompiledModel", "require_compiled"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -271,3 +271,22 @@ class CompiledModel(Predicting):
         if path is not None:
             write(page, path)
         return page
+
+
+def require_compiled(model: object, name: str = "model") -> None:
+    """Refuse whatever is not a compiled model.
+
+    Examples
+    --------
+    >>> require_compiled("svm.kernelite")
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `model` must be a CompiledModel, got the path `svm.kernelite`; ...
+    """
+    if not isinstance(model, CompiledModel):
+        found = type(model).__name__
+        if isinstance(model, str | os.PathLike):
+            found = f"the path `{os.fspath(model)}`"
+        raise InputError(
+            f"`{name}` must be a CompiledModel, got {found}; `kl.compile` makes one, `kl.load` "
+            "reads one."
+        )

@@ -23,13 +23,13 @@ from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of
+from kernelite.planner.option import array_bytes
 from kernelite.planner.plan import Plan
 from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
-from kernelite.support.sizes import array_bytes
 
 if TYPE_CHECKING:
     from kernelite.model.compiled import CompiledModel

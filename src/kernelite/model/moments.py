@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.runner import Runner
-from kernelite.cpu.threads import for_each_chunk, one_thread_each
+from kernelite.cpu.threads import for_each_chunk
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import Posterior
@@ -69,8 +69,7 @@ def _variances(
         def part(some: slice) -> None:
             out[some] = posterior.variance(expansions, [own[some] for own in seen])
 
-        with one_thread_each(len(out), CHUNK):
-            for_each_chunk(part, len(out), CHUNK)
+        for_each_chunk(part, len(out), CHUNK, blas=True)
         return out
 
     return runner.each(rows, variances, posterior.block())

@@ -19,7 +19,7 @@ from kernelite.cpu.tiers import forms_alone
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.planner.option import tiers_cost
+from kernelite.planner.option import array_bytes, tiers_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import truncated_form
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
@@ -31,7 +31,6 @@ from kernelite.series.calibration import (
 )
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.series import quadratic_form
-from kernelite.support.sizes import array_bytes
 from kernelite.support.terminal import progress_bar
 
 __all__ = ["calibrated_plan"]
@@ -81,14 +80,14 @@ def calibrated_plan(
     require_rows(testing.shape[0], max_disagreement, confidence)
     with progress_bar("calibrating") as on_progress:
         engine = ExactEngine.prepare(expansion)
-        truth = _exact_labels(engine, head, choosing)
+        trial = _Trial(engine, head, choosing, max_disagreement, confidence)
+        truth = trial.exact_labels(choosing)
         on_progress(0.2)
-        tried = []
-        for count in (cells,) if cells is not None else CELL_COUNTS:
-            for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state):
-                tried.append(
-                    _judge(approximation, expansion, head, choosing, truth, max_disagreement)
-                )
+        tried = [
+            trial.judged(approximation, truth)
+            for count in ((cells,) if cells is not None else CELL_COUNTS)
+            for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state)
+        ]
         if not tried:
             raise InputError(
                 f"{cells} cells of this model need more than `max_bytes` or are not to be had for "
@@ -96,11 +95,9 @@ def calibrated_plan(
             )
         best = min(tried, key=lambda option: option.nanoseconds)
         on_progress(0.5)
-        found = _test(
-            best.approximation, engine, head, choosing, testing, max_disagreement, confidence
-        )
+        found = trial.tested(best.approximation, testing)
         on_progress(1.0)
-    return _finish(expansion, tried, best, found, max_disagreement, confidence)
+    return trial.plan(tried, best, found)
 
 
 def _split(rows: Rows, random_state: int) -> tuple[FloatArray, Rows]:
@@ -131,89 +128,78 @@ def _forms(
         yield Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
 
 
-def _judge(
-    approximation: Approximation,
-    expansion: KernelExpansion,
-    head: Head,
-    choosing: FloatArray,
-    truth: NDArray[np.generic],
-    max_disagreement: float,
-) -> _Tried:
-    """Cost on the choosing rows, at the threshold that just keeps the rate there."""
-    margins, labels = _form_answers(approximation, head, choosing)
-    allowed = int(max_disagreement * len(truth))
-    wrong = np.sort(margins[labels != truth])[::-1]
-    threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
-    fallback = float(np.mean(margins <= threshold))
-    cost = tiers_cost(approximation, expansion, fallback, fallback) / thread_count()
-    return _Tried(approximation, fallback, cost)
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """The exact model, the rows that choose a form, and what is promised."""
 
+    engine: ExactEngine
+    head: Head
+    choosing: FloatArray
+    max_disagreement: float
+    confidence: float
 
-def _test(
-    approximation: Approximation,
-    engine: ExactEngine,
-    head: Head,
-    choosing: FloatArray,
-    testing: Rows,
-    max_disagreement: float,
-    confidence: float,
-) -> Calibration:
-    grid = threshold_grid(_form_answers(approximation, head, choosing)[0])
-    parts = []
-    for block in row_blocks(testing.shape[0], BLOCK):
-        dense = dense_block(testing, block)
-        margins, labels = _form_answers(approximation, head, dense)
-        parts.append((margins, labels != _exact_labels(engine, head, dense)))
-    return calibrate(
-        grid,
-        np.concatenate([margins for margins, _ in parts]),
-        np.concatenate([differs for _, differs in parts]),
-        max_disagreement=max_disagreement,
-        confidence=confidence,
-    )
+    def exact_labels(self, rows: FloatArray) -> NDArray[np.generic]:
+        return self.head.predict(self.engine.run(rows).scores)
 
+    def answers(
+        self, approximation: Approximation, rows: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.generic]]:
+        """Margins and labels of a form alone."""
+        scores = forms_alone(approximation, fused=False).run(rows, None).scores
+        return self.head.margin(scores), self.head.predict(scores)
 
-def _form_answers(
-    approximation: Approximation, head: Head, rows: FloatArray
-) -> tuple[FloatArray, NDArray[np.generic]]:
-    scores = forms_alone(approximation, fused=False).run(rows, None).scores
-    return head.margin(scores), head.predict(scores)
+    def cost(self, approximation: Approximation, fallback: float) -> float:
+        """Nanoseconds per row, where this share of rows goes on to the exact model."""
+        expansion = self.engine.expansion
+        return tiers_cost(approximation, expansion, fallback, fallback) / thread_count()
 
+    def judged(self, approximation: Approximation, truth: NDArray[np.generic]) -> _Tried:
+        """Cost on the choosing rows, at the threshold that just keeps the rate there."""
+        margins, labels = self.answers(approximation, self.choosing)
+        allowed = int(self.max_disagreement * len(truth))
+        wrong = np.sort(margins[labels != truth])[::-1]
+        threshold = wrong[allowed] if len(wrong) > allowed else -np.inf
+        fallback = float(np.mean(margins <= threshold))
+        return _Tried(approximation, fallback, self.cost(approximation, fallback))
 
-def _exact_labels(engine: ExactEngine, head: Head, rows: FloatArray) -> NDArray[np.generic]:
-    return head.predict(engine.run(rows).scores)
+    def tested(self, approximation: Approximation, testing: Rows) -> Calibration:
+        """The threshold that rows which chose nothing confirm."""
+        grid = threshold_grid(self.answers(approximation, self.choosing)[0])
+        parts = []
+        for block in row_blocks(testing.shape[0], BLOCK):
+            dense = dense_block(testing, block)
+            margins, labels = self.answers(approximation, dense)
+            parts.append((margins, labels != self.exact_labels(dense)))
+        return calibrate(
+            grid,
+            np.concatenate([margins for margins, _ in parts]),
+            np.concatenate([differs for _, differs in parts]),
+            max_disagreement=self.max_disagreement,
+            confidence=self.confidence,
+        )
 
-
-def _finish(
-    expansion: KernelExpansion,
-    tried: list[_Tried],
-    best: _Tried,
-    found: Calibration,
-    max_disagreement: float,
-    confidence: float,
-) -> tuple[Approximation | None, float | None, Plan]:
-    cost = tiers_cost(best.approximation, expansion, found.fallback, found.fallback)
-    exact = exact_cost(expansion, labels=True) / thread_count()
-    cost /= thread_count()
-    chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
-    # Costs of the others are those at the threshold that the choosing rows suggest.
-    others = [
-        option.candidate(f"{option.nanoseconds / best.nanoseconds:.2g}x the cost when chosen")
-        for option in tried
-        if option is not best
-    ]
-    line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
-    if cost >= exact:
-        note = "No threshold keeps the promised rate at less than the exact cost."
-        return None, None, Plan("calibrated", line, (chosen, *others), exact, (note,))
-    notes = (
-        f"Statistical, for rows like `X`: labels differ on at most {max_disagreement:g} of them, "
-        f"with confidence {confidence:g}.",
-        f"Tested on {found.rows:,} rows: {found.differences} labels differed above the threshold "
-        f"{found.threshold:.4g}, so the rate is at most {found.rate_bound:.2g}.",
-    )
-    return (
-        best.approximation,
-        found.threshold,
-        Plan("calibrated", chosen, (*others, line), exact, notes),
-    )
+    def plan(
+        self, tried: list[_Tried], best: _Tried, found: Calibration
+    ) -> tuple[Approximation | None, float | None, Plan]:
+        """What `calibrated_plan` returns."""
+        expansion, cost = self.engine.expansion, self.cost(best.approximation, found.fallback)
+        exact = exact_cost(expansion, labels=True) / thread_count()
+        chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
+        # Costs of the others are those at the threshold that the choosing rows suggest.
+        others = [
+            option.candidate(f"{option.nanoseconds / best.nanoseconds:.2g}x the cost when chosen")
+            for option in tried
+            if option is not best
+        ]
+        line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
+        if cost >= exact:
+            note = "No threshold keeps the promised rate at less than the exact cost."
+            return None, None, Plan("calibrated", line, (chosen, *others), exact, (note,))
+        notes = (
+            f"Statistical, for rows like `X`: labels differ on at most {self.max_disagreement:g} "
+            f"of them, with confidence {self.confidence:g}.",
+            f"Tested on {found.rows:,} rows: {found.differences} labels differed above the "
+            f"threshold {found.threshold:.4g}, so the rate is at most {found.rate_bound:.2g}.",
+        )
+        plan = Plan("calibrated", chosen, (*others, line), exact, notes)
+        return best.approximation, found.threshold, plan

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from kernelite.cpu.exact import exact_cost, judging_cost
 from kernelite.cpu.runner import BLOCK_ELEMENTS
@@ -11,12 +14,20 @@ from kernelite.cpu.threads import thread_count
 from kernelite.cpu.tiers import runs_at_once
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
+from kernelite.rows.inputs import is_sparse
 from kernelite.series.cells import Approximation
 from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
-from kernelite.support.sizes import array_bytes
 
-__all__ = ["Option", "behind_cost", "judged_cost", "spread_cost", "tiers_cost", "unseen_cost"]
+__all__ = [
+    "Option",
+    "array_bytes",
+    "behind_cost",
+    "judged_cost",
+    "spread_cost",
+    "tiers_cost",
+    "unseen_cost",
+]
 
 JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
 VOTED, COUNTED = 2.0, 0.4  # times `judging_cost`, of votes that bounds must leave sure, or need not
@@ -126,3 +137,22 @@ def unseen_cost(
     fetched = -math.expm1(-share * block) * second
     fetched -= math.expm1(-share * narrowing * block) * expansion.nbytes
     return FETCHED * fetched / block * thread_count()
+
+
+def array_bytes(value: Any) -> int:
+    """Bytes of all arrays inside nested dataclasses and tuples.
+
+    Examples
+    --------
+    >>> array_bytes((np.zeros(4), np.zeros((2, 3))))
+    80
+    """
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_sparse(value):
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if isinstance(value, tuple | list):
+        return sum(array_bytes(item) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(array_bytes(getattr(value, field.name)) for field in fields(value))
+    return 0

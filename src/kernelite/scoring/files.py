@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.program.bounded import Stats
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
@@ -181,16 +181,9 @@ def predict_files(
 
 def _check_arguments(model: object, source: object, destination: object) -> None:
     """Say in one sentence what stands in the wrong place."""
-    if not isinstance(model, CompiledModel):
-        found = type(model).__name__
-        if isinstance(source, CompiledModel) or isinstance(destination, CompiledModel):
-            raise InputError("the model comes first: `kl.predict_files(model, source, out)`.")
-        if isinstance(model, str | os.PathLike):
-            found = f"the path `{os.fspath(model)}`"
-        raise InputError(
-            f"`model` must be a CompiledModel, got {found}; `kl.compile` makes one, `kl.load` "
-            "reads one."
-        )
+    if not isinstance(model, CompiledModel) and CompiledModel in (type(source), type(destination)):
+        raise InputError("the model comes first: `kl.predict_files(model, source, out)`.")
+    require_compiled(model)
     for name, given in (("source", source), ("destination", destination)):
         if not isinstance(given, str | os.PathLike):
             cure = "; `model.predict` takes rows in memory" if name == "source" else ""

@@ -17,7 +17,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.serving import OnInvalid
 from kernelite.program.bounded import Stats
 from kernelite.rows.inputs import FloatArray
-from kernelite.scoring.expected import example_rows, expected_of
+from kernelite.scoring.expected import example_rows, expected_of, named_rows
 
 __all__ = [
     "OUTPUTS",
@@ -26,7 +26,6 @@ __all__ = [
     "column_names",
     "example",
     "label_text",
-    "named_rows",
 ]
 
 OUTPUTS = ("label", "score", "probability", "decided")
@@ -85,19 +84,11 @@ def answer(
     method = _METHODS[output](model)
     assert method is not None
     if isinstance(rows, np.ndarray):
-        rows = named_rows(model, rows)
+        expected = expected_of(model)
+        if expected.frames and expected.names is not None:  # a transformer may select by name
+            rows = named_rows(rows, expected.names)
     options = {"on_invalid": on_invalid} | ({} if beyond is None else {"beyond": beyond})
     return method(rows, **options)
-
-
-def named_rows(model: CompiledModel, rows: NDArray[Any]) -> Any:
-    """Rows as a frame, if a transformer in front was fitted on one and may select by name."""
-    expected = expected_of(model)
-    if not expected.frames or expected.names is None:
-        return rows
-    import pandas
-
-    return pandas.DataFrame(rows, columns=list(expected.names))
 
 
 def example(model: CompiledModel, output: str) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kernelite.errors import InputError
+from kernelite.rows.frames import check_single
 from kernelite.scoring.expected import expected_of
 from kernelite.tables.columnar.library import is_numeric
 from kernelite.tables.columnar.reading import Kind
@@ -297,6 +298,4 @@ def _check_present(wanted: Sequence[str], present: Sequence[str]) -> None:
             f"there is no column `{missing[0]}`{more}; those there are: {there or 'none'}. Rename "
             "it, or name the columns to use with `columns`."
         )
-    for name in wanted:
-        if present.count(name) > 1:
-            raise InputError(f"there are {present.count(name)} columns `{name}`; rename them.")
+    check_single(wanted, present)

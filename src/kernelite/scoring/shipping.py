@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any, Self
 
 from kernelite.errors import InputError
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.outputs import check_outputs
 
@@ -169,11 +169,7 @@ def ship(model: CompiledModel) -> Shipment:
     """
     from kernelite.store.files import dumps
 
-    if not isinstance(model, CompiledModel):
-        raise InputError(
-            f"`model` must be a CompiledModel, got {type(model).__name__}; kernelite.compile makes "
-            "one of it."
-        )
+    require_compiled(model)
     try:
         data, stored = dumps(model), True
     except InputError:  # it keeps a Python object, which whoever holds it trusts already

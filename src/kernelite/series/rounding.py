@@ -49,8 +49,11 @@ __all__ = [
     "ABOVE",
     "GAMMA_RANGE",
     "SAFETY",
+    "SINGLE_UNIT",
+    "SUMS_OVERFLOW",
     "TINY",
     "UNIT",
+    "VALUES_OVERFLOW",
     "RoundingTerms",
     "eigenvalue_error",
     "folded_hidden_square",
@@ -67,7 +70,10 @@ __all__ = [
 
 SAFETY = 1.05
 ABOVE = 1.0 + 1e-9  # what norms are multiplied with, so that they are not below the real ones
+SINGLE_UNIT = 2.0**-24
 TINY = 1e-250
+VALUES_OVERFLOW = 1e300  # a kernel value below it surely did not
+SUMS_OVERFLOW = 1e285  # a bound is at least 2^-53 of the sums, which may have from there on
 GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
 
 

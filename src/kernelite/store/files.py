@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
-from kernelite.model import CompiledModel
+from kernelite.model import CompiledModel, require_compiled
 from kernelite.program.criteria import decision_criterion, label_criterion
 from kernelite.store.document import KEY, VERSION, check_digest, read_document, written_document
 from kernelite.store.model_kind import model_kind
@@ -169,8 +169,7 @@ def dumps(model: CompiledModel, /) -> bytes:
     """
     from safetensors.numpy import save as serialize
 
-    if not isinstance(model, CompiledModel):
-        raise InputError(f"`model` must be a CompiledModel, got {type(model).__name__}.")
+    require_compiled(model)
     tree, tensors = pack(model)
     return serialize(tensors, metadata={KEY: written_document(tree, tensors)})
 

@@ -54,7 +54,7 @@ def test_answers_come_before_the_kernel_and_after_it(tmp_path: Path) -> None:
     assert ran.stderr.startswith("kernelite: compiling kernels")
     # Only what the model needs, and it is kept.
     assert {file.name.split("-")[0] for file in (tmp_path / "cache").iterdir()} == {
-        "cpu.kernels.exact_tiles._exp_kernel",
+        "cpu.kernels.pointwise._exp_kernel",
         "cpu.kernels.panels.double_sums",
         "cpu.kernels.panel_rows.double_rows",
     }

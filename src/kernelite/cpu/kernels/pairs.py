@@ -46,9 +46,13 @@ _CUT = 1e-30  # infinite errors of a class without centers must not become NaN
 
 
 @inlined
-def _place(offsets: Any, turns: Any, c: int, j: int) -> int:
-    """Where the coefficients of class c's centers for its pair with j begin, in bytes."""
-    return 4 * (offsets[c] + j * turns[c] * (TURN * _LANES))
+def _place(table: Any, c: int, j: int) -> Any:
+    """The address of the coefficients of class c's centers for its pair with j.
+
+    A line of the table, one per class: how many bytes its kernel values come after the first, the
+    address of its coefficients, and turns over either. (Tuples of arrays would be counted.)
+    """
+    return np.uintp(table[c, 1] + j * table[c, 2] * (4 * TURN * _LANES))
 
 
 @inlined
@@ -100,16 +104,15 @@ def _champion(sides: Any, i: int, offset: Any, error: float, fixed: float) -> tu
 
 
 @helper
-def _weigh(k: Any, laid: Any, sizes: Any, nearest: Any) -> int:
+def _weigh(k: Any, table: Any, sizes: Any, nearest: Any) -> int:
     """What each class's centers weigh at most in any pair; returns the class of the nearest one.
 
-    `k` is the address of kernel values, `laid` where those of each class and its coefficients lie.
+    `k` is the address of kernel values.
     """
-    starts, offsets, turns, a = laid
-    nearest[:] = 0.0
-    for c in range(len(turns)):
-        values, own = np.uintp(k + 4 * starts[c]), np.uintp(a + _place(offsets, turns, c, c))
-        sizes[c] = weight(values, own, turns[c], np.float32(c), np.uintp(nearest.ctypes.data))
+    nearest[:], kept = 0.0, np.uintp(nearest.ctypes.data)
+    for c in range(len(table)):
+        values, own = np.uintp(k + table[c, 0]), _place(table, c, c)
+        sizes[c] = weight(values, own, table[c, 2], np.float32(c), kept)
     best = 0
     for lane in range(1, _LANES):
         same = nearest[0, lane] == nearest[0, best] and nearest[1, lane] > nearest[1, best]
@@ -119,43 +122,35 @@ def _weigh(k: Any, laid: Any, sizes: Any, nearest: Any) -> int:
 
 
 @inlined
-def _score(k: Any, laid: Any, i: int, j: int) -> float:
+def _score(k: Any, table: Any, i: int, j: int) -> float:
     """What the centers of classes i and j say for the first of the two."""
-    starts, offsets, turns, a = laid
-    return pair_sum(
-        np.uintp(k + 4 * starts[i]),
-        np.uintp(a + _place(offsets, turns, i, j)),
-        turns[i],
-        np.uintp(k + 4 * starts[j]),
-        np.uintp(a + _place(offsets, turns, j, i)),
-        turns[j],
-    )
+    one, other = np.uintp(k + table[i, 0]), np.uintp(k + table[j, 0])
+    mine, others = _place(table, i, j), _place(table, j, i)
+    return pair_sum(one, mine, table[i, 2], other, others, table[j, 2])
 
 
 @inlined
-def _size(k: Any, laid: Any, i: int, j: int) -> float:
+def _size(k: Any, table: Any, i: int, j: int) -> float:
     """What class i's centers weigh at most in its pair with j."""
-    starts, offsets, turns, a = laid
-    own = np.uintp(a + _place(offsets, turns, i, j))
-    return pair_size(np.uintp(k + 4 * starts[i]), own, turns[i])
+    return pair_size(np.uintp(k + table[i, 0]), _place(table, i, j), table[i, 2])
 
 
 @helper
-def _leads(k: Any, laid: Any, offset: Any, c: int, leads: Any) -> None:
+def _leads(k: Any, table: Any, offset: Any, c: int, leads: Any) -> None:
     """By how much class c beats each other one."""
     for j in range(len(leads)):
         if j != c:
-            score = _score(k, laid, c, j)
+            score = _score(k, table, c, j)
             leads[j] = (score if c < j else -score) + offset[c, j]
 
 
 @helper
-def _bounds(k: Any, laid: Any, fixed: Any, errors: Any, c: int, bounds: Any) -> None:
+def _bounds(k: Any, table: Any, fixed: Any, errors: Any, c: int, bounds: Any) -> None:
     """How far those leads may be off, by each pair's own coefficients and each class's error."""
     K = len(bounds)
     for j in range(K):
         if j != c:
-            mine, other = _size(k, laid, c, j) + _CUT, _size(k, laid, j, c) + _CUT
+            mine, other = _size(k, table, c, j) + _CUT, _size(k, table, j, c) + _CUT
             pair = _pair(K, min(c, j), max(c, j))
             bounds[j] = errors[c] * mine + errors[j] * other + fixed[pair]
 
@@ -181,26 +176,35 @@ def _error(terms: Any, relative: Any, c: int, square: float, chain: float) -> fl
 
 
 @helper
-def _walk(k: Any, laid: Any, model: Any, row: Any, room: Any, nearest: Any) -> tuple[int, float]:
+def _walk(
+    k: Any,
+    table: Any,
+    offset: Any,
+    fixed: Any,
+    terms: Any,
+    relative: Any,
+    row: Any,
+    room: Any,
+    nearest: Any,
+) -> tuple[int, float]:
     """The class that surely wins all of its pairs, and by how much at least; else -1.
 
     Bounds are taken from what classes weigh, and again from coefficients where that is not enough.
     """
-    offset, fixed, terms, relative = model
     square, chain, error, constant = row
     sizes, leads, bounds, seen, errors = room[0], room[1], room[2], room[3], room[4]
-    c = _weigh(k, laid, sizes, nearest)
+    c = _weigh(k, table, sizes, nearest)
     seen[:] = 0.0
     while seen[c] == 0.0:
         seen[c] = 1.0
-        _leads(k, laid, offset, c, leads)
+        _leads(k, table, offset, c, leads)
         for j in range(len(sizes)):
             bounds[j] = error * (sizes[c] + sizes[j]) + constant
         sure, rival = _verdict(leads, bounds, c)
         if not sure > 0.0 and rival < 0:
             for j in range(len(sizes)):
                 errors[j] = _error(terms, relative, j, square, chain)
-            _bounds(k, laid, fixed, errors, c, bounds)
+            _bounds(k, table, fixed, errors, c, bounds)
             sure, rival = _verdict(leads, bounds, c)
         if sure > 0.0:
             return c, sure
@@ -211,7 +215,7 @@ def _walk(k: Any, laid: Any, model: Any, row: Any, room: Any, nearest: Any) -> t
 
 
 @helper
-def _elected(k: Any, laid: Any, offset: Any, row: Any, ties_to_first: bool, room: Any) -> int:
+def _elected(k: Any, table: Any, offset: Any, row: Any, ties_to_first: bool, room: Any) -> int:
     """The class that surely has most votes, or is the first of those; -1 where none is sure.
 
     `room[0]` has what classes weigh.
@@ -222,7 +226,7 @@ def _elected(k: Any, laid: Any, offset: Any, row: Any, ties_to_first: bool, room
     least[:], most[:] = 0.0, 0.0
     for i in range(K):
         for j in range(i + 1, K):
-            lead = offset[i, j] + _score(k, laid, i, j)
+            lead = offset[i, j] + _score(k, table, i, j)
             bound = error * (sizes[i] + sizes[j]) + constant
             least[i] += lead > bound
             least[j] += lead < -bound
@@ -249,11 +253,12 @@ def _walk_tile(
     most, ties_to_first = rules
     winners, leads = out
     K, wide, count = len(starts) - 1, lines.shape[1], len(norms)
-    room, turns = np.empty((5, K)), np.empty(K, np.int64)
+    room, table = np.empty((5, K)), np.empty((K, 3), np.int64)
     nearest = np.empty((2, _LANES), np.float32)
     for c in range(K):
-        turns[c] = (offsets[c + 1] - offsets[c]) // (K * TURN * _LANES)
-    laid = starts, offsets, turns, np.intp(coefficients.ctypes.data)
+        table[c, 0] = 4 * starts[c]
+        table[c, 1] = np.intp(coefficients.ctypes.data) + 4 * offsets[c]
+        table[c, 2] = (offsets[c + 1] - offsets[c]) // (K * TURN * _LANES)
     k, step = np.intp(values.ctypes.data), 4 * values.shape[1]
     sides, constant = np.empty((count, K, wide), np.float32), fixed.max()
     if wide:
@@ -266,9 +271,12 @@ def _walk_tile(
             if wide:
                 winner, lead = _champion(sides, i, offset, error, constant)
             if winner < 0:
-                winner, lead = _walk(k + i * step, laid, model, row, room, nearest)
-            if winner < 0:
-                winner = _elected(k + i * step, laid, offset, row, ties_to_first, room)
+                here = k + i * step
+                winner, lead = _walk(
+                    here, table, offset, fixed, terms, relative, row, room, nearest
+                )
+                if winner < 0:
+                    winner = _elected(here, table, offset, row, ties_to_first, room)
         winners[first + i], leads[first + i] = winner, lead
 
 

@@ -19,8 +19,9 @@ which keeps gamma L u N^2 below 3e-8 for d < 10^4 and (iii) of first order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from kernelite.cpu.kernels.compiling import (
 )
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.exp import exp_nonpositive
-from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
+from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned, damp_tile
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, row_blocks
@@ -56,6 +57,7 @@ __all__ = [
     "JitSparseForm",
     "cancelled",
     "prepare",
+    "replace_cancelled",
     "scores",
     "scores_and_reach",
     "sparse_kernel",
@@ -188,9 +190,7 @@ def sparse_kernel(
             sq_norms[start + r], reach[start + r] = squares[r], reaches[r]
         for j in range(k):
             line, intercept = g[j], outputs[j, 1]
-            for r in range(TILE):
-                E = exponentials[r]
-                line[r] = (0.0 if E == 0.0 else E * line[r]) + intercept
+            damp_tile(exponentials, TILE, intercept, line)
             for r in range(count):
                 values[start + r, j] = line[r]
             if len(certificate) > 0:
@@ -297,12 +297,12 @@ def scores_and_reach(
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
         out = values[block], sq_norms[block], reach[block], bounds[block]
         arguments: tuple[Any, ...] = (starts, *entries, *fixed, certificate.numbers, *out)
-        bad = sparse_kernel(*arguments)
-        check_canonical(bad, block.start, d)
+        check_canonical(sparse_kernel(*arguments), block.start, d)
 
     for_each_chunk(part, m, _chunk(rows, k))
     folded = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms)
-    _replace_cancelled(form, rows, certificate, folded, reach)
+    evaluate = partial(quadratic_dense.scores, dense, certificate=certificate)
+    replace_cancelled(folded, rows, reach, dense.gamma, evaluate)
     return folded, reach
 
 
@@ -312,21 +312,21 @@ def _chunk(rows: csr_array, k: int) -> int:
     return TILE * max(1, int(CHUNK_WORK / 8 / (k * filled * filled + 8.0 * filled + 16.0) / TILE))
 
 
-def _replace_cancelled(
-    form: JitSparseForm,
+def replace_cancelled(
+    found: Bounded,
     rows: csr_array,
-    certificate: JitCertificate,
-    out: Bounded,
     reach: FloatArray,
+    gamma: float,
+    evaluate: Callable[[FloatArray], Bounded],
 ) -> None:
-    """Evaluate densely where the folded shift would cost digits."""
-    assert out.sq_norms is not None
-    for part in cancelled(form.dense.gamma, rows.shape[1], reach, out.sq_norms):
-        again = quadratic_dense.scores(form.dense, rows[part].toarray(), certificate)
-        out.scores[part], out.sq_norms[part] = again.scores, again.sq_norms
-        if out.bounds is not None:
-            out.bounds[part] = again.bounds  # type: ignore[index]
-        reach[part] = out.sq_norms[part]
+    """Evaluate densely where the folded shift would cost digits; their reach is |u|^2."""
+    assert found.sq_norms is not None
+    for part in cancelled(gamma, rows.shape[1], reach, found.sq_norms):
+        again = evaluate(rows[part].toarray())
+        for old, new in zip(found[:4], again[:4], strict=True):
+            if old is not None:
+                old[part] = new  # type: ignore[index]
+        reach[part] = found.sq_norms[part]
 
 
 def cancelled(

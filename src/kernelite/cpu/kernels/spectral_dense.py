@@ -206,10 +206,7 @@ def scores(
         out = values[block], sq_norms[block], kept[block], bounds[block]
         spectral_kernel(rows[block], *fixed, *out)
 
-    if m <= form.chunk:
-        part(slice(None))
-    else:
-        for_each_chunk(part, m, form.chunk)
+    for_each_chunk(part, m, form.chunk)
     return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
 
 

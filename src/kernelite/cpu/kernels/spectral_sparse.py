@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from kernelite.cpu.kernels.compiling import (
 )
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.project import LANES, project_entries
-from kernelite.cpu.kernels.quadratic_sparse import cancelled
+from kernelite.cpu.kernels.quadratic_sparse import replace_cancelled
 from kernelite.cpu.kernels.spectral_dense import finish_tile, tile_of
 from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
 from kernelite.cpu.threads import for_each_chunk
@@ -114,7 +115,8 @@ def scores(
 
     for_each_chunk(part, m, _chunk(rows, form))
     found = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
-    _replace_cancelled(form, rows, certificate, found, reach)
+    evaluate = partial(spectral_dense.scores, dense, certificate=certificate)
+    replace_cancelled(found, rows, reach, dense.gamma, evaluate)
     return found
 
 
@@ -123,24 +125,6 @@ def _chunk(rows: csr_array, form: JitSparseSpectralForm) -> int:
     filled = rows.nnz / max(rows.shape[0], 1)
     work = filled * (len(form.at_zero) + 16.0) + form.dense.cores.size + 64.0
     return TILE * max(1, int(CHUNK_WORK / work / TILE))
-
-
-def _replace_cancelled(
-    form: JitSparseSpectralForm,
-    rows: csr_array,
-    certificate: JitCertificate,
-    found: Bounded,
-    reach: FloatArray,
-) -> None:
-    """Evaluate densely where the folded shift would cost digits."""
-    assert found.sq_norms is not None
-    assert found.kept is not None
-    for part in cancelled(form.dense.gamma, rows.shape[1], reach, found.sq_norms):
-        again = spectral_dense.scores(form.dense, rows[part].toarray(), certificate)
-        found.scores[part], found.sq_norms[part] = again.scores, again.sq_norms
-        found.kept[part] = again.kept
-        if found.bounds is not None:
-            found.bounds[part] = again.bounds  # type: ignore[index]
 
 
 @helper

@@ -180,10 +180,7 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
         to = room[0][block], room[1][block], sq_norms[block]
         third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, stage[block])
 
-    if m <= third.chunk:
-        part(slice(None))
-    else:
-        for_each_chunk(part, m, third.chunk)
+    for_each_chunk(part, m, third.chunk)
     return Bounded(*room, sq_norms, stage=stage)
 
 

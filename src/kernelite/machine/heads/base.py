@@ -21,7 +21,16 @@ from kernelite.machine.heads.intervals import BoolArray, Range
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["BoolArray", "Head", "Judged", "Kind", "LabelHead", "Range", "ValueHead"]
+__all__ = [
+    "BoolArray",
+    "Head",
+    "Judged",
+    "Kind",
+    "LabelHead",
+    "Range",
+    "ValueHead",
+    "checked_classes",
+]
 
 Kind: TypeAlias = Literal["classifier", "regressor", "outlier", "transform", "density"]
 Judged: TypeAlias = Literal["bounds", "range", "same", "exact"]
@@ -261,3 +270,20 @@ def _anything(values: FloatArray) -> Range:
     """From minus infinity to infinity, in the shape of `values`."""
     xp = ops(values)
     return xp.full_like(values, -np.inf), xp.full_like(values, np.inf)
+
+
+def checked_classes(classes: Any) -> NDArray[Any]:
+    """Labels of shape (K,), each there once.
+
+    Examples
+    --------
+    >>> checked_classes(["no", "yes", "no"])
+    Traceback (most recent call last):
+    kernelite.errors.InputError: `classes` contains a label twice.
+    """
+    found = np.asarray(classes)
+    if found.ndim != 1 or found.size == 0:
+        raise InputError(f"`classes` must be a list of labels, got shape {found.shape}.")
+    if len(np.unique(found)) != len(found):
+        raise InputError("`classes` contains a label twice.")
+    return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
 from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softmax_range
 from kernelite.machine.heads.intervals import best_decided, lead, score_range, take_winner
 from kernelite.machine.ops import ops
@@ -54,12 +54,7 @@ class ArgmaxHead(LabelHead):
     kind: Literal["classifier"] = "classifier"
 
     def __post_init__(self) -> None:
-        classes = np.asarray(self.classes)
-        if classes.ndim != 1 or classes.size == 0:
-            raise InputError(f"`classes` must be a list of labels, got shape {classes.shape}.")
-        if len(np.unique(classes)) != len(classes):
-            raise InputError("`classes` contains a label twice.")
-        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "classes", checked_classes(self.classes))
 
     @property
     def offers(self) -> frozenset[str]:

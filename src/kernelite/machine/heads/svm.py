@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import InputError
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range
+from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
 from kernelite.machine.heads.intervals import SLACK, finite, score_range, squash
 from kernelite.machine.heads.pairwise import (
     class_probabilities,
@@ -79,14 +79,9 @@ class ClassifierHead(LabelHead):
     scores_are_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        classes = np.asarray(self.classes)
-        if classes.ndim != 1 or classes.size == 0:
-            raise InputError(f"`classes` must be a list of labels, got shape {classes.shape}.")
-        if len(np.unique(classes)) != len(classes):
-            raise InputError("`classes` contains a label twice.")
+        object.__setattr__(self, "classes", checked_classes(self.classes))
         if self.shape not in ("ovo", "ovr"):
             raise InputError(f"`shape` must be 'ovo' or 'ovr', got {self.shape!r}.")
-        object.__setattr__(self, "classes", classes)
         if (self.platt_a is None) != (self.platt_b is None):
             raise InputError("`platt_a` and `platt_b` go together; one of them is missing.")
         for name in ("platt_a", "platt_b"):

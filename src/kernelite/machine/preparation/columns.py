@@ -19,6 +19,7 @@ from kernelite.machine.preparation.numeric import (
     PowerMap,
     QuantileMap,
     Threshold,
+    check_width,
 )
 from kernelite.machine.preparation.pieces import Piece, Pieces, as_columns, assemble
 from kernelite.machine.preparation.projection import Projection
@@ -67,10 +68,7 @@ class Selection:
     def __call__(self, rows: Any) -> Any:
         """The selected features."""
         rows = rows if is_sparse(rows) else np.asarray(rows)
-        if rows.shape[1] != self.n_features:
-            raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model takes {self.n_features}."
-            )
+        check_width(rows, self.n_features)
         if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
             return np.take(rows, self.columns, axis=1)
         chosen = rows.tocsr()[:, self.columns]

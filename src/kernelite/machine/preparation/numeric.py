@@ -47,10 +47,15 @@ class _OfNumbers:
         return self.n_features
 
 
-def dense(rows: Rows, n_features: int) -> FloatArray:
-    """Rows of the expected width as a dense array."""
+def check_width(rows: Rows, n_features: int) -> None:
+    """Refuse rows of another width."""
     if rows.shape[1] != n_features:
         raise InputError(f"`X` has {rows.shape[1]} features, but this model takes {n_features}.")
+
+
+def dense(rows: Rows, n_features: int) -> FloatArray:
+    """Rows of the expected width as a dense array."""
+    check_width(rows, n_features)
     return rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
 

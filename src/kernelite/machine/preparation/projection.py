@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
+from kernelite.machine.preparation.numeric import check_width
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 
 __all__ = ["Projection"]
@@ -142,10 +143,7 @@ class Projection:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Projected rows, shape (m, r)."""
-        if rows.shape[1] != self.n_features:
-            raise InputError(
-                f"`X` has {rows.shape[1]} features, but this model takes {self.n_features}."
-            )
+        check_width(rows, self.n_features)
         if not self.slack.size:
             return self._plainly(dense_block(rows, slice(None)))[1]
         out = np.empty((rows.shape[0], self.n_out))
