@@ -204,3 +204,17 @@ def test_small_bounds_settle_ovr_values_where_their_ranges_do():
     by_range = LabelHead.within(head, "decision_function", scores, bounds, tolerance)
     np.testing.assert_array_equal(alone, by_range)
     assert 0.5 < np.mean(alone) < 1.0
+
+
+@pytest.mark.parametrize("K", [3, 6])
+def test_rows_with_open_pairs_are_judged_among_others_as_they_are_alone(K):
+    head, rng = ClassifierHead(np.arange(K)), np.random.default_rng(K)
+    scores = rng.integers(-3, 4, (300, n_pairs(K))).astype(float)
+    bounds = np.where(rng.random(scores.shape) < 0.2, 1.0, 0.0)
+    alone = [head.decided(scores[i : i + 1], bounds[i : i + 1])[0] for i in range(len(scores))]
+    np.testing.assert_array_equal(head.decided(scores, bounds), alone)
+    assert 0.1 < np.mean(alone) < 0.9
+    sets = [head.label_sets(scores[i : i + 1], bounds[i : i + 1])[0] for i in range(len(scores))]
+    np.testing.assert_array_equal(head.label_sets(scores, bounds), sets)
+    sure = np.flatnonzero(alone)
+    assert (head.label_sets(scores[sure], bounds[sure]).sum(axis=1) == 1).all()

@@ -113,11 +113,11 @@ def pair_sums(bounds: FloatArray, n_classes: int) -> FloatArray:
         return bounds @ (first + second)
     if _few(bounds, n_classes):
         return np.asarray(bounds[:, _terms(n_classes)[0]].sum(axis=1))
-    sums = np.zeros((len(bounds), n_classes))
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        sums[:, i] += bounds[:, column]
-        sums[:, j] += bounds[:, column]
-    return sums
+    by_pair, sums = np.ascontiguousarray(bounds.T), np.zeros((n_classes, len(bounds)))
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        sums[i] += by_pair[pair]
+        sums[j] += by_pair[pair]
+    return np.ascontiguousarray(sums.T)
 
 
 def ovr_scores(scores: FloatArray, n_classes: int) -> FloatArray:
@@ -137,6 +137,13 @@ def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> ND
     before c (ties go to the earlier class).
     """
     xp = ops(scores)
+    if isinstance(scores, np.ndarray):  # where no pair is open, votes are what they are
+        decided = (np.abs(scores) > bounds).all(axis=1)
+        still = np.flatnonzero(~decided)
+        if len(still) < len(scores):
+            if len(still):
+                decided[still] = winner_decided(scores[still], bounds[still], n_classes)
+            return decided
     low, high = vote_range(scores, bounds, n_classes)
     winner, mine = take_winner(low)
     others = np.arange(n_classes)[None, :]

@@ -237,6 +237,8 @@ class ClassifierHead(LabelHead):
         if self.n_classes < 3 or self.labels_by_probability:
             return sets
         xp = ops(scores)
+        if isinstance(sets, np.ndarray) and np.count_nonzero(sets) == len(sets):
+            return sets  # of one label each
         low, high = vote_range(self.towards_first(scores), bounds, self.n_classes)
         return sets & (xp.max(low, axis=1, keepdims=True) <= high)
 
