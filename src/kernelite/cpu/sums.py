@@ -1,4 +1,4 @@
-"""A model of several parts: all forms first, then more and more parts exactly until rows are settled.
+"""A model of several parts: all forms first, then ever more parts exactly until rows are settled.
 
 scores[:, outputs_p] += f_p(z),   bounds likewise;   what settles a row is the head of them all
 """

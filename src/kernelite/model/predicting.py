@@ -294,6 +294,8 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     """What this model's guarantee asks of a row, given what certified would ask."""
     if model.guarantee == "none":
         return None
+    if model.guarantee == "exact" and criterion.asks_values:
+        return never  # no stage with fewer digits, whatever tolerance the method would have
     exact = model.approximation is None and not model.parts
     if model.guarantee == "calibrated" and criterion is not never and not exact:
         return Margin(model.head, model.threshold or 0.0)
