@@ -87,7 +87,7 @@ def asked_by(call: ast.Call, classes: set[str]) -> set[str]:
 
 def test_the_family_is_found() -> None:
     expected = {"ClassifierHead", "Within", "SpectralForm", "FirstForms", "DoublePrecision"}
-    assert expected | {"VotingHead", "PartExactly", "Damped"} <= family()
+    assert expected | {"VotingHead", "PartsExactly", "Damped"} <= family()
 
 
 @pytest.mark.parametrize(

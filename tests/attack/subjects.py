@@ -353,8 +353,10 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
         parts.append(PartStages(Cascade(forms, answers_all=False), whole, outputs, None, True))
     own, found = Judge(case.expansion, case.rows, other), None
     for number, stage in enumerate(sum_stages(tuple(parts), len(outputs))):
-        found = stage.run(PartRows((case.rows, case.rows)), None, found)
-        assert found is not None
+        better = stage.run(PartRows((case.rows, case.rows)), None, found)
+        if better is None:  # of few rows, all parts at once, by the last stage
+            continue
+        found = better
         scores, bounds = scores_and_bounds(found)
         yield f"sum of parts, {number} exact, {how}", own, scores, _known(bounds)
 

@@ -10,7 +10,7 @@ from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Preparation
-from kernelite.program.criteria import Within
+from kernelite.program.criteria import Within, never
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.series import quadratic_form
@@ -60,6 +60,16 @@ def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None
     assert runner.run_one(far, lambda scores: scores, None) is None
     _, stats = runner.run(np.concatenate([near, far]), lambda scores: scores, None)
     assert (stats.rows, stats.stages["form"], stats.outside_validity) == (2, 2, 1)
+
+
+def test_one_row_that_only_the_exact_model_answers_has_no_detour() -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=20, d=3, k=2)
+    runner, row = Runner.prepare(None, model), np.full((1, 3), 0.1)
+    scores, stats = runner.run_one(row, lambda scores: scores, never)
+    np.testing.assert_allclose(scores, model.scores(row), rtol=1e-12)
+    assert (stats.rows, dict(stats.stages)) == (1, {"exact": 1})
+    assert runner.run_one(np.full((1, 3), np.nan), lambda scores: scores, never) is None
 
 
 def test_rows_that_are_not_finite_are_refused_wherever_they_are() -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
 import kernelite as kl
@@ -80,3 +86,17 @@ def test_a_tolerance_of_votes_and_sums_is_kept_whatever_the_number_of_pairs(n_cl
     moved = head.decision(scores + bounds)
     off = np.abs(moved - head.decision(scores)).max(axis=1)
     assert (off[accepted] <= tolerance).all()
+
+
+@pytest.mark.parametrize("steps", [(), (MinMaxScaler(),)])
+def test_exact_values_of_every_head_are_off_by_rounding_only(steps: tuple[Any, ...]) -> None:
+    """Large enough that single precision would serve values within a thousandth."""
+    X, y = make_classification(1_200, 30, n_informative=10, random_state=0)
+    features = Nystroem(gamma=0.02, n_components=700, random_state=0)
+    model = make_pipeline(*steps, features, LogisticRegression()).fit(X, y)
+    fast = kl.compile(model, X, guarantee="exact")
+    for method in ("decision_function", "predict_proba"):
+        for rows in (X, X[:1]):
+            ours, theirs = getattr(fast, method)(rows), getattr(model, method)(rows)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=method)
+    assert fast.error_bound(X).max() < 1e-6

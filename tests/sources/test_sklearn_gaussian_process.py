@@ -117,11 +117,42 @@ def test_a_factor_that_overflows_leaves_the_prior():
     factor = model.posterior.factor.copy()
     factor[0, 0] = 1e-320
     singular = replace(model.posterior, factor=factor)
-    found = singular.variance((model.expansion,), (Z,))
+    found = singular.laid_out((model.expansion,)).variance((Z,))
     np.testing.assert_array_equal(found, np.full(len(Z), singular.diagonal))
-    joint = singular.covariance((model.expansion,), (Z,))
+    joint = singular.laid_out((model.expansion,)).covariance((Z,))
     assert np.isfinite(joint).all()
     np.testing.assert_array_equal(np.diagonal(joint), found)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-13])
+def test_a_row_alone_has_the_variance_that_it_has_among_others(noise):
+    """By solving, or by an inverse where the factor is well-conditioned."""
+    rng = np.random.default_rng(1)
+    X, rows = rng.normal(size=(50, 3)), rng.normal(size=(100, 3))
+    kernel = RBF(9.0)
+    model = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, X.sum(axis=1))
+    latent = kernelite.compile(model, guarantee="exact")._latent
+    assert (latent._inverse is not None) == (noise == 1.0)
+    together, alone = latent.variance([rows]), [latent.variance([row[None]])[0] for row in rows]
+    np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(together, model.predict(rows, return_std=True)[1] ** 2, atol=1e-7)
+    transposed = replace(latent.posterior, factor=np.asfortranarray(latent.posterior.factor))
+    again = [transposed.laid_out(latent.expansions).variance([row[None]])[0] for row in rows]
+    np.testing.assert_allclose(again, alone, rtol=1e-9, atol=1e-9)
+
+
+def test_several_classes_far_rows_and_rows_that_are_no_numbers():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    model = GaussianProcessClassifier(1.5 * RBF(1.0), optimizer=None).fit(X, np.arange(60) % 3)
+    fast = kernelite.compile(model, X)
+    rows = np.concatenate([X, 1e3 * X, rng.normal(size=(1_200, 3))])
+    expected = model.predict_proba(rows)
+    np.testing.assert_allclose(fast.predict_proba(rows), expected, rtol=1e-9, atol=1e-12)
+    alone = np.concatenate([fast.predict_proba(row[None]) for row in rows[:50]])
+    np.testing.assert_allclose(alone, expected[:50], rtol=1e-9, atol=1e-12)
+    with pytest.raises(InputError, match="NaN"):
+        fast.predict(np.full((1, 3), np.nan))
 
 
 def test_what_cannot_be_had_is_refused():

@@ -275,6 +275,16 @@ class Weights:
     columns: slice
     coefficients: FloatArray
 
+    def meets(self, first: int, end: int) -> bool:
+        """Whether some of these centers are among those from `first` to `end`."""
+        return self.start < end and first < self.stop
+
+    def between(self, first: int, end: int) -> Weights:
+        """Those from `first` to `end`, counted from `first`."""
+        start, stop = max(self.start, first), min(self.stop, end)
+        own = self.coefficients[start - self.start : stop - self.start]
+        return Weights(start - first, stop - first, self.columns, own)
+
 
 @dataclass(frozen=True, eq=False)
 class FusedValues:
@@ -331,26 +341,32 @@ class FusedValues:
         from kernelite.cpu.kernels import panel_rows
         from kernelite.cpu.kernels import panels as panels_kernels
 
-        rows, panels, layout = np.ascontiguousarray(rows), self.panels, self.panels.layout
-        width = panels.precision.panel
+        rows, layout = np.ascontiguousarray(rows), self.panels.layout
         w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
         norms = np.empty((len(rows), 2))
         panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        per_center, step = len(layout.order), CENTERS // width
         tile: NDArray[Any] = np.empty((len(rows), CENTERS))
         sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
-        for first in range(0, int(panels.starts[-1]), step):
-            count = min(step, int(panels.starts[-1]) - first)
-            a, b = first * width, (first + count) * width
-            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
-            starts = np.array([0, count], dtype=np.int64)
-            panels_kernels.double_values(w, shifts, lines, exponents, starts, tile)
-            for weight in self.weights:
-                start, stop = max(weight.start, a), min(weight.stop, b)
-                if start < stop:
-                    own = weight.coefficients[start - weight.start : stop - weight.start]
-                    sums[:, weight.columns] += tile[:, start - a : stop - a] @ own
+        for given, weights in self._tiles:
+            panels_kernels.double_values(w, shifts, *given, tile)
+            for weight in weights:
+                values = tile[:, weight.start : weight.stop]
+                sums[:, weight.columns] += values @ weight.coefficients
         if self.sides is not None:
             for side in self.sides:
                 out += sums[:, side]
         return norms[:, 0]
+
+    @cached_property
+    def _tiles(self) -> tuple[tuple[tuple[Any, ...], tuple[Weights, ...]], ...]:
+        """The panels of each tile, and the weights of its centers, counted from its first."""
+        panels, width = self.panels, self.panels.precision.panel
+        per_center, count = len(panels.layout.order), int(panels.starts[-1])
+        tiles = []
+        for part in row_blocks(count, CENTERS // width):
+            a, b = part.start * width, part.stop * width
+            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
+            starts = np.array([0, part.stop - part.start], dtype=np.int64)
+            met = tuple(weight.between(a, b) for weight in self.weights if weight.meets(a, b))
+            tiles.append(((lines, exponents, starts), met))
+        return tuple(tiles)

@@ -268,7 +268,7 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        if not self._takes_one or criterion is never:
+        if not self._takes_one or (criterion is never and not self._exact_alone):
             return None
         if (input_map := self.preparation.input_map) is not None:
             row = input_map(row)
@@ -282,6 +282,8 @@ class Runner:
                 found = winners.winners(row, ties_to_first=criterion.ties_to_first)[0]
                 if found[0] >= 0:
                     return criterion.voting_classes[found], ONE_BY_PAIRS  # type: ignore[index]
+            if criterion is never:
+                return finish(self.exact.run(row).scores), self._one_stats[-1]  # type: ignore[union-attr]
         answered = self.cascade.one(row, criterion)
         if answered is None:
             return None

@@ -1,4 +1,4 @@
-"""A model of several parts: all forms first, then exact part by part until a row is settled.
+"""A model of several parts: all forms first, then ever more parts exactly until rows are settled.
 
 scores[:, outputs_p] += f_p(z),   bounds likewise;   what settles a row is the head of them all
 """
@@ -20,7 +20,9 @@ from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, Rows
 from kernelite.series.rounding import sum_error
 
-__all__ = ["PartExactly", "PartRows", "PartStages", "SumOfParts", "sum_stages"]
+__all__ = ["PartRows", "PartStages", "PartsExactly", "SumOfParts", "sum_stages"]
+
+FEW = 16  # rows for which judging takes longer than evaluating one more part
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +93,15 @@ class PartStages:
 
 def sum_stages(
     parts: tuple[PartStages, ...], n_outputs: int
-) -> tuple[SumOfParts | PartExactly, ...]:
-    """All parts once, then one part at a time exactly."""
+) -> tuple[SumOfParts | PartsExactly, ...]:
+    """All parts once, then one part exactly, two more, four more: judging takes time as well."""
     first = SumOfParts(parts, n_outputs)
-    more = [PartExactly(first, number) for number, part in enumerate(parts) if part.has_more]
+    left = [number for number, part in enumerate(parts) if part.has_more]
+    more = []
+    while left:
+        count = 1 << len(more)
+        more.append(PartsExactly(first, tuple(left[:count]), last=count >= len(left)))
+        left = left[count:]
     return (first, *more)
 
 
@@ -163,11 +170,21 @@ class SumOfParts:
 
 
 @dataclass(frozen=True, eq=False)
-class PartExactly:
-    """One more part is evaluated exactly; the others keep what they found."""
+class PartsExactly:
+    """More parts are evaluated exactly; the others keep what they found.
+
+    Parameters
+    ----------
+    whole : SumOfParts
+    numbers : tuple of int
+        Which parts.
+    last : bool
+        Whether no others follow. Few rows wait for that, and get all parts at once.
+    """
 
     whole: SumOfParts
-    number: int
+    numbers: tuple[int, ...]
+    last: bool
     name = EXACT
     accepts_all = True
 
@@ -178,14 +195,16 @@ class PartExactly:
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
-        """Scores and bounds of all parts, this one's from its last stage."""
-        if previous is None:
+        """Scores and bounds of all parts, those of these from their last stages."""
+        few = rows.shape[0] <= FEW
+        if previous is None or (few and not self.last):
             return None
-        last = self.whole.parts[self.number].whole.stages[-1]
-        exact = last.run(rows.rows[self.number], None, None)
-        assert exact is not None
-        each = list(previous.parts)
-        each[self.number] = _spelled(exact)
+        parts, each = self.whole.parts, list(previous.parts)
+        all_left = (number for number, part in enumerate(parts) if part.has_more)
+        for number in all_left if few else self.numbers:
+            exact = parts[number].whole.stages[-1].run(rows.rows[number], None, None)
+            assert exact is not None
+            each[number] = _spelled(exact)
         scores, bounds = self.whole.total(tuple(each))
         return Bounded(scores, bounds, parts=tuple(each))
 

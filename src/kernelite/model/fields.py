@@ -20,7 +20,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.machine.variance import Posterior
+from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.option import array_bytes
@@ -222,6 +222,14 @@ class ModelFields:
     @cached_property
     def _runner(self) -> Runner:
         return runner_of(self)
+
+    @cached_property
+    def _latent(self) -> LatentVariance:
+        """Of a Gaussian process; others are refused."""
+        from kernelite.model.moments import posterior_of
+
+        posterior, expansions = posterior_of(self)
+        return posterior.laid_out(expansions)
 
     def __pack__(self) -> dict[str, Any]:
         """For files, which have what rows go through in two: steps, and the map behind them."""

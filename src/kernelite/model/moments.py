@@ -6,6 +6,7 @@ variances, standard deviations, covariances, probabilities; in blocks of rows, e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,28 +16,25 @@ from kernelite.cpu.runner import Runner
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.variance import Posterior
+from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.serving import part_rows, rows_and_runner
-from kernelite.rows.inputs import FloatArray, Rows
+from kernelite.rows.inputs import FloatArray, Rows, check_finite
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["latent_answers", "posterior_of", "spread"]
+__all__ = ["joint_answers", "latent_answers", "posterior_of", "spread"]
 
 CHUNK = 512  # rows that a thread takes at a time, at most: with few, solving is slower
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
-    posterior, expansions = posterior_of(model)
-    rows, runner = rows_and_runner(model, X)
+    latent, (rows, runner) = model._latent, rows_and_runner(model, X)
     if not joint:
-        return posterior.deviations(_variances(posterior, expansions, rows, runner))
-    latent = runner.each(
-        rows, lambda *seen: posterior.covariance(expansions, seen), max(rows.shape[0], 1)
-    )
-    return posterior.scaled(latent)
+        return latent.posterior.deviations(_variances(latent, rows, runner))
+    found = runner.each(rows, lambda *seen: latent.covariance(seen), max(rows.shape[0], 1))
+    return latent.posterior.scaled(found)
 
 
 def latent_answers(
@@ -46,33 +44,61 @@ def latent_answers(
     return model.head.from_moments(method, means, _variances_of_all(model, X, len(means)))
 
 
+def joint_answers(
+    model: ModelFields, X: Any, method: Literal["predict", "predict_proba"]
+) -> NDArray[Any]:
+    """As `latent_answers` of several machines, whose means need no kernel values of their own."""
+    found = []
+    for part, rows in zip(model.parts, part_rows(model, X).rows):
+        check_finite(rows)
+        found.append(_each(part.model._latent, rows, part.model._runner, _moments))
+    means, variances = np.stack(found, axis=2).transpose(1, 0, 2)
+    return model.head.from_moments(method, means, variances)
+
+
 def _variances_of_all(model: ModelFields, X: Any, count: int) -> FloatArray:
     """Latent variances of all machines, shape (m, machines)."""
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return _variances(*posterior_of(model), *rows_and_runner(model, X)).reshape(count, -1)
+        return _variances(model._latent, *rows_and_runner(model, X)).reshape(count, -1)
     rows_of_parts = part_rows(model, X).rows
     variances = [
-        _variances(*posterior_of(part.model), rows, part.model._runner)
+        _variances(part.model._latent, rows, part.model._runner)
         for part, rows in zip(model.parts, rows_of_parts)
     ]
     return np.column_stack(variances)
 
 
-def _variances(
-    posterior: Posterior, expansions: tuple[KernelExpansion, ...], rows: Rows, runner: Runner
-) -> FloatArray:
-    """Shape (m,): each thread has rows of its own, whose kernel values it solves with at once."""
+def _variances(latent: LatentVariance, rows: Rows, runner: Runner) -> FloatArray:
+    """Shape (m,)."""
+    return _each(latent, rows, runner, LatentVariance.variance)
 
-    def variances(*seen: FloatArray) -> FloatArray:
-        out = np.empty(len(seen[0]))
+
+def _moments(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
+    """Means and variances, shape (m, 2)."""
+    return np.stack(latent.moments(seen), axis=1)
+
+
+def _each(
+    latent: LatentVariance,
+    rows: Rows,
+    runner: Runner,
+    answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
+) -> FloatArray:
+    """Each thread has rows of its own, whose kernel values it solves with at once."""
+
+    def answers(*seen: FloatArray) -> FloatArray:
+        count = len(seen[0])
+        if count <= CHUNK:
+            return answer(latent, seen)
+        found: dict[int, FloatArray] = {}
 
         def part(some: slice) -> None:
-            out[some] = posterior.variance(expansions, [own[some] for own in seen])
+            found[some.start] = answer(latent, [own[some] for own in seen])
 
-        for_each_chunk(part, len(out), CHUNK, blas=True)
-        return out
+        for_each_chunk(part, count, CHUNK, blas=True)
+        return np.concatenate([found[start] for start in sorted(found)])
 
-    return runner.each(rows, variances, posterior.block())
+    return runner.each(rows, answers, latent.posterior.block())
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:

@@ -16,7 +16,7 @@ from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
-from kernelite.model.moments import latent_answers, posterior_of, spread
+from kernelite.model.moments import joint_answers, latent_answers, posterior_of, spread
 from kernelite.model.serving import OnInvalid, check_on_invalid, report_invalid, rows_and_runner
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
@@ -113,7 +113,7 @@ class Predicting(ScikitLearnContract):
         if return_std or return_cov:
             posterior_of(self)  # refuses before anything is computed, or warned of
         if "predict" in self.head.needs_posterior:
-            answers = latent_answers(self, X, "predict", self._latent_means(X))
+            answers = self._from_moments(X, "predict")
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
             answers, stats = answer(
@@ -156,7 +156,7 @@ class Predicting(ScikitLearnContract):
         classes are coupled by iteration, all rows are evaluated exactly.
         """
         if "predict_proba" in self.head.needs_posterior:
-            return latent_answers(self, X, "predict_proba", self._latent_means(X))
+            return self._from_moments(X, "predict_proba")
         criterion = probability_criterion(self.head, PROBABILITY_TOLERANCE)
         answers = answer(self, X, self.head.probabilities, criterion, on_invalid, beyond)[0]
         return self.head.split(answers)
@@ -228,9 +228,13 @@ class Predicting(ScikitLearnContract):
         criterion = label_criterion(self.head, self.tolerance)
         return answer(self, X, lambda scores: scores, criterion, on_invalid, beyond)[0]
 
-    def _latent_means(self, X: RowsLike) -> FloatArray:
-        """Exact latent means of all machines of a Gaussian process, shape (m, machines)."""
-        return answer(self, X, lambda scores: scores, never, None, None)[0]
+    def _from_moments(self, X: RowsLike, method: Literal["predict", "predict_proba"]) -> Any:
+        """Answers of a Gaussian process that its variance takes part in."""
+        tailed = any(part.model.tail is not None for part in self.parts)
+        if "predict" in self.head.needs_posterior and not (tailed or is_tensor(X)):
+            return joint_answers(self, X, method)
+        means = answer(self, X, lambda scores: scores, never, None, None)[0]
+        return latent_answers(self, X, method, means)
 
 
 # From rows to answers.
@@ -290,6 +294,8 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
     """What this model's guarantee asks of a row, given what certified would ask."""
     if model.guarantee == "none":
         return None
+    if model.guarantee == "exact" and criterion.asks_values:
+        return never  # no stage with fewer digits, whatever tolerance the method would have
     exact = model.approximation is None and not model.parts
     if model.guarantee == "calibrated" and criterion is not never and not exact:
         return Margin(model.head, model.threshold or 0.0)

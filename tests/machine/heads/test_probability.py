@@ -62,6 +62,8 @@ def test_rows_are_those_of_the_scalar_twin(K, couple_two):
     ours = class_probabilities(scores, a, b, K, couple_two_classes=couple_two)
     twin = [one_row(row, a, b, K, couple_two) for row in scores]
     np.testing.assert_allclose(ours, twin, rtol=1e-9, atol=1e-12)
+    few = [class_probabilities(row[None], a, b, K, couple_two_classes=couple_two) for row in scores]
+    np.testing.assert_allclose(np.concatenate(few), twin, rtol=1e-9, atol=1e-12)
 
 
 def test_coupling_two_classes_can_be_seen():

@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from kernelite.machine.heads.base import LabelHead
 from kernelite.machine.heads.pairwise import (
     count_votes,
     ovr_scores,
+    pair_sums,
     pairs,
     summed_scores,
     winner_decided,
     winner_decided_by_sums,
 )
+from kernelite.machine.heads.svm import ClassifierHead
 
 
 def n_pairs(K: int) -> int:
@@ -55,6 +58,17 @@ def test_ovr_scores_are_scikit_learns_to_the_last_bit(K):
     scores[rng.random(scores.shape) < 0.2] = 0.0
     ours, theirs = ovr_scores(scores, K), _ovr_decision_function(scores < 0, -scores, K)
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("K", [2, 3, 7, 40])
+def test_sums_of_few_rows_are_those_of_many(K):
+    rng = np.random.default_rng(K)
+    scores = rng.normal(size=(100, n_pairs(K)))
+    bounds = np.where(rng.random(scores.shape) < 0.02, np.inf, np.abs(scores))
+    few = [summed_scores(row[None], K) for row in scores]
+    np.testing.assert_array_equal(np.concatenate(few), summed_scores(scores, K))
+    few = [pair_sums(row[None], K) for row in bounds]
+    np.testing.assert_allclose(np.concatenate(few), pair_sums(bounds, K), rtol=1e-13)
 
 
 def test_summed_scores():
@@ -176,3 +190,31 @@ def test_ties_go_to_the_earlier_class_only_when_both_sides_are_sure():
     assert winner_decided(scores, np.full((1, 3), 0.5), 3)[0]
     assert not winner_decided(scores, np.array([[0.5, 0.5, 1.0]]), 3)[0]
     assert not winner_decided_by_sums(scores, np.full((1, 3), 0.5), 3)[0]
+
+
+def test_small_bounds_settle_ovr_values_where_their_ranges_do():
+    """The short way asks for no more than the ranges, and for no less than they prove."""
+    head, tolerance = ClassifierHead(np.arange(5), shape="ovr"), np.linspace(0.01, 0.02, 5)
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(400, 10))
+    bounds = rng.choice([1e-3, 0.99, 1.01], (400, 1)) * head.bounds_for("decision_function", 0.01)
+    bounds = np.broadcast_to(bounds, scores.shape)
+    rows = [slice(i, i + 1) for i in range(len(scores))]
+    alone = [head.within("decision_function", scores[i], bounds[i], tolerance)[0] for i in rows]
+    by_range = LabelHead.within(head, "decision_function", scores, bounds, tolerance)
+    np.testing.assert_array_equal(alone, by_range)
+    assert 0.5 < np.mean(alone) < 1.0
+
+
+@pytest.mark.parametrize("K", [3, 6])
+def test_rows_with_open_pairs_are_judged_among_others_as_they_are_alone(K):
+    head, rng = ClassifierHead(np.arange(K)), np.random.default_rng(K)
+    scores = rng.integers(-3, 4, (300, n_pairs(K))).astype(float)
+    bounds = np.where(rng.random(scores.shape) < 0.2, 1.0, 0.0)
+    alone = [head.decided(scores[i : i + 1], bounds[i : i + 1])[0] for i in range(len(scores))]
+    np.testing.assert_array_equal(head.decided(scores, bounds), alone)
+    assert 0.1 < np.mean(alone) < 0.9
+    sets = [head.label_sets(scores[i : i + 1], bounds[i : i + 1])[0] for i in range(len(scores))]
+    np.testing.assert_array_equal(head.label_sets(scores, bounds), sets)
+    sure = np.flatnonzero(alone)
+    assert (head.label_sets(scores[sure], bounds[sure]).sum(axis=1) == 1).all()

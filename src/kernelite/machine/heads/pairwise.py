@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ __all__ = [
     "winner_decided_by_sums",
     "winner_margin",
 ]
+
+
+FEW, FEW_TERMS = 32, 1 << 19  # rows, and pairs of all their classes, that are summed in one call
 
 
 def pairs(n_classes: int) -> Iterator[tuple[int, int]]:
@@ -67,12 +71,34 @@ def _members(n_classes: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return made[0], made[1]
 
 
+@cache
+def _terms(n_classes: int) -> tuple[NDArray[np.intp], FloatArray]:
+    """The pairs of each class in order, and the signs by which they favour it: each (K - 1, K)."""
+    columns = np.zeros((n_classes, n_classes), dtype=np.intp)
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        columns[i, j] = columns[j, i] = pair
+    others = ~np.eye(n_classes, dtype=np.bool_)
+    signs = np.where(np.tri(n_classes, k=-1, dtype=np.bool_), -1.0, 1.0)
+    return tuple(  # type: ignore[return-value]
+        np.ascontiguousarray(each[others].reshape(n_classes, -1).T) for each in (columns, signs)
+    )
+
+
+def _few(rows: FloatArray, n_classes: int) -> bool:
+    """Whether calls would take longer than what they compute, pair by pair."""
+    return n_classes > 1 and len(rows) <= min(FEW, FEW_TERMS // n_classes**2)
+
+
 def summed_scores(scores: FloatArray, n_classes: int) -> FloatArray:
     """S_c: the sum of the scores in favour of each class, shape (m, K)."""
     if not isinstance(scores, np.ndarray):  # on other targets one product, in any order
         first, second = _members(n_classes)
         return scores @ (first - second)
-    # In scikit-learn's order, because the last bit may break a tie; a pair's rows side by side.
+    # In scikit-learn's order, because the last bit may break a tie: `accumulate` keeps it.
+    if _few(scores, n_classes):
+        columns, signs = _terms(n_classes)
+        return np.add.accumulate(scores[:, columns] * signs, axis=1)[:, -1]
+    # A pair's rows side by side.
     by_pair, sums = np.ascontiguousarray(scores.T), np.zeros((n_classes, len(scores)))
     for pair, (i, j) in enumerate(pairs(n_classes)):
         sums[i] += by_pair[pair]
@@ -85,11 +111,13 @@ def pair_sums(bounds: FloatArray, n_classes: int) -> FloatArray:
     if not isinstance(bounds, np.ndarray):
         first, second = _members(n_classes)
         return bounds @ (first + second)
-    sums = np.zeros((len(bounds), n_classes))
-    for column, (i, j) in enumerate(pairs(n_classes)):
-        sums[:, i] += bounds[:, column]
-        sums[:, j] += bounds[:, column]
-    return sums
+    if _few(bounds, n_classes):
+        return np.asarray(bounds[:, _terms(n_classes)[0]].sum(axis=1))
+    by_pair, sums = np.ascontiguousarray(bounds.T), np.zeros((n_classes, len(bounds)))
+    for pair, (i, j) in enumerate(pairs(n_classes)):
+        sums[i] += by_pair[pair]
+        sums[j] += by_pair[pair]
+    return np.ascontiguousarray(sums.T)
 
 
 def ovr_scores(scores: FloatArray, n_classes: int) -> FloatArray:
@@ -109,6 +137,13 @@ def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> ND
     before c (ties go to the earlier class).
     """
     xp = ops(scores)
+    if isinstance(scores, np.ndarray):  # where no pair is open, votes are what they are
+        decided = (np.abs(scores) > bounds).all(axis=1)
+        still = np.flatnonzero(~decided)
+        if len(still) < len(scores):
+            if len(still):
+                decided[still] = winner_decided(scores[still], bounds[still], n_classes)
+            return decided
     low, high = vote_range(scores, bounds, n_classes)
     winner, mine = take_winner(low)
     others = np.arange(n_classes)[None, :]
@@ -177,6 +212,7 @@ def vote_range(
 
 
 SMALLEST = 1e-7
+FEW_COUPLED = 4, 64  # rows, and rows times classes, that are coupled one by one
 BLOCK_NUMBERS = 1 << 20  # of the K x K matrices held at once: 8 MB
 
 
@@ -218,6 +254,9 @@ def class_probabilities(
     if not isinstance(scores_for_first, np.ndarray):
         raise UnsupportedModelError("they are coupled by an iteration over the classes")
     m, K = len(scores_for_first), n_classes
+    if m <= FEW_COUPLED[0] and m * K <= FEW_COUPLED[1]:
+        first = pair_probabilities(scores_for_first, a, b)
+        return np.array([_couple_one(row, K) for row in first.tolist()]).reshape(m, K)
     out = np.empty((m, K))
     for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
         first = pair_probabilities(scores_for_first[block], a, b)
@@ -278,6 +317,30 @@ def _one_round(Q: FloatArray, p: FloatArray, Qp: FloatArray, pQp: FloatArray) ->
         pQp = (pQp + delta * (delta * Q[:, t, t] + 2.0 * Qp[:, t])) / scale / scale
         Qp = (Qp + delta[:, None] * Q[:, t]) / scale[:, None]
         p /= scale[:, None]
+    return p
+
+
+def _couple_one(first: list[float], n_classes: int) -> list[float]:
+    """`couple` of one row, from the probability of the first class of each pair."""
+    r = [[0.0] * n_classes for _ in range(n_classes)]
+    for probability, (i, j) in zip(first, pairs(n_classes)):
+        r[i][j], r[j][i] = probability, 1.0 - probability
+    Q = [[-one * other for one, other in zip(*lines)] for lines in zip(r, zip(*r))]
+    for t, column in enumerate(zip(*r)):
+        Q[t][t] = sum(one * one for one in column)
+    p = [1.0 / n_classes] * n_classes
+    for _ in range(max(100, n_classes)):
+        Qp = [sum(map(mul, line, p)) for line in Q]
+        pQp = sum(map(mul, p, Qp))
+        if all(abs(each - pQp) < 0.005 / n_classes for each in Qp):
+            break
+        for t, line in enumerate(Q):
+            delta = (pQp - Qp[t]) / line[t]
+            scale = 1.0 + delta
+            p[t] += delta
+            pQp = (pQp + delta * (delta * line[t] + 2.0 * Qp[t])) / scale / scale
+            Qp = [(each + delta * q) / scale for each, q in zip(Qp, line)]
+            p = [each / scale for each in p]
     return p
 
 

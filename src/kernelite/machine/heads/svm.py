@@ -198,6 +198,21 @@ class ClassifierHead(LabelHead):
             return self.pairs_decided(scores, bounds)
         return self.decided(scores, bounds)
 
+    def within(
+        self, method: str, scores: FloatArray, bounds: FloatArray, tolerance: FloatArray | float
+    ) -> BoolArray:
+        """Rows whose answer is within the tolerance of both ends of where it can be.
+
+        Where all rows have small bounds and no pair in doubt, their ranges need not be known.
+        """
+        by_votes = method == "decision_function" and not self.decides_by_scores
+        if by_votes and isinstance(scores, np.ndarray):
+            small = np.min(self.bounds_for(method, tolerance))
+            close = self.pairs_decided(scores, bounds) & (bounds.max(axis=1) <= small)
+            if close.all():
+                return close
+        return super().within(method, scores, bounds, tolerance)
+
     def pairs_decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows in which every pair's sign is decided."""
         xp = ops(scores)
@@ -217,6 +232,8 @@ class ClassifierHead(LabelHead):
         if self.n_classes < 3 or self.labels_by_probability:
             return sets
         xp = ops(scores)
+        if isinstance(sets, np.ndarray) and np.count_nonzero(sets) == len(sets):
+            return sets  # of one label each
         low, high = vote_range(self.towards_first(scores), bounds, self.n_classes)
         return sets & (xp.max(low, axis=1, keepdims=True) <= high)
 
