@@ -154,7 +154,9 @@ def test_a_worst_case_for_products() -> None:
     assert (bounds < 1e6 * 1e-3).all()
 
 
-@pytest.mark.parametrize("precision", [SINGLE, QUICK, QUICKEST], ids=["single", "quick", "quickest"])
+@pytest.mark.parametrize(
+    "precision", [SINGLE, QUICK, QUICKEST], ids=["single", "quick", "quickest"]
+)
 def test_rows_that_a_precision_cannot_hold_stay_open(precision: Precision) -> None:
     model = KernelExpansion(np.eye(3), [1.0, 2.0, 3.0], 0.0, gamma=1.0)
     rows = np.array(

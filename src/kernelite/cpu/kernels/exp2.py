@@ -13,8 +13,8 @@ Vectors of 512 bits come with instructions that round down and scale, which take
 in doubles, with 2^(j/8) from one register and p of degree 7 (2.4e-18); in single precision
 without j. A tiny negative y gives the f that rounds to the upper end: 0.35 units more.
 
-`QUICK` are doubles whose p has degree 6, on all of [0, 1], and errs by 1.9e-9; `QUICKEST` take single
-precision's. Values that need no more than that are served faster.
+`QUICK` are doubles whose p has degree 6, on all of [0, 1], and errs by 1.9e-9; `QUICKEST` take
+single precision's. Values that need no more than that are served faster.
 
     x = 2^n m, sqrt(1/2) <= m < sqrt(2):    log2(x) = n + t q(t^2),    t = (m - 1) / (m + 1)
 
