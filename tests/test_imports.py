@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "rows": {"errors"},
     "machine": EVERYWHERE,
     "series": {"machine"} | EVERYWHERE,
-    "program": {"machine", "series"} | EVERYWHERE,
+    "program": {"machine"} | EVERYWHERE,
     "cpu": {"machine", "series", "program"} | EVERYWHERE,
     "tables": {"cpu"} | EVERYWHERE,  # how kernels are compiled, and threads
     "sources": {"machine", "tables"} | EVERYWHERE,
@@ -36,19 +36,22 @@ ALLOWED: dict[str, set[str]] = {
     | EVERYWHERE,
     "gpu": {"machine", "series", "program", "cpu", "model"} | EVERYWHERE,
     "export": {"machine", "series", "program", "model"} | EVERYWHERE,
-    "report": {"machine", "program", "model"} | EVERYWHERE,
-    "scoring": {"machine", "program", "cpu", "tables", "model", "store"} | EVERYWHERE,
+    "report": {"program", "model"} | EVERYWHERE,
+    "scoring": {"program", "cpu", "tables", "model", "store"} | EVERYWHERE,
     "dask": {"program", "cpu", "tables", "model", "scoring"} | EVERYWHERE,
-    "spark": {"cpu", "tables", "model", "scoring"} | EVERYWHERE,
+    "spark": {"cpu", "model", "scoring"} | EVERYWHERE,
     "ray": {"cpu", "tables", "model", "scoring"} | EVERYWHERE,
     "mlflow": {"model", "store"} | EVERYWHERE,
     "torch": {"gpu", "model"} | EVERYWHERE,
     "gamma": {"tables"} | EVERYWHERE,
     "datasets": {"tables"} | EVERYWHERE,
-    "estimators": {"machine", "compiler"} | EVERYWHERE,
+    "estimators": {"compiler"} | EVERYWHERE,
     "__main__": {"cli"},
 }
-ALLOWED["cli"] = set(ALLOWED) - {"__main__", "cli", "estimators", "mlflow", "spark", "ray", "torch"}
+ALLOWED["cli"] = set(ALLOWED) - {
+    *("__main__", "cli", "estimators", "mlflow", "spark", "ray", "torch"),
+    *("formats", "gpu", "machine", "series"),
+}
 
 
 def modules() -> dict[str, Path]:

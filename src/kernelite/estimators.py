@@ -135,20 +135,11 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         return self._inner_class() if self.estimator is None else self.estimator
 
     def _compile_options(self) -> dict[str, Any]:
-        asked = {
-            "tolerance": self.tolerance,
-            "max_disagreement": self.max_disagreement,
-            "confidence": self.confidence,
-            "cells": self.cells,
-            "max_bytes": self.max_bytes,
-            "random_state": self.random_state,
-        }
-        return {
-            "guarantee": self.guarantee,
-            "expansion_point": self.expansion_point,
-            "on_invalid": self.on_invalid,
-            **{name: value for name, value in asked.items() if value is not None},
-        }
+        """Parameters of `compile`, whose own defaults stand where ours are None."""
+        options: dict[str, Any] = self.get_params(deep=False)
+        del options["estimator"]
+        always = ("guarantee", "expansion_point", "on_invalid")  # None is refused
+        return {k: value for k, value in options.items() if value is not None or k in always}
 
     def _rows(self, X: Any) -> Any:
         """`X` checked against what was fitted, in scikit-learn's own words."""

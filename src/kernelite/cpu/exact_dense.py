@@ -298,12 +298,12 @@ class SparseExact:
             rows = only_columns(rows, self.columns)
         entries = rows.indices.astype(np.int32, copy=False), rows.data
         centers = self.exponents, self.starts, self.holders, self.values
+        fixed = *entries, self.expansion.gamma, *centers
 
         def part(block: slice) -> None:
             tile = np.empty((block.stop - block.start, n))
             starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-            gamma = self.expansion.gamma
-            bad = fill_exponents(starts, *entries, gamma, *centers, squares[block], tile)
+            bad = fill_exponents(starts, *fixed, squares[block], tile)
             check_canonical(bad, block.start, rows.shape[1])
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
                 add_kernel_sums(tile, self.expansion.coefficients, scores[block], first=True)
