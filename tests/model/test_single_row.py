@@ -143,3 +143,22 @@ def _largest_tolerance(fast: kl.CompiledModel) -> float:
     assert fast.tolerance is not None
     scale = getattr(fast.head, "scale", None)
     return float(fast.tolerance.max() * (1.0 if scale is None else np.max(scale)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.bool_, np.longdouble, ">f8"])
+def test_one_row_of_other_numbers_takes_the_short_path(
+    dtype: type | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    fast = kl.compile(SVC().fit(X, X[:, 0] > 0), X)
+    rows = (3.0 * rng.normal(size=(20, 4))).astype(dtype)
+    expected = fast.predict(rows)
+
+    def refused(*_: object) -> None:
+        raise AssertionError("the long way")
+
+    monkeypatch.setattr("kernelite.model.predicting.rows_and_runner", refused)
+    found = np.concatenate([fast.predict(rows[i : i + 1]) for i in range(20)])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(fast.predict(np.asfortranarray(rows)[3:4]), expected[3:4])

@@ -347,8 +347,8 @@ class FusedValues:
         panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
         tile: NDArray[Any] = np.empty((len(rows), CENTERS))
         sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
-        for given, weights in self._tiles:
-            panels_kernels.double_values(w, shifts, *given, tile)
+        for (lines, exponents, starts), weights in self._tiles:
+            panels_kernels.double_values(w, shifts, lines, exponents, starts, tile)
             for weight in weights:
                 values = tile[:, weight.start : weight.stop]
                 sums[:, weight.columns] += values @ weight.coefficients
@@ -358,7 +358,7 @@ class FusedValues:
         return norms[:, 0]
 
     @cached_property
-    def _tiles(self) -> tuple[tuple[tuple[Any, ...], tuple[Weights, ...]], ...]:
+    def _tiles(self) -> tuple[tuple[tuple[Any, Any, Any], tuple[Weights, ...]], ...]:
         """The panels of each tile, and the weights of its centers, counted from its first."""
         panels, width = self.panels, self.panels.precision.panel
         per_center, count = len(panels.layout.order), int(panels.starts[-1])

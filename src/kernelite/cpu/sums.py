@@ -97,7 +97,7 @@ def sum_stages(
     """All parts once, then one part exactly, two more, four more: judging takes time as well."""
     first = SumOfParts(parts, n_outputs)
     left = [number for number, part in enumerate(parts) if part.has_more]
-    more = []
+    more: list[PartsExactly] = []
     while left:
         count = 1 << len(more)
         more.append(PartsExactly(first, tuple(left[:count]), last=count >= len(left)))

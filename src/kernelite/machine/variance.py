@@ -145,9 +145,16 @@ class LatentVariance:
     def covariance(self, rows: Sequence[FloatArray]) -> FloatArray:
         """The latent covariance of rows with each other, shape (m, m); not in blocks."""
         m = len(rows[0])
-        nothing = {"coefficients": np.zeros((m, 0)), "intercept": np.zeros(0), "uncertainty": None}
         own = [
-            kernel_function(replace(expansion, centers=seen, **nothing))
+            kernel_function(
+                replace(
+                    expansion,
+                    centers=seen,
+                    coefficients=np.zeros((m, 0)),
+                    intercept=np.zeros(0),
+                    uncertainty=None,
+                )
+            )
             for expansion, seen in zip(self.expansions, rows)
         ]
         joint = self._between(own, rows, m)

@@ -28,7 +28,7 @@ from kernelite.program.criteria import (
     probability_criterion,
     transform_criterion,
 )
-from kernelite.rows.inputs import FloatArray, RowsLike, is_plain_row, is_tensor
+from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor, plain_row
 
 __all__ = ["Predicting", "answer", "rule_of"]
 
@@ -253,8 +253,9 @@ def answer(
         check_on_invalid(on_invalid)
     rule = rule_of(model, criterion)
     plain = type(X) is np.ndarray and beyond is None and not model.preparation.before_map.steps
-    if plain and is_plain_row(X, model.n_features_in_):  # the low-latency path
-        found = model._runner.run_one(X, finish, rule)
+    row = plain_row(X, model.n_features_in_) if plain else None
+    if row is not None:  # the low-latency path
+        found = model._runner.run_one(row, finish, rule)
         if found is not None:
             return found
     if is_tensor(X):

@@ -28,9 +28,9 @@ __all__ = [
     "check_rows",
     "dense_block",
     "fit_width",
-    "is_plain_row",
     "is_sparse",
     "is_tensor",
+    "plain_row",
     "refuse_csr",
     "refuse_no_rows",
     "row_blocks",
@@ -116,9 +116,20 @@ def check_rows(
     return rows
 
 
-def is_plain_row(X: NDArray[Any], n_features: int) -> bool:
-    """Whether `X` is a single row that the engines can take as it is."""
-    return X.shape == (1, n_features) and X.dtype == np.float64 and X.flags.c_contiguous
+def plain_row(X: NDArray[Any], n_features: int) -> FloatArray | None:
+    """A single row of numbers as the engines take it; None where `X` is anything else.
+
+    Examples
+    --------
+    >>> plain_row(np.array([[1, 2]], dtype=np.int8), 2), plain_row(np.array([[1.0]]), 2)
+    (array([[1., 2.]]), None)
+    """
+    if X.shape != (1, n_features) or X.dtype.kind not in "fiub":
+        return None
+    if X.dtype == np.float64 and X.flags.c_contiguous:
+        return X
+    with np.errstate(over="ignore"):  # infinity is reported as such
+        return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:

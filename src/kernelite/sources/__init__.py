@@ -130,8 +130,10 @@ def read(model: Any, /) -> Machine:
     for ancestor in type(model).__mro__:
         name = f"{ancestor.__module__.partition('.')[0]}.{ancestor.__name__}"
         if name in REFUSED:
-            reason = REFUSED[name]
-            raise UnsupportedModelError(f"a {ancestor.__name__} cannot be compiled: {reason}.")
+            article = "an" if ancestor.__name__[0] in "AEIO" else "a"
+            raise UnsupportedModelError(
+                f"{article} {ancestor.__name__} cannot be compiled: {REFUSED[name]}."
+            )
         if name in READERS:
             module, _, function = READERS[name].partition(":")
             source: Machine = getattr(import_module(module), function)(model, ancestor.__name__)

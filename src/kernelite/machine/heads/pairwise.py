@@ -138,7 +138,7 @@ def winner_decided(scores: FloatArray, bounds: FloatArray, n_classes: int) -> ND
     """
     xp = ops(scores)
     if isinstance(scores, np.ndarray):  # where no pair is open, votes are what they are
-        decided = (np.abs(scores) > bounds).all(axis=1)
+        decided = np.asarray((np.abs(scores) > bounds).all(axis=1))
         still = np.flatnonzero(~decided)
         if len(still) < len(scores):
             if len(still):
