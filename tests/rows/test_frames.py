@@ -16,7 +16,9 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import InputError, MissingExtraError
+from kernelite.rows import frames
 from kernelite.rows.frames import check_names, column_names, frame_values, is_frame
+from kernelite.rows.inputs import check_rows
 from tests.datasets import iris
 
 VALUES = np.array([[1.0, 2.0], [3.0, 4.5], [-1.0, 0.0]])
@@ -151,3 +153,17 @@ def test_columns_chosen_by_names_come_from_frames_only(tmp_path: Path) -> None:
                 continue
             with pytest.raises(InputError, match="`X` must be a data frame, got a"):
                 fast.predict(rows)
+
+
+def test_a_polars_frame_is_wrapped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    wrapped, wrap = [], frames.narwhals_frame
+
+    def counted(X, name):
+        wrapped.append(name)
+        return wrap(X, name)
+
+    monkeypatch.setattr(frames, "narwhals_frame", counted)
+    rows = check_rows(polars.DataFrame({"a": [1.0], "b": [2]}), feature_names=["a", "b"])
+    np.testing.assert_array_equal(rows, [[1.0, 2.0]])
+    assert wrapped == ["X"]

@@ -64,7 +64,10 @@ def column_names(X: Any, name: str = "X") -> list[str] | None:
             f"`{name}` must have two dimensions, got a {type(X).__name__}; one row of a frame is "
             "`frame.iloc[[0]]`."
         )
-    names = list(X.columns) if is_pandas(X) else list(narwhals_frame(X, name).columns)
+    # narwhals takes longer to wrap a frame of one row than such a row takes to predict.
+    known = is_pandas(X) or _library(X) == "polars"
+    eager = known and not hasattr(type(X), "collect")
+    names = list(X.columns if eager else narwhals_frame(X, name).columns)
     strings = [isinstance(column, str) for column in names]
     if not any(strings):
         return None
@@ -77,7 +80,7 @@ def column_names(X: Any, name: str = "X") -> list[str] | None:
     return names
 
 
-def frame_values(X: Any, name: str = "X") -> NDArray[Any]:
+def frame_values(X: Any, name: str = "X", *, checked: bool = False) -> NDArray[Any]:
     """The values of a frame, shape (m, d), of whatever dtype holds them.
 
     Parameters
@@ -85,6 +88,8 @@ def frame_values(X: Any, name: str = "X") -> NDArray[Any]:
     X : data frame
     name : str
         How messages call the argument.
+    checked : bool
+        Whether its names are known to be good: `check_names` looked at them.
 
     Examples
     --------
@@ -92,7 +97,8 @@ def frame_values(X: Any, name: str = "X") -> NDArray[Any]:
     >>> frame_values(pandas.DataFrame({"a": [1.0], "b": [2]}))
     array([[1., 2.]])
     """
-    column_names(X, name)  # refuses names that are there twice
+    if not checked:
+        column_names(X, name)  # refuses names that are there twice
     return np.asarray(X if is_pandas(X) else narwhals_frame(X, name).to_numpy())
 
 
@@ -154,6 +160,10 @@ def check_single(wanted: Sequence[str], present: Sequence[str]) -> None:
 def _shortened(names: list[str], most: int = 5) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _library(X: object) -> str:
+    return type(X).__module__.partition(".")[0]
 
 
 def is_pandas(X: object) -> bool:

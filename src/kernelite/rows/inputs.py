@@ -106,7 +106,7 @@ def check_rows(
     if is_sparse(X):
         rows = _canonical_csr(X, name)
     else:
-        rows = _dense(X, name)
+        rows = _dense(X, name, named=feature_names is not None)
     if n_features is not None and rows.shape[1] != n_features:
         raise InputError(
             f"`{name}` has {rows.shape[1]} features, but this model takes {n_features}."
@@ -300,10 +300,10 @@ def refuse_no_rows(X: object, name: str = "X") -> None:
         raise InputError(f"`{name}` must be rows, got {kind}.")
 
 
-def _dense(X: Any, name: str) -> FloatArray:
+def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
     refuse_no_rows(X, name)
     try:
-        array = frame_values(X, name) if is_frame(X) else np.asarray(X)
+        array = frame_values(X, name, checked=named) if is_frame(X) else np.asarray(X)
     except InputError:
         raise
     except TypeError:
