@@ -6,7 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
+import kernelite as kl
 from kernelite.cpu import exact_rounding as module
 from kernelite.cpu.exact import ExactEngine
 from kernelite.cpu.threads import limit_threads
@@ -187,3 +189,32 @@ def test_features_in_which_centers_agree_are_left_out(constant: tuple[int, ...])
     scores, bounds = scores_and_bounds(engine.run(rows))
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0
     assert bounds.max() < 1e-11
+
+
+def test_rows_that_no_digits_are_lost_for_need_no_differences() -> None:
+    """Raw features: exponents by products cancel, but their bounds settle nearly all labels."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 6)) * [1.0, 10.0, 100.0, 1e3, 1e4, 1.0] + 1e3
+    y = X[:, 4] > 1e3
+    for labels in (y, y + (X[:, 3] > 1e3)):
+        svc = SVC(gamma=0.2).fit(X, labels)
+        fast = kl.compile(svc, X)
+        assert fast._runner.exact.dense.rounding.by_differences
+        rows = np.concatenate([X, X * (1 + 1e-4), rng.normal(size=(200, 6))])
+        found, stats = fast.predict(rows, return_stats=True)
+        np.testing.assert_array_equal(found, svc.predict(rows))
+        assert stats.stages["exact"] < 0.5 * len(rows)
+        alone = np.concatenate([fast.predict(row[None]) for row in rows[::7]])
+        np.testing.assert_array_equal(alone, found[::7])
+
+
+def test_differences_by_the_kernel_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    weights = rng.normal(size=(70, 2))
+    model = KernelExpansion(1e6 * rng.normal(size=(70, 7)), weights, np.zeros(2), gamma=0.3)
+    rows = np.concatenate([model.centers[:9] * (1.0 + 1e-7), rng.normal(size=(3, 7))])
+    scores, bounds = scores_and_bounds(ExactEngine.prepare(model).run(rows))
+    monkeypatch.setattr("kernelite.cpu.exact_dense.jit_available", lambda: False)
+    plain = scores_and_bounds(ExactEngine.prepare(model).run(rows))[0]
+    assert (np.abs(scores - plain) <= bounds).all()
+    assert (np.abs(scores[:9]) > 0.01).any()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -123,31 +123,39 @@ class ExactEngine:
             return SinglePacked.prepare(self.dense)
         if isinstance(self.dense, PointwiseExact):
             return SingleProducts.prepare(self.dense)
-        if not isinstance(self.dense, DenseExact) or not isinstance(self.dense.fused, FusedSums):
-            return None
-        from kernelite.cpu.kernels.exp2 import SINGLE
-
-        return FusedSums.prepare(self.dense.rounding, self.dense.layout, SINGLE)
+        return self._sums_in("SINGLE")
 
     @cached_property
     def quick(self) -> FusedSums | None:
         """For dense rows and one output: doubles with quick exponentials, with a bound."""
-        fused = self.dense.fused
-        return fused.quick() if isinstance(fused, FusedSums) else None
+        return self._sums_in("QUICK")
 
     @cached_property
     def quickest(self) -> FusedSums | None:
         """Likewise, with the quickest ones."""
-        fused = self.dense.fused
-        return fused.quick(least=True) if isinstance(fused, FusedSums) else None
+        return self._sums_in("QUICKEST")
+
+    def _sums_in(self, precision: Literal["SINGLE", "QUICK", "QUICKEST"]) -> FusedSums | None:
+        dense = self.dense
+        if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
+            return None
+        if (layout := dense.for_panels) is None:
+            return None
+        from kernelite.cpu.kernels import exp2
+
+        chosen = getattr(exp2, precision)
+        if isinstance(dense.fused, FusedSums) and chosen.size == 8:  # the panels are the same
+            return dense.fused.as_in(chosen)
+        return FusedSums.prepare(dense.rounding, layout, chosen)
 
     @cached_property
     def pairs(self) -> FusedPairs | None:
         """For dense rows of a one-vs-one classifier, of which only labels are asked for."""
         by_panels = self.sparse is None or self.entries_pay
-        if not by_panels or not isinstance(self.dense, DenseExact) or self.dense.fused is None:
+        if not by_panels or not isinstance(self.dense, DenseExact):
             return None
-        return FusedPairs.prepare(self.dense.rounding, self.dense.layout)
+        layout = self.dense.for_panels
+        return None if layout is None else FusedPairs.prepare(self.dense.rounding, layout)
 
     @property
     def takes_sparse(self) -> bool:
@@ -157,7 +165,8 @@ class ExactEngine:
     @property
     def by_panels(self) -> bool:
         """Whether dense rows are summed in registers: fast even one at a time."""
-        return self.sparse is None and self.dense.fused is not None and self.dense.fused.ready
+        first: Any = self.dense.fused or self.single or self.pairs
+        return self.sparse is None and first is not None and first.ready
 
     @property
     def ready(self) -> bool:
@@ -289,8 +298,10 @@ class QuickExponentials(SinglePrecision):
         return quickest if enough else self.engine.quick
 
     def _serves(self, criterion: Criterion) -> bool:
-        """Not for labels alone, which double precision itself would have to settle soon after."""
-        return not criterion.labels_alone and super()._serves(criterion)
+        """Not for labels alone where double precision is as fast, and settles more of them."""
+        if criterion.labels_alone and self.engine.dense.fused is not None:
+            return False
+        return super()._serves(criterion)
 
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
         return _surely(sums, criterion) or super()._pays(sums, rows, criterion)
@@ -325,7 +336,9 @@ class DoublePrecision:
         found = self.engine.run(rows, into)
         if criterion is None or not criterion.labels_alone or rows.shape[0] < 2:
             return found
-        undecidable = np.flatnonzero(~holds(criterion, found))
+        # A row that no center reaches has the intercept's score, alone too.
+        reached = (found.scores != self.engine.expansion.intercept).any(axis=1)
+        undecidable = np.flatnonzero(~holds(criterion, found) & reached)
         if not len(undecidable) or self._row_by_row(rows):
             return found
         bounds = spelled_out(found.bounds)  # type: ignore[arg-type]

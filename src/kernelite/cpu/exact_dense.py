@@ -84,17 +84,31 @@ class DenseExact:
         return np.column_stack([scaled, -exponents, -np.ones(len(exponents))])
 
     @cached_property
-    def fused(self) -> FusedSums | FusedValues | None:
-        """The sums in panels, where that can be done and is faster."""
+    def for_panels(self) -> Layout | None:
+        """The centers as panels want them; None where they cannot serve, or would be slower.
+
+        Exponents by products that lose digits still settle most rows: bounds say which.
+        """
         rounding, d = self.rounding, self.expansion.n_features
-        by_panels = not (rounding.polynomial or rounding.by_differences) and jit_available()
-        if not by_panels or d > WIDEST or not self.expansion.n_centers:
+        if rounding.polynomial or not jit_available() or d > WIDEST or not self.expansion.n_centers:
+            return None
+        if not rounding.by_differences:
+            return self.layout
+        if not rounding.in_range:
+            return None
+        return Layout.about_middle(self.centers, self.expansion.gamma)
+
+    @cached_property
+    def fused(self) -> FusedSums | FusedValues | None:
+        """The sums in panels, where that can be done with all digits and is faster."""
+        layout = None if self.rounding.by_differences else self.for_panels
+        if layout is None:
             return None
         if self.expansion.n_outputs > 1:
-            return FusedValues.prepare(self.layout, self.expansion.coefficients)
+            return FusedValues.prepare(layout, self.expansion.coefficients)
         from kernelite.cpu.kernels.exp2 import DOUBLE
 
-        return FusedSums.prepare(rounding, self.layout, DOUBLE)
+        return FusedSums.prepare(self.rounding, layout, DOUBLE)
 
     def scores(
         self, rows: FloatArray, out: FloatArray | None = None
@@ -174,9 +188,21 @@ class DenseExact:
             coefficients, first = self.expansion.coefficients[centers], centers.start == 0
             add_kernel_sums(tile, coefficients, sums, first=first)
 
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """Centers feature by feature, shape (d, n)."""
+        return np.ascontiguousarray(self.centers.T)
+
     def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
         tile = np.zeros((len(U), centers.stop - centers.start))
         root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
+        if jit_available():
+            from kernelite.cpu.kernels.compiling import ready
+            from kernelite.cpu.kernels.pointwise import subtract_differences
+
+            if ready(subtract_differences):
+                subtract_differences(U, self._columns, centers.start, root, tile)
+                return tile
         for feature in range(U.shape[1]):
             gap = U[:, feature][:, None] - self.centers[centers, feature]
             gap *= root

@@ -114,8 +114,13 @@ class ExactRounding:
     @cached_property
     def by_differences(self) -> bool:
         """Whether exponents by products would lose digits."""
-        in_range = GAMMA_RANGE[0] <= self.expansion.gamma <= GAMMA_RANGE[1]
-        return not (self._sound and in_range)
+        return not (self._sound and self.in_range)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether exponents by products neither over- nor underflow."""
+        ordinary = GAMMA_RANGE[0] <= self.expansion.gamma <= GAMMA_RANGE[1]
+        return ordinary and math.isfinite(self.largest)
 
     @property
     def _sound(self) -> bool:

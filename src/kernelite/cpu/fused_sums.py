@@ -101,11 +101,9 @@ class FusedSums:
         terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
         return cls(made, np.array(signs), terms, rounding)
 
-    def quick(self, *, least: bool = False) -> FusedSums:
-        """The same sums in doubles, with quick exponentials; `least`: with the quickest."""
-        from kernelite.cpu.kernels.exp2 import QUICK, QUICKEST
-
-        return replace(self, panels=replace(self.panels, precision=QUICKEST if least else QUICK))
+    def as_in(self, precision: Any) -> FusedSums:
+        """The same panels of doubles, with other exponentials."""
+        return replace(self, panels=replace(self.panels, precision=precision))
 
     @property
     def most_error(self) -> float:

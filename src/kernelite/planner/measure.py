@@ -29,7 +29,8 @@ FINALISTS = 3
 CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
 ROWS, MOST_ROWS = 1 << 10, 1 << 14  # of a call: few open rows cost more in a small block
 CALL = 4e6  # nanoseconds that a call should take
-SECONDS, ROUNDS = 0.06, 3  # that a finalist is timed at least, and once more to load its kernels
+SECONDS, ROUNDS = 0.06, 3  # that a finalist is timed at least, and once more to load its kernels,
+CLEAR = 1.5  # unless the second takes so many times as long as the first
 MOST_OPEN = 0.9  # share of open rows that a finalist may leave to the exact engine
 ALWAYS = 4  # finalists where all are timed
 
@@ -130,12 +131,15 @@ def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]
     """
     for call in calls:
         call()  # loads kernels
-    best, spent, rounds = [np.inf] * len(calls), 0.0, 0
-    while rounds < ROUNDS or spent < SECONDS * len(calls):
+    best, spent, rounds, clear = [np.inf] * len(calls), 0.0, 0, False
+    while rounds < ROUNDS or (spent < SECONDS * len(calls) and not clear):
         rounds += 1
         for number, call in enumerate(calls):
             started = perf_counter()
             call()
             taken = perf_counter() - started
-            best[number], spent = min(best[number], taken), spent + taken
-    return [1e9 * seconds / count for seconds, count in zip(best, rows, strict=True)]
+            best[number] = min(best[number], 1e9 * taken / rows[number])
+            spent += taken
+        first, *others = sorted(best)
+        clear = bool(others) and others[0] > CLEAR * first
+    return best

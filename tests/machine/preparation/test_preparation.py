@@ -107,3 +107,10 @@ def test_numbers_that_overflow_on_the_way_are_refused() -> None:
         made.apply(np.array([[1.0, 1.0]]))
     # NaN that came in is told of later, by the number of its row.
     assert np.isnan(made.apply(np.array([[np.nan, 0.0]]))).any()
+
+
+def test_rows_are_looked_at_again_only_where_numbers_may_get_lost() -> None:
+    scaled = AffineMap([2.0, 1.0], [1.0, 0.0])
+    for steps in ((), (scaled,), (Selection([1, 0], 2), scaled), (Selection([0, 1], 2),)):
+        assert not Preparation.of(*steps)._may_lose
+    assert Preparation.of(scaled, Normalize("l2", 2))._may_lose

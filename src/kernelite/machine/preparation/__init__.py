@@ -194,7 +194,7 @@ class Preparation:
         What stands behind a transformer that takes anything is checked by who asks for it.
         """
         lossy = [step for step in self.steps if not isinstance(step, Selection)]
-        return self.rowwise and lossy != [self.input_map]
+        return self.rowwise and bool(lossy) and lossy != [self.input_map]
 
     def _run(self, rows: Any, steps: Sequence[Step]) -> Rows:
         for step in steps:
