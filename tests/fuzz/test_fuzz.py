@@ -87,4 +87,8 @@ def test_what_hangs_or_dies_is_kept_with_its_number(
     options = Options(60.0, 1, 1, tmp_path, ("csv",), time_limit=0.0, most=3)
     found = campaign(options)
     assert found["failed"] == len(found["died_or_hung"]) > 0
-    assert (tmp_path / "csv-1-0.csv").read_bytes() == made(1, 0, ("csv",)).data
+    # Which of the three are still at work when they are looked at depends on the machine.
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("csv-1-*.csv")}
+    assert kept
+    made_again = {f"csv-1-{number}.csv": made(1, number, ("csv",)).data for number in range(3)}
+    assert kept.items() <= made_again.items()
