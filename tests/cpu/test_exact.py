@@ -199,7 +199,10 @@ def test_rows_that_no_digits_are_lost_for_need_no_differences() -> None:
     for labels in (y, y + (X[:, 3] > 1e3)):
         svc = SVC(gamma=0.2).fit(X, labels)
         fast = kl.compile(svc, X)
-        assert fast._runner.exact.dense.rounding.by_differences
+        engine = fast._runner.exact
+        assert engine.dense.rounding.by_differences
+        if engine.quick is not None:  # of one output: one set of panels for both
+            assert engine.quickest.panels.lines is engine.quick.panels.lines
         rows = np.concatenate([X, X * (1 + 1e-4), rng.normal(size=(200, 6))])
         found, stats = fast.predict(rows, return_stats=True)
         np.testing.assert_array_equal(found, svc.predict(rows))
@@ -235,3 +238,10 @@ def test_sums_that_cancel_to_nothing_are_the_same_alone(monkeypatch: pytest.Monk
     )
     np.testing.assert_array_equal(stage.run(rows, criterion).scores, alone)
     assert calls.count(1) == len(X)  # not those that no center reaches
+
+
+def test_the_smallest_gamma_has_no_half() -> None:
+    model = KernelExpansion([[1e150], [-1e150]], [1.0, -1.0], 0.0, gamma=5e-324)
+    stage = DoublePrecision(ExactEngine.prepare(model))
+    criterion = Proven(lambda scores, bounds: (np.abs(scores) > bounds)[:, 0])
+    assert (stage.run(np.zeros((3, 1)), criterion).scores == 0.0).all()

@@ -2,11 +2,13 @@
 
 Sparse rows meet sparse centers entry by entry where that is cheaper; all else goes by dense tiles.
 Labels, and values of large models, are first summed in single precision, whose bound settles most;
-values that it does not settle, in doubles with quick exponentials.
+values that it does not settle, in doubles with quick exponentials. So are labels where exponents by
+products lose digits, before all that is left goes by differences.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -133,10 +135,14 @@ class ExactEngine:
 
     @cached_property
     def quickest(self) -> FusedSums | None:
-        """Likewise, with the quickest ones."""
-        return self._sums_in("QUICKEST")
+        """Likewise, with the quickest ones, in the same panels."""
+        if self.quick is None:
+            return None
+        from kernelite.cpu.kernels.exp2 import QUICKEST
 
-    def _sums_in(self, precision: Literal["SINGLE", "QUICK", "QUICKEST"]) -> FusedSums | None:
+        return self.quick.as_in(QUICKEST)
+
+    def _sums_in(self, precision: Literal["SINGLE", "QUICK"]) -> FusedSums | None:
         dense = self.dense
         if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
             return None
@@ -174,7 +180,7 @@ class ExactEngine:
         """Whether all kernels that may serve are compiled; if not, that is begun."""
         engines: list[Any] = []
         if self.sparse is None:
-            engines = [self.dense.fused, self.single, self.quick, self.pairs]
+            engines = [self.dense.fused, self.single, self.quick, self.quickest, self.pairs]
         return all([one is None or one.ready for one in engines])  # noqa: C419  # begin them all
 
     def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
@@ -288,7 +294,7 @@ class SinglePrecision:
 
 
 class QuickExponentials(SinglePrecision):
-    """One output's values in doubles, with exponentials that have digits enough for a tolerance."""
+    """One output in doubles, with exponentials of digits enough for a tolerance or a label."""
 
     name: ClassVar[str] = QUICK
 
@@ -376,7 +382,7 @@ class DoublePrecision:
             expansion,
             coefficients=ones,
             intercept=np.zeros(1),
-            gamma=0.5 * expansion.gamma,
+            gamma=max(0.5 * expansion.gamma, math.ulp(0.0)),
             uncertainty=None,
         )
         return ExactEngine.prepare(wide, mapped=self.engine.mapped)
