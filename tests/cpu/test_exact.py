@@ -10,12 +10,12 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.cpu import exact_rounding as module
-from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Factored
 from kernelite.program.cascade import holds
-from kernelite.program.criteria import Within
+from kernelite.program.criteria import Proven, Within
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
@@ -199,7 +199,10 @@ def test_rows_that_no_digits_are_lost_for_need_no_differences() -> None:
     for labels in (y, y + (X[:, 3] > 1e3)):
         svc = SVC(gamma=0.2).fit(X, labels)
         fast = kl.compile(svc, X)
-        assert fast._runner.exact.dense.rounding.by_differences
+        engine = fast._runner.exact
+        assert engine.dense.rounding.by_differences
+        if engine.quick is not None:  # of one output: one set of panels for both
+            assert engine.quickest.panels.lines is engine.quick.panels.lines
         rows = np.concatenate([X, X * (1 + 1e-4), rng.normal(size=(200, 6))])
         found, stats = fast.predict(rows, return_stats=True)
         np.testing.assert_array_equal(found, svc.predict(rows))
@@ -218,3 +221,27 @@ def test_differences_by_the_kernel_are_numpys(monkeypatch: pytest.MonkeyPatch) -
     plain = scores_and_bounds(ExactEngine.prepare(model).run(rows))[0]
     assert (np.abs(scores - plain) <= bounds).all()
     assert (np.abs(scores[:9]) > 0.01).any()
+
+
+def test_sums_that_cancel_to_nothing_are_the_same_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raw features, each center with both signs: a product of other shape does not cancel so."""
+    rng = np.random.default_rng(0)
+    X, a = rng.normal(size=(10, 5)) * 300.0 + 1e4, rng.uniform(0.1, 1.0, size=10)
+    centers, weights = np.concatenate([X, X]), np.concatenate([a, -a])
+    stage = DoublePrecision(ExactEngine.prepare(KernelExpansion(centers, weights, 0.0, gamma=5.0)))
+    rows = np.concatenate([X + 0.2 * rng.normal(size=X.shape), X + 1e3])
+    criterion = Proven(lambda scores, bounds: (np.abs(scores) > bounds)[:, 0])
+    alone = np.concatenate([stage.run(row[None], criterion).scores for row in rows])
+    calls, run = [], ExactEngine.run
+    monkeypatch.setattr(
+        ExactEngine, "run", lambda *given: calls.append(len(given[1])) or run(*given)
+    )
+    np.testing.assert_array_equal(stage.run(rows, criterion).scores, alone)
+    assert calls.count(1) == len(X)  # not those that no center reaches
+
+
+def test_the_smallest_gamma_has_no_half() -> None:
+    model = KernelExpansion([[1e150], [-1e150]], [1.0, -1.0], 0.0, gamma=5e-324)
+    stage = DoublePrecision(ExactEngine.prepare(model))
+    criterion = Proven(lambda scores, bounds: (np.abs(scores) > bounds)[:, 0])
+    assert (stage.run(np.zeros((3, 1)), criterion).scores == 0.0).all()

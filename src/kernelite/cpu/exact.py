@@ -2,16 +2,19 @@
 
 Sparse rows meet sparse centers entry by entry where that is cheaper; all else goes by dense tiles.
 Labels, and values of large models, are first summed in single precision, whose bound settles most;
-values that it does not settle, in doubles with quick exponentials.
+values that it does not settle, in doubles with quick exponentials. So are labels where exponents by
+products lose digits, before all that is left goes by differences.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExact
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
@@ -132,10 +135,14 @@ class ExactEngine:
 
     @cached_property
     def quickest(self) -> FusedSums | None:
-        """Likewise, with the quickest ones."""
-        return self._sums_in("QUICKEST")
+        """Likewise, with the quickest ones, in the same panels."""
+        if self.quick is None:
+            return None
+        from kernelite.cpu.kernels.exp2 import QUICKEST
 
-    def _sums_in(self, precision: Literal["SINGLE", "QUICK", "QUICKEST"]) -> FusedSums | None:
+        return self.quick.as_in(QUICKEST)
+
+    def _sums_in(self, precision: Literal["SINGLE", "QUICK"]) -> FusedSums | None:
         dense = self.dense
         if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
             return None
@@ -173,7 +180,7 @@ class ExactEngine:
         """Whether all kernels that may serve are compiled; if not, that is begun."""
         engines: list[Any] = []
         if self.sparse is None:
-            engines = [self.dense.fused, self.single, self.quick, self.pairs]
+            engines = [self.dense.fused, self.single, self.quick, self.quickest, self.pairs]
         return all([one is None or one.ready for one in engines])  # noqa: C419  # begin them all
 
     def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
@@ -287,7 +294,7 @@ class SinglePrecision:
 
 
 class QuickExponentials(SinglePrecision):
-    """One output's values in doubles, with exponentials that have digits enough for a tolerance."""
+    """One output in doubles, with exponentials of digits enough for a tolerance or a label."""
 
     name: ClassVar[str] = QUICK
 
@@ -336,11 +343,10 @@ class DoublePrecision:
         found = self.engine.run(rows, into)
         if criterion is None or not criterion.labels_alone or rows.shape[0] < 2:
             return found
-        # A row that no center reaches has the intercept's score, alone too.
-        reached = (found.scores != self.engine.expansion.intercept).any(axis=1)
-        undecidable = np.flatnonzero(~holds(criterion, found) & reached)
+        undecidable = np.flatnonzero(~holds(criterion, found))
         if not len(undecidable) or self._row_by_row(rows):
             return found
+        undecidable = undecidable[self._reached(rows, found.scores, undecidable)]
         bounds = spelled_out(found.bounds)  # type: ignore[arg-type]
         for i in undecidable:
             alone = self.engine.run(rows[i : i + 1])
@@ -350,6 +356,36 @@ class DoublePrecision:
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """The rounding, without running it."""
         return self.engine.bound(rows)
+
+    def _reached(
+        self, rows: Block, scores: FloatArray, some: NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
+        """Which of some rows a center may reach; others have the intercept's score, alone too.
+
+        That score may also be left of kernel values that cancel, and then not alone.
+        """
+        reached = (scores[some] != self.engine.expansion.intercept).any(axis=1)
+        same = np.flatnonzero(~reached)
+        if self._wide is None or not len(same):
+            return np.ones(len(some), dtype=np.bool_)
+        reached[same] = self._wide.run(rows[some[same]]).scores[:, 0] > 0.0
+        return reached
+
+    @cached_property
+    def _wide(self) -> ExactEngine | None:
+        """The kernel values' sum, at half of gamma: zero only where all of them surely vanish."""
+        expansion = self.engine.expansion
+        if expansion.kernel != "rbf":
+            return None
+        ones = np.ones((expansion.n_centers, 1))
+        wide = replace(
+            expansion,
+            coefficients=ones,
+            intercept=np.zeros(1),
+            gamma=max(0.5 * expansion.gamma, math.ulp(0.0)),
+            uncertainty=None,
+        )
+        return ExactEngine.prepare(wide, mapped=self.engine.mapped)
 
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
