@@ -8,13 +8,11 @@ products lose digits, before all that is left goes by differences.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExact
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
@@ -346,7 +344,6 @@ class DoublePrecision:
         undecidable = np.flatnonzero(~holds(criterion, found))
         if not len(undecidable) or self._row_by_row(rows):
             return found
-        undecidable = undecidable[self._reached(rows, found.scores, undecidable)]
         bounds = spelled_out(found.bounds)  # type: ignore[arg-type]
         for i in undecidable:
             alone = self.engine.run(rows[i : i + 1])
@@ -356,36 +353,6 @@ class DoublePrecision:
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """The rounding, without running it."""
         return self.engine.bound(rows)
-
-    def _reached(
-        self, rows: Block, scores: FloatArray, some: NDArray[np.intp]
-    ) -> NDArray[np.bool_]:
-        """Which of some rows a center may reach; others have the intercept's score, alone too.
-
-        That score may also be left of kernel values that cancel, and then not alone.
-        """
-        reached = (scores[some] != self.engine.expansion.intercept).any(axis=1)
-        same = np.flatnonzero(~reached)
-        if self._wide is None or not len(same):
-            return np.ones(len(some), dtype=np.bool_)
-        reached[same] = self._wide.run(rows[some[same]]).scores[:, 0] > 0.0
-        return reached
-
-    @cached_property
-    def _wide(self) -> ExactEngine | None:
-        """The kernel values' sum, at half of gamma: zero only where all of them surely vanish."""
-        expansion = self.engine.expansion
-        if expansion.kernel != "rbf":
-            return None
-        ones = np.ones((expansion.n_centers, 1))
-        wide = replace(
-            expansion,
-            coefficients=ones,
-            intercept=np.zeros(1),
-            gamma=max(0.5 * expansion.gamma, math.ulp(0.0)),
-            uncertainty=None,
-        )
-        return ExactEngine.prepare(wide, mapped=self.engine.mapped)
 
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
