@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["Timing", "median_call", "race", "rows_within"]
 
-SHORTEST = 2e-3  # seconds; quicker calls are repeated within a turn
+SHORTEST = 1e-2  # seconds; quicker calls are repeated within a turn
 FEWEST_ROWS = 64
 # BLAS's threads spin for about 25 ms after a call, on cores that the next contestant needs.
 PAUSE = 0.05  # seconds before a turn

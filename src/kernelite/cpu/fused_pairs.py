@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.fused_sums import EXP2_ERROR, MOST_NORM, MOST_NUMBERS, few_rows
 from kernelite.cpu.kernels.compiling import ready
-from kernelite.cpu.panels import Layout, Panels, error_terms
+from kernelite.cpu.panels import Layout, Panels, aligned, error_terms
 from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.rows.inputs import FloatArray
@@ -112,8 +112,8 @@ class FusedPairs:
             Panels.lay_out(layout, SINGLE, [order], np.zeros(len(order))),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             np.array(offsets, dtype=np.int64),
-            np.concatenate(parts),
-            lines,
+            aligned(np.concatenate(parts)),
+            aligned(lines),
             error_terms(layout, groups, np.zeros(len(order)), SINGLE_UNIT),
             (EXP2_ERROR + chains + 8.0) * SINGLE_UNIT,  # lanes and coefficients round too
             rounding,
@@ -187,7 +187,7 @@ class FusedPairs:
 
         width = len(self.panels.exponents) + TURN * SINGLE.lanes
         tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
-        return np.zeros((max(1, min(tall, m)), width), dtype=np.float32)
+        return aligned(np.zeros((max(1, min(tall, m)), width), dtype=np.float32))
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels = self.panels

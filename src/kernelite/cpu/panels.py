@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from kernelite.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.series.rounding import UNIT
 
-__all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "error_terms", "middle"]
+__all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
 
 LOG2_E = math.log2(math.e)
 MOSTLY = 0.5  # of the centers that share a value for it to be the origin of a feature
@@ -44,6 +44,7 @@ ENTRIES_PAY = 0.5  # of all features: below, a row's entries are taken one by on
 FEWEST_FEATURES = 16  # of so many,
 SHOWN = 16  # as so many rows show
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
+LINE = 64  # bytes that a processor takes from memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +177,29 @@ class Panels:
             c[at : at + len(group)] = exponents[group]
             at += count * width
         lines = x.reshape(first, width, length).transpose(0, 2, 1).astype(precision.dtype).ravel()
-        return cls(layout, precision, lines, c.astype(precision.dtype), np.array(starts, np.int64))
+        held = aligned(lines), aligned(c.astype(precision.dtype))
+        return cls(layout, precision, *held, np.array(starts, np.int64))
 
     @property
     def n_blocks(self) -> int:
         """B."""
         return len(self.starts) - 1
+
+
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that begins with a cache line: loads that straddle two take twice as long.
+
+    Examples
+    --------
+    >>> found = aligned(np.arange(5.0)[1:])
+    >>> found.ctypes.data % 64, found
+    (0, array([1., 2., 3., 4.]))
+    """
+    room = np.empty(array.nbytes + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    made: NDArray[Any] = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
 
 
 def error_terms(
