@@ -137,11 +137,8 @@ class CompiledModel(Predicting):
     def _decision_bound(self, found: Bounded) -> FloatArray:
         """How far decision values of a block may be off."""
         assert found.bounds is not None
-        decision = self.head.decision(found.scores)
-        low, high = self.head.decision_range(found.scores, spelled_out(found.bounds))
-        with np.errstate(invalid="ignore"):
-            bound = np.maximum(high - decision, decision - low)
-        bound[np.isnan(bound)] = np.inf
+        wide = spelled_out(found.bounds)
+        bound = self.head.answer_bound("decision_function", found.scores, wide)
         spread = decision_tolerance(self.head, self.tolerance, self.score_tolerance)
         if spread is not None and found.settled is not None:
             # Which stage answers may depend on the rows around: each is within the tolerance.

@@ -179,6 +179,14 @@ class Head:
             return self.decision_range(scores, bounds)
         return self.value_range(scores, bounds)
 
+    def answer_bound(self, method: str, scores: FloatArray, bounds: FloatArray) -> FloatArray:
+        """How far `answer` may be off, in its shape; infinite where nothing is known."""
+        xp, answer = ops(scores), self.answer(method, scores)
+        low, high = self.answer_range(method, scores, bounds)
+        with np.errstate(invalid="ignore"):  # infinite ends, or none
+            bound = xp.maximum(high - answer, answer - low)
+        return xp.where(xp.isnan(bound), np.inf, bound)
+
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`; anything, of a head that does not say."""
         return _anything(self.decision(scores))

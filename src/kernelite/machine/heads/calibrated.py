@@ -16,7 +16,10 @@ from kernelite.machine.heads.intervals import (
     columns,
     finite,
     lead,
+    others,
+    outwards,
     share_range,
+    widened,
 )
 from kernelite.machine.heads.members import RESPONSES, Member, OfMembers, n_columns
 from kernelite.machine.ops import ops
@@ -37,7 +40,8 @@ __all__ = [
 #     isotonic      linear between thresholds, constant outside
 #     temperature   softmax(beta t) over the classes, (-t, t) for two
 #
-# The first two are monotone, so they take the ends of a range to the ends of a range.
+# The first two are monotone, so they take the ends of a range to the ends of a range, rounded
+# outwards: a sigmoid never is 0 or 1, though doubles say so.
 
 
 LARGEST = 1e150  # of numbers whose products are numbers
@@ -67,8 +71,17 @@ class SigmoidCalibrator:
 
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
-        ends = self(low), self(high)
-        return ends if self.a <= 0 else (ends[1], ends[0])
+        xp, (low, high) = ops(low), self.exponents(low, high)
+        return widened(xp.expit(-high), xp.expit(-low))
+
+    def exponents(self, low: FloatArray, high: FloatArray) -> Range:
+        """Ends of a t + b; product and sum round by as much as two units of their terms."""
+        xp = ops(low)
+        with np.errstate(over="ignore"):
+            terms = [finite(self.a * finite(end)) for end in (low, high)]
+            least, most = terms if self.a >= 0 else terms[::-1]
+            slack = [2.0**-51 * (xp.abs(term) + abs(self.b)) for term in (least, most)]
+            return least + self.b - slack[0], most + self.b + slack[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +123,9 @@ class IsotonicCalibrator:
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
         ends = self(low), self(high)
-        return ends if self.y[0] <= self.y[-1] else (ends[1], ends[0])
+        least, most = ends if self.y[0] <= self.y[-1] else (ends[1], ends[0])
+        size = ops(low).full_like(least, float(np.abs(self.y).max()))
+        return widened(least, most, size)
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -126,17 +141,17 @@ def softmax(logits: FloatArray) -> FloatArray:
     return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
-def softmax_range(low: FloatArray, high: FloatArray) -> Range:
+def softmax_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
     """Ends of `softmax`: its own logit low and all others high, and the other way round."""
     xp = ops(low)
     top = xp.max(high, axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         under, over = xp.exp(low - top), xp.exp(high - top)
-        rest_over = xp.sum(over, axis=1, keepdims=True) - over
-        rest_under = xp.maximum(xp.sum(under, axis=1, keepdims=True) - under, 0.0)
-        least, most = under / (under + rest_over), over / (over + rest_under)
+        least = under / (under + others(over, n_classes))
+        most = over / (over + others(under, n_classes))
     # Infinite logits say nothing.
-    return xp.where(xp.isnan(least), 0.0, least), xp.where(xp.isnan(most), 1.0, most)
+    least, most = xp.where(xp.isnan(least), 0.0, least), xp.where(xp.isnan(most), 1.0, most)
+    return widened(least, most)
 
 
 # CalibratedClassifierCV: calibrated probabilities of several machines, averaged.
@@ -184,7 +199,7 @@ class Calibrated:
         ends = member.head.answer_range(method, member.of(scores), member.of(bounds))
         low, high = (self._asked(end) for end in ends)
         if self.inverse_temperature is not None:
-            return self._softmax_range(low, high)
+            return self._softmax_range(low, high, n_classes)
         by_class = [c.range(low[:, i], high[:, i]) for i, c in enumerate(self.calibrators)]
         least, most = (self._placed([end[i] for end in by_class], n_classes) for i in (0, 1))
         return _normalised_range(least, most, n_classes)
@@ -215,17 +230,19 @@ class Calibrated:
             responses = xp.concat([1.0 - responses, responses], axis=1)
         return xp.log(responses + SMALLEST)
 
-    def _softmax_range(self, low: FloatArray, high: FloatArray) -> Range:
+    def _softmax_range(self, low: FloatArray, high: FloatArray, n_classes: int) -> Range:
         assert self.inverse_temperature is not None
-        at_low, at_high = self._logits(low), self._logits(high)
+        xp, beta = ops(low), self.inverse_temperature
         if self._alone:
-            # The first class's logit falls with the response.
-            xp = ops(low)
-            at_low, at_high = (
-                xp.concat([at_high[:, :1], at_low[:, 1:]], axis=1),
-                xp.concat([at_low[:, :1], at_high[:, 1:]], axis=1),
-            )
-        return softmax_range(self.inverse_temperature * at_low, self.inverse_temperature * at_high)
+            # The first class's response falls as the second's rises.
+            whole = 0.0 if self.member.response == "decision" else 1.0
+            first = outwards(whole - high, whole - low)
+            low, high = (xp.concat([f, s], axis=1) for f, s in zip(first, (low, high)))
+        if self.member.response != "decision":
+            low, high = outwards(low + SMALLEST, high + SMALLEST)
+            low, high = widened(*(xp.log(xp.maximum(end, SMALLEST / 2)) for end in (low, high)))
+        ends = (beta * low, beta * high) if beta >= 0 else (beta * high, beta * low)
+        return softmax_range(*outwards(*ends), n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +307,7 @@ class CalibratedHead(OfMembers, LabelHead):
         K, count = len(self.classes), len(self.machines)
         ends = [machine.probability_range(scores, bounds, K) for machine in self.machines]
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
-        return low / count, high / count
+        return widened(low / count, high / count)
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far the most probable class leads, shape (m,)."""
@@ -311,14 +328,10 @@ def _normalised(raw: FloatArray, n_classes: int) -> FloatArray:
 def _normalised_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
     xp = ops(low)
     if n_classes == 2:
-        return (
-            xp.concat([1.0 - high[:, 1:], low[:, 1:]], axis=1),
-            xp.concat([1.0 - low[:, 1:], high[:, 1:]], axis=1),
-        )
-    least, most = share_range(low, high)
-    known = xp.all(low == high, axis=1)[:, None]
+        least, most = outwards(1.0 - high[:, 1:], 1.0 - low[:, 1:])
+        second = low[:, 1:], high[:, 1:]
+        return xp.concat([least, second[0]], axis=1), xp.concat([most, second[1]], axis=1)
+    least, most = share_range(low, high, n_classes)
     # All may vanish together, which makes them uniform.
-    vanish = xp.all(low == 0, axis=1)[:, None]
-    most = xp.where(vanish, xp.maximum(most, 1.0 / n_classes), most)
-    exact = _normalised(low, n_classes)
-    return xp.where(known, exact, least), xp.where(known, exact, most)
+    vanish = xp.all(low <= 0, axis=1)[:, None]
+    return xp.where(vanish, 0.0, least), xp.where(vanish, 1.0, most)

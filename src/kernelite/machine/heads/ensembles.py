@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
-from kernelite.machine.heads.intervals import SLACK, best_decided, lead
+from kernelite.machine.heads.intervals import best_decided, lead, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -85,11 +85,11 @@ class VotingHead(OfMembers, LabelHead):
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `probabilities`."""
         low, high = self._total_range(scores, bounds)
-        return low / self._weight, high / self._weight
+        return widened(low / self._weight, high / self._weight)
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose winner cannot change within the bounds."""
-        counts = not self.soft and self.weights is None
+        counts = not self.soft and (self.weights is None or _whole(self.weights))
         return best_decided(*self._total_range(scores, bounds), len(self.classes), counts=counts)
 
     def decision(self, scores: FloatArray) -> FloatArray:
@@ -103,8 +103,8 @@ class VotingHead(OfMembers, LabelHead):
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
         xp = ops(scores)
         sizes = [xp.maximum(xp.abs(least), xp.abs(most)) for least, most in ends]
-        slack = SLACK * sum(sizes[1:], start=sizes[0])  # of summing
-        return (low - slack) / len(ends), (high + slack) / len(ends)
+        low, high = widened(low, high, sum(sizes[1:], start=sizes[0]))
+        return low / len(ends), high / len(ends)
 
     def transform(self, scores: FloatArray) -> NDArray[Any]:
         """What each member says, side by side: probabilities (soft), or indices of labels."""
@@ -177,6 +177,11 @@ class VotingHead(OfMembers, LabelHead):
     def _summed(self, each: list[NDArray[Any]]) -> FloatArray:
         weighted = [self._weighted(i, values) for i, values in enumerate(each)]
         return sum(weighted[1:], start=weighted[0])
+
+
+def _whole(weights: FloatArray) -> bool:
+    """Whether sums of these are whole numbers, which doubles hold."""
+    return bool((weights == np.floor(weights)).all() and weights.sum() < 2.0**53)
 
 
 # MultiOutputClassifier and MultiOutputRegressor: one machine per output, answers side by side.

@@ -2,6 +2,10 @@
 
 In: ends (low, high), each of shape (m, K), and none of them rounded inwards. Out: which rows have
 the same largest value wherever each lies, and by how much it leads.
+
+Ends that are equal doubles are no tie: sums round, and functions saturate (a sigmoid at 1, which it
+never reaches). So every formula here rounds its ends outwards: one operation by `outwards`,
+functions and sums by `widened`. Ties are concluded from whole counts alone.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ __all__ = [
     "columns",
     "finite",
     "lead",
+    "others",
+    "outwards",
     "score_range",
     "share_range",
     "squash",
     "take_winner",
+    "widened",
 ]
 
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -35,12 +42,30 @@ Range: TypeAlias = "tuple[FloatArray, FloatArray]"
 SLACK = 1e-12
 """Relative; ends are computed by a few roundings of 1e-16 each, and so are a library's answers."""
 LARGEST = float(np.finfo(np.float64).max)
+TINY = 1e-300  # absolute: more than what underflow loses
+
+
+def outwards(low: FloatArray, high: FloatArray) -> Range:
+    """Ends that one operation rounded, moved outwards by as much."""
+    xp = ops(low)
+    return xp.nextafter(low, -np.inf), xp.nextafter(high, np.inf)
+
+
+def widened(low: FloatArray, high: FloatArray, size: FloatArray | None = None) -> Range:
+    """Ends of a function, or of a sum whose terms have the size given, rounded outwards."""
+    xp = ops(low)
+    below, above = (xp.abs(end) for end in (low, high)) if size is None else (size, size)
+    return low - (SLACK * below + TINY), high + (SLACK * above + TINY)
 
 
 def score_range(scores: FloatArray, bounds: FloatArray) -> Range:
     """(s - b, s + b), rounded outwards."""
-    xp = ops(scores)
-    return xp.nextafter(scores - bounds, -np.inf), xp.nextafter(scores + bounds, np.inf)
+    return outwards(scores - bounds, scores + bounds)
+
+
+def others(values: FloatArray, n_classes: int) -> FloatArray:
+    """The sum of all other values of the row, shape (m, K): nothing is subtracted, or cancels."""
+    return values @ (1.0 - np.eye(n_classes))
 
 
 def finite(ends: FloatArray) -> FloatArray:
@@ -72,7 +97,7 @@ def best_decided(
         K.
     counts : bool
         Whether the values are whole numbers, so that equal ones are equal and the first wins.
-        Otherwise values that differ by rounding alone count as undecided, unless both ends agree.
+        Otherwise values that differ by rounding alone count as undecided, and so do equal ones.
 
     Returns
     -------
@@ -85,16 +110,14 @@ def best_decided(
     """
     xp = ops(low)
     winner, mine = take_winner(low)
-    others = np.arange(n_classes)[None, :]
+    places = np.arange(n_classes)[None, :]
     if counts:
-        settled = (mine > high) | ((mine == high) & (winner < others))
+        settled = (mine > high) | ((mine == high) & (winner < places))
     else:
         with np.errstate(invalid="ignore"):  # infinite ends
             gap = SLACK * xp.maximum(xp.abs(mine), xp.abs(high))
             settled = mine - high > gap
-        known = (low == high) & (mine == xp.take_along_axis(high, winner, axis=1))
-        settled = settled | (known & (mine == high) & (winner < others))
-    return xp.all(settled | (winner == others), axis=1)
+    return xp.all(settled | (winner == places), axis=1)
 
 
 def lead(values: FloatArray, n_classes: int) -> FloatArray:
@@ -106,15 +129,14 @@ def lead(values: FloatArray, n_classes: int) -> FloatArray:
     return first - second
 
 
-def share_range(low: FloatArray, high: FloatArray) -> Range:
+def share_range(low: FloatArray, high: FloatArray, n_classes: int) -> Range:
     """Ends of each value's share of the sum: its own low and the others high, and the reverse."""
     xp = ops(low)
-    others_high = xp.sum(high, axis=1, keepdims=True) - high
-    others_low = xp.maximum(xp.sum(low, axis=1, keepdims=True) - low, 0.0)
+    others_high, others_low = others(high, n_classes), others(xp.maximum(low, 0.0), n_classes)
     least = xp.where(low > 0, low / xp.where(low > 0, low + others_high, 1.0), 0.0)
     # Not `high > 0`: of an end that is no number nothing is known.
     most = xp.where(high <= 0, 0.0, high / xp.where(high <= 0, 1.0, high + others_low))
-    return least, most
+    return widened(least, most)
 
 
 def squash(sums: FloatArray) -> FloatArray:

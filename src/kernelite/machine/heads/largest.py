@@ -17,7 +17,13 @@ from kernelite.errors import InputError
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
 from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softmax_range
-from kernelite.machine.heads.intervals import best_decided, lead, score_range, take_winner
+from kernelite.machine.heads.intervals import (
+    best_decided,
+    lead,
+    outwards,
+    score_range,
+    take_winner,
+)
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -205,9 +211,10 @@ class LinearHead(LabelHead):
         """Ends of `probabilities`."""
         low, high = score_range(scores, bounds)
         if self.n_scores > 1:
-            return softmax_range(low, high)
+            return softmax_range(low, high, self.n_scores)
         (least, most), xp = SIGMOID.range(low, high), ops(scores)
-        return xp.concat([1.0 - most, least], axis=1), xp.concat([1.0 - least, most], axis=1)
+        first = outwards(1.0 - most, 1.0 - least)
+        return xp.concat([first[0], least], axis=1), xp.concat([first[1], most], axis=1)
 
     def judged_by(self, method: str) -> Judged:
         """By the ends of values and probabilities."""

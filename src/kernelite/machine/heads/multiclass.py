@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
-from kernelite.machine.heads.intervals import SLACK, best_decided, lead, share_range, squash
+from kernelite.machine.heads.intervals import (
+    SLACK,
+    best_decided,
+    lead,
+    outwards,
+    share_range,
+    squash,
+    widened,
+)
 from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.ops import ops
@@ -129,8 +137,9 @@ class OneVsRestHead(OfMembers, LabelHead):
         ends = [member.probability_range(scores, bounds) for member in self.members]
         low, high = (xp.stack([end[i][:, 1] for end in ends], axis=1) for i in (0, 1))
         if len(self.members) == 1:
-            return xp.concat([1.0 - high, low], axis=1), xp.concat([1.0 - low, high], axis=1)
-        return (low, high) if self.multilabel else share_range(low, high)
+            first = outwards(1.0 - high, 1.0 - low)
+            return xp.concat([first[0], low], axis=1), xp.concat([first[1], high], axis=1)
+        return (low, high) if self.multilabel else share_range(low, high, len(self.classes))
 
     def margin(self, scores: FloatArray) -> FloatArray:
         """How far a row is from another answer, shape (m,)."""
@@ -224,8 +233,8 @@ class OneVsOneHead(OfMembers, LabelHead):
         low = self._by_class([(-most, least) for least, most in ends])
         high = self._by_class([(-least, most) for least, most in ends])
         sizes = [xp.maximum(xp.abs(least), xp.abs(most)) for least, most in ends]
-        slack = SLACK * self._by_class([(size, size) for size in sizes])  # of summing
-        return low_votes + squash(low - slack), high_votes + squash(high + slack)
+        low, high = widened(low, high, self._by_class([(size, size) for size in sizes]))
+        return low_votes + squash(low), high_votes + squash(high)
 
     def _by_class(self, each: list[Any]) -> FloatArray:
         """Sums over the pairs that a class takes part in, shape (m, K).
@@ -314,9 +323,12 @@ class OutputCodeHead(OfMembers, LabelHead):
             winner = xp.argmax(-distances, axis=1)
             nearest = xp.take_along_axis(distances, winner[:, None], axis=1)[:, 0]
             radius = radius + SLACK * (1.0 + xp.abs(middle))
+            # Distances round by all of their terms, those that two codes share among them.
+            largest = float(np.abs(codes).max(initial=0.0))
+            noise = (4.0 * SLACK * largest) * xp.sum(largest + xp.abs(middle), axis=1)
             mine, settled = xp.take(codes, winner), xp.full((scores.shape[0],), True)
             for index, code in enumerate(codes):
-                reach = 2.0 * xp.sum(radius * xp.abs(mine - code), axis=1)
+                reach = 2.0 * xp.sum(radius * xp.abs(mine - code), axis=1) + noise
                 settled = settled & ((winner == index) | (distances[:, index] - nearest > reach))
         return settled
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
-from kernelite.machine.heads.intervals import score_range
+from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.heads.pairwise import density_probabilities
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -97,5 +97,11 @@ class OutlierHead(Head):
         if method != "predict_proba":
             return self.decided(scores, bounds)
         xp = ops(scores)
-        low, high = self.probabilities(scores - bounds), self.probabilities(scores + bounds)
+        low, high = (self.probabilities(end) for end in score_range(scores, bounds))
         return xp.all(low == high, axis=1) & ~xp.any(xp.isnan(scores + bounds), axis=1)
+
+    def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of `probabilities`: their step, or all that they can be."""
+        xp, found = ops(scores), self.probabilities(scores)
+        known = self.same_answer("predict_proba", scores, bounds)[:, None]
+        return widened(xp.where(known, found, 0.0), xp.where(known, found, 1.0))

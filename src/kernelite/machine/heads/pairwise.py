@@ -19,6 +19,7 @@ from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray, row_blocks
 
 __all__ = [
+    "LIMITS",
     "class_probabilities",
     "count_votes",
     "couple",
@@ -211,7 +212,7 @@ def vote_range(
 # rule, which is loose enough to be seen in the third digit: so the steps must be the same too.
 
 
-SMALLEST = 1e-7
+LIMITS = 1e-7, 1.0 - 1e-7  # of a pair's probability
 FEW_COUPLED = 4, 64  # rows, and rows times classes, that are coupled one by one
 BLOCK_NUMBERS = 1 << 20  # of the K x K matrices held at once: 8 MB
 
@@ -382,4 +383,4 @@ def pair_probabilities(scores: FloatArray, a: FloatArray, b: FloatArray) -> Floa
     xp = ops(t)
     small = xp.exp(-xp.abs(t))
     first = xp.where(t >= 0, small / (1.0 + small), 1.0 / (1.0 + small))
-    return xp.clip(first, SMALLEST, 1.0 - SMALLEST)
+    return xp.clip(first, *LIMITS)

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
-from kernelite.machine.heads.intervals import SLACK, finite, score_range, squash
+from kernelite.machine.heads.calibrated import SigmoidCalibrator
+from kernelite.machine.heads.intervals import SLACK, outwards, score_range, squash
 from kernelite.machine.heads.pairwise import (
+    LIMITS,
     class_probabilities,
     count_votes,
     ovr_scores,
@@ -263,9 +265,17 @@ class ClassifierHead(LabelHead):
         """Ends of `probabilities`: one sigmoid is monotone, coupled ones are an iteration."""
         if self.coupled:
             return super().probability_range(scores, bounds)
-        low, high = (self.probabilities(finite(end)) for end in score_range(scores, bounds))
-        xp = ops(scores)
-        return xp.minimum(low, high), xp.maximum(low, high)
+        xp, ends = ops(scores), score_range(self.towards_first(scores), bounds)
+        first = outwards(*(xp.clip(p, *LIMITS) for p in self._sigmoid.range(*ends)))
+        second = outwards(1.0 - first[1], 1.0 - first[0])
+        return xp.concat([first[0], second[0]], axis=1), xp.concat([first[1], second[1]], axis=1)
+
+    @property
+    def _sigmoid(self) -> SigmoidCalibrator:
+        """Of two classes: the first one's probability, of a score towards it."""
+        if self.platt_a is None or self.platt_b is None:
+            raise InputError("this model was trained without probabilities.")
+        return SigmoidCalibrator(float(self.platt_a[0]), float(self.platt_b[0]))
 
     def judged_by(self, method: str) -> Judged:
         """Scores' bounds tell of a sigmoid; where classes are coupled, nothing does."""
@@ -290,12 +300,11 @@ class ClassifierHead(LabelHead):
         return scores if self.first_positive else -scores
 
     def _decided_by_probability(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        # Two classes: the probability is monotone in the score, so its two ends tell (rounded
-        # outwards). Where there is coupling, it is an iteration with a stopping rule; such rows
-        # are exact.
-        xp = ops(scores)
+        # Two classes: the sign of the sigmoid's exponent tells, where it is large enough for two
+        # probabilities of doubles to differ. Where there is coupling, it is an iteration with a
+        # stopping rule; such rows are exact.
         if self.coupled:
-            return xp.full((scores.shape[0],), False)
-        ends = (finite(end) for end in score_range(scores, bounds))
-        low, high = (xp.argmax(self.probabilities(end), axis=1) for end in ends)
-        return (low == high) & ~xp.any(xp.isnan(scores + bounds), axis=1)
+            return ops(scores).full((scores.shape[0],), False)
+        ends = score_range(self.towards_first(scores), bounds)
+        low, high = self._sigmoid.exponents(*ends)
+        return ((low > SLACK) | (high < -SLACK))[:, 0]

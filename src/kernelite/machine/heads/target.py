@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.heads.base import Head, Judged, Range, ValueHead
-from kernelite.machine.heads.intervals import columns
+from kernelite.machine.heads.intervals import columns, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
@@ -58,7 +58,7 @@ class NamedInverse:
         """Ends over [low, high]; not a number outside the function's domain, hence exact."""
         with np.errstate(all="ignore"):
             ends = self(low), self(high)
-        return ends if self.name in INCREASING else (ends[1], ends[0])
+            return widened(*(ends if self.name in INCREASING else ends[::-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class KeptInverse:
         if not self.increasing:
             xp = ops(low)
             return xp.full_like(low, -np.inf), xp.full_like(low, np.inf)
-        return self(low), self(high)
+        return widened(self(low), self(high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,9 @@ class MeanHead(OfMembers, ValueHead):
     def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `predict`."""
         ends = [m.head.value_range(m.of(scores), m.of(bounds)) for m in self.members]
-        return self._mean([low for low, _ in ends]), self._mean([high for _, high in ends])
+        xp = ops(scores)
+        sizes = [xp.maximum(xp.abs(low), xp.abs(high)) for low, high in ends]
+        return widened(*(self._mean(list(each)) for each in (*zip(*ends), sizes)))
 
     def _mean(self, each: list[FloatArray]) -> FloatArray:
         weights = np.ones(len(each)) if self.weights is None else self.weights

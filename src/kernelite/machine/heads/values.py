@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, Judged, Range, ValueHead
-from kernelite.machine.heads.intervals import score_range
+from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.ops import ops
 from kernelite.rows.inputs import FloatArray
 
@@ -153,6 +153,11 @@ class DensityHead(ValueHead):
         xp = ops(scores)
         with np.errstate(divide="ignore"):
             return self.from_logarithms(xp.log(xp.maximum(scores[:, 0], 0.0)))
+
+    def value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of the log-densities: everything below, where the sum may be zero."""
+        low, high = (self.score_samples(end) for end in score_range(scores, bounds))
+        return widened(low, high, ops(low).maximum(ops(low).abs(high), abs(self.log_scale)))
 
     def from_logarithms(self, log_sums: FloatArray) -> FloatArray:
         """Log-densities from the logarithms of the sums."""
