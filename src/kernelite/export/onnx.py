@@ -7,8 +7,9 @@ In: a `CompiledModel`. Out: a `ModelProto` with one input, `X` of shape (m, d), 
     others       variable (m, k): values, coordinates, log-densities
 
 With several outputs, label is (m, outputs), and the probabilities of each stand side by side.
-On request, `decided` (m,) and `error_bound` (m, k). Names and shapes are skl2onnx's. A head needs
-no table here: its formulas run on the graph's values (`kernelite.machine.ops`).
+On request, `decided` (m,), and `error_bound` of `scores` or `variable`, in their shape. Names and
+shapes are skl2onnx's. A head needs no table here: its formulas run on the graph's values
+(`kernelite.machine.ops`).
 """
 
 from __future__ import annotations
@@ -108,7 +109,10 @@ def to_onnx(
     if decided:
         assert criterion is not None
         assert bounds is not None
-        outputs |= {"decided": criterion(scores, bounds), "error_bound": bounds}
+        outputs |= {
+            "decided": criterion(scores, bounds),
+            "error_bound": _bound_of_answers(selection.head, scores, bounds),
+        }
     for name, value in outputs.items():
         graph.named(value, name)
     proto = onnx.helper.make_model(
@@ -174,6 +178,15 @@ def _answers(
     return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
 
 
+def _bound_of_answers(head: Formula, scores: Value, bounds: Value) -> Value:
+    """How far `scores` or `variable` may be off, in their shape: decision values may be votes."""
+    if head.proves_labels:
+        if head.decides_by_scores or "decision_function" not in head.offers:
+            return bounds
+        return head.answer_bound("decision_function", scores, bounds).on_two_axes()
+    return head.answer_bound("predict", scores, bounds).on_two_axes()
+
+
 def _values(selection: Selection, X: Value, values: Value) -> Value:
     """Values; densities whose sum underflows from the logarithms of its terms, as here."""
     head: Formula = selection.head
@@ -195,8 +208,6 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
         width = len(head.classes)
     elif name == "decided":
         dtype = "bool"
-    elif name == "error_bound":
-        width = head.n_scores
     return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 
