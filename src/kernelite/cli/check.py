@@ -26,6 +26,7 @@ examples:
   kernelite check train.svm
   kernelite check svm.model.bz2
   kernelite check svm.kernelite --json
+  kernelite check svm.kernelite --deep
   kernelite check table --as data --label-column 0
 
 One line per kind of defect, `FILE:LINE: problem` for the first one and how many lines have it,
@@ -54,6 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("data", "model"),
         help="what FILE should be; by default told by its name, then by its content",
     )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="of a compiled model: compare its forms with its support vectors on many rows, and "
+        "compute its certificates again (as long as compiling takes)",
+    )
     add_json(parser)
     add_data_options(parser)
 
@@ -61,6 +68,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List and count."""
     kind = _kind(args.file, args.kind)
+    if args.deep and kind != "kernelite":
+        args.usage_error(f"argument --deep: only of a compiled model, not of a {_IN_WORDS[kind]}")
     kinds, total = _summed_up(_defects(args, kind))
     if args.json:
         listed = [found.summary() for found in kinds]
@@ -156,16 +165,19 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
         from kernelite.store import approxsvm
 
         return approxsvm.defects(args.file)
-    return _refusal(args.file)
+    return _of_model(args.file, deep=args.deep)
 
 
-def _refusal(path: str) -> list[Defect]:
-    """The one reason why a compiled model does not load."""
+def _of_model(path: str, *, deep: bool) -> list[Defect]:
+    """The one reason why a compiled model does not load, or all that a deep check finds."""
+    from kernelite.model.evidence import disagreements
     from kernelite.store.files import load
     from kernelite.tables.parsing import Defect
 
     try:
-        load(path)
+        model = load(path)
+        if deep:
+            return [Defect(None, None, problem) for problem in disagreements(model, deep=True)]
     except FileFormatError as error:
         return [Defect(error.line, None, error.problem)]
     except KerneliteError as error:

@@ -238,6 +238,11 @@ class KernelExpansion:
         """The centers as a dense array of shape (n, d)."""
         return dense_block(self.centers, slice(None))
 
+    @cached_property
+    def squares(self) -> FloatArray:
+        """|x_i|^2, shape (n,); infinite where it overflows."""
+        return squared_norms(self.centers)
+
     def scores(self, X: Any, /) -> FloatArray:
         """Evaluate f exactly (in double precision), tile by tile.
 

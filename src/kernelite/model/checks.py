@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.errors import InputError
-from kernelite.machine.expansion import squared_norms
 from kernelite.machine.kernels import Kernel, Reach
 from kernelite.rows.inputs import FloatArray
 
@@ -38,7 +37,7 @@ def check_overflow(model: ModelFields) -> None:
         if expansion is not None:
             kernel = expansion.kernel
             by_distance = kernel == "rbf" or (isinstance(kernel, Kernel) and kernel.shifts)
-            if by_distance and not np.isfinite(squared_norms(expansion.centers)).all():
+            if by_distance and not np.isfinite(expansion.squares).all():
                 # Of a row that steps make infinite, nobody could say how far it is from them.
                 raise InputError("the support vectors are so large that distances overflow.")
             largest = 1.0 if expansion.kernel == "rbf" else _largest_values(expansion)
@@ -66,7 +65,7 @@ def _largest_values(expansion: KernelExpansion) -> FloatArray:
 
 def _largest_of(expansion: KernelExpansion) -> FloatArray:
     """Of any other kernel, for rows of norm 1: shape (1, 1)."""
-    radius = float(np.sqrt(squared_norms(expansion.centers).max(initial=0.0)))
+    radius = float(np.sqrt(expansion.squares.max(initial=0.0)))
     reach = Reach(np.ones(1), radius, 0.0, expansion.n_features)
     return expansion.kernel.largest(reach)[:, None]  # type: ignore[union-attr]
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.model import CompiledModel, require_compiled
+from kernelite.model.evidence import disagreements
 from kernelite.program.criteria import decision_criterion, label_criterion
 from kernelite.store.document import KEY, VERSION, check_digest, read_document, written_document
 from kernelite.store.model_kind import model_kind
@@ -217,8 +218,11 @@ def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> Compiled
         refuse("it holds something other than a compiled model")
     try:
         _try_out(model)
+        problem = next(disagreements(model), None)
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         refuse(f"its parts do not fit together ({error})")
+    if problem is not None:
+        refuse(f"{problem}; it was changed after it was made")
     return model
 
 
