@@ -247,6 +247,29 @@ def test_steps_on_numbers(transformer: Any) -> None:
         same(both, frame, frame[::-1][["d", "c", "b", "a"]], rtol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["yeo-johnson", "box-cox"])
+def test_rows_that_a_power_makes_infinite_are_refused(method: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(60, 2)))
+    pipeline = make_pipeline(PowerTransformer(method=method), SVC(gamma=0.5))
+    pipeline.fit(X, X.sum(axis=1) > 2.5)
+    pipeline[0].lambdas_[:] = 2.5  # 1e200 to the power of it is no double
+    fast = kl.compile(pipeline, X)
+    for rows in (np.array([[1e200, 1.0]]), np.vstack([X, [[1.0, 1e200]]])):
+        for method_of in (fast.predict, fast.decided):
+            with pytest.raises(InputError, match="so large that a power of them overflows"):
+                method_of(rows)
+    assert fast.predict(X).shape == (60,)
+
+
+def test_a_scaler_that_clips_is_kept_as_it_is_and_the_plan_says_so() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    pipeline = make_pipeline(MinMaxScaler(clip=True), SVC(gamma=0.5)).fit(X, X[:, 0] > 0)
+    fast = kl.compile(pipeline, X)
+    assert "Kept as it is: MinMaxScaler" in str(fast.plan)
+    np.testing.assert_array_equal(fast.predict(3 * X), pipeline.predict(3 * X))
+
+
 CHOICES: dict[str, Any] = {
     "by name": make_column_transformer(
         (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), TEXTS)

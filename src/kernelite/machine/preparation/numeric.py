@@ -243,6 +243,10 @@ class PowerMap(_OfNumbers):
             for j, exponent in enumerate(self.exponents):
                 # It refuses empty arrays.
                 out[:, j] = power(np.ascontiguousarray(rows[:, j]), exponent) if len(rows) else 0.0
+        if np.isinf(out).any():
+            raise InputError(
+                "`X` has numbers so large that a power of them overflows; drop such rows."
+            )
         return out
 
 
