@@ -1,4 +1,4 @@
-"""Labels of ensembles that are called decided, against the ensembles' formulas in real arithmetic.
+"""Labels that ensembles call decided, and bounds of probabilities, in real arithmetic.
 
 The truths are written from scikit-learn's formulas, on balls of 400 bits: votes, squashed sums,
 sigmoids, shares and means never saturate there, so that a tie of doubles is seen for what it is.
@@ -7,13 +7,14 @@ sigmoids, shares and means never saturate there, so that a tie of doubles is see
 from __future__ import annotations
 
 import warnings
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -21,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import kernelite
-from tests.oracle import exponential, real
+from kernelite.errors import InputError
+from tests.oracle import at_most, exponential, real
 from tests.whole_models import true_outputs
 
 Reals = list[list[Any]]
@@ -146,3 +148,75 @@ def test_decided_labels_are_those_of_real_arithmetic(case: Any, guarantee: str) 
     right = model.classes_[[0 if b is None else b for b in best]]
     assert known.mean() > 0.4
     np.testing.assert_array_equal(labels[known], right[known])
+
+
+# Bounds of probabilities --------------------------------------------------------------------------
+
+
+def mean(truth: Any, count: int) -> Any:
+    return lambda model, rows: [[p / count for p in row] for row in truth(model, rows)]
+
+
+def softmax_truth(model: Any, rows: np.ndarray) -> Reals:
+    """LogisticRegression behind kernel features."""
+    table = []
+    for scores in true_outputs(model, rows):
+        logits = [-scores[0] / 2, scores[0] / 2] if len(scores) == 1 else scores
+        powers = [exponential(value) for value in logits]
+        table.append([power / sum(powers, real(0.0)) for power in powers])
+    return table
+
+
+def logistic_near(classes: int) -> Any:
+    X, y = blobs(5, 0.0, classes, 120)
+    features = Nystroem(gamma=0.05, n_components=20, random_state=0)
+    return make_pipeline(features, LogisticRegression()).fit(X, y), X[:30], softmax_truth
+
+
+def calibrated_near() -> Any:
+    X, y = blobs(6, 0.0, 3)
+    model = CalibratedClassifierCV(OneVsRestClassifier(SVC(gamma=0.05)), cv=3)
+    return model.fit(X, y), X[:30], mean(calibrated_truth, 3)
+
+
+def soft_near() -> Any:
+    model, rows, _ = soft_far_out()
+    return model, rows[:30] / 6.0, mean(soft_truth, 2)
+
+
+LIKELY = {
+    "two classes": lambda: logistic_near(2),
+    "three classes": lambda: logistic_near(3),
+    "calibrated": calibrated_near,
+    "soft votes": soft_near,
+}
+
+
+@pytest.mark.parametrize("name", LIKELY)
+def test_probabilities_are_within_their_bounds(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, rows, truth = LIKELY[name]()
+        rows = np.concatenate([rows, 5.0 * rows[:5]])
+        ways = [
+            kernelite.compile(model, rows, guarantee="certified"),
+            kernelite.compile(model, rows, guarantee="exact"),
+            kernelite.compile(model, rows, guarantee="none", certificate=True, on_invalid="ignore"),
+        ]
+    expected = truth(model, rows)
+    for way in ways:
+        found, bounds = way.predict_proba(rows), way.proba_bound(rows)
+        assert bounds.shape == found.shape
+        for got, bound, true in zip(found.ravel(), bounds.ravel(), chain(*expected)):
+            assert at_most(abs(real(got) - true)) <= bound
+        limit = {"certified": 1e-3, "exact": 1e-9, "none": np.inf}[way.guarantee]
+        assert np.median(bounds) <= limit
+
+
+def test_probabilities_without_a_bound() -> None:
+    X, y = blobs(7, 0.0, 3)
+    process = kernelite.compile(GaussianProcessClassifier(optimizer=None).fit(X, y), X)
+    with pytest.raises(InputError, match="depend on variances"):
+        process.proba_bound(X)
+    with pytest.raises(InputError, match="no probabilities"):
+        kernelite.compile(SVC().fit(X, y), X).proba_bound(X)

@@ -15,9 +15,11 @@ from kernelite.model.predicting import Predicting, rule_of
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
+    PROBABILITY_TOLERANCE,
     decision_tolerance,
     label_criterion,
     never,
+    probability_criterion,
 )
 from kernelite.rows.inputs import FloatArray, RowsLike
 
@@ -146,6 +148,48 @@ class CompiledModel(Predicting):
             settled = found.settled[:, None] if bound.ndim > 1 else found.settled
             bound = np.where(settled, np.maximum(bound, spread), bound)
         return bound
+
+    def proba_bound(self, X: RowsLike, /) -> Any:
+        """A proven bound on the error of `predict_proba`, in its shape.
+
+        Where probabilities are served within a tolerance (1e-3), it is at least that. Where they
+        are coupled by an iteration, nothing is known of them but that they lie between 0 and 1.
+        Those of a Gaussian process depend on variances, which are not proven: they are refused.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.kernel_approximation import Nystroem
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> import kernelite
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = make_pipeline(Nystroem(gamma=0.1, random_state=0), LogisticRegression())
+        >>> fast = kernelite.compile(model.fit(X, y), X, guarantee="exact")
+        >>> fast.proba_bound(X).shape, bool(fast.proba_bound(X).max() < 1e-9)
+        ((150, 3), True)
+        """
+        head, method = self.head, "predict_proba"
+        if method not in self.offers:
+            raise InputError("this model has no probabilities.")
+        if method in head.needs_posterior:
+            raise InputError(
+                "probabilities that depend on variances are computed exactly, not proven."
+            )
+        self._require_certificate()
+        spread = PROBABILITY_TOLERANCE if head.judged_by(method) in ("bounds", "range") else 0.0
+
+        def bound_of(found: Bounded) -> FloatArray:
+            assert found.bounds is not None
+            bound = head.answer_bound(method, found.scores, spelled_out(found.bounds))
+            if found.settled is None:
+                return bound
+            # Which stage answers may depend on the rows around: each is within the tolerance.
+            return np.where(found.settled[:, None], np.maximum(bound, spread), bound)
+
+        rows, runner = rows_and_runner(self, X)
+        criterion = probability_criterion(head, PROBABILITY_TOLERANCE)
+        return head.split(np.asarray(runner.map_blocks(rows, rule_of(self, criterion), bound_of)))
 
     def score_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `scores`, shape (m, k).

@@ -120,6 +120,11 @@ class ArgmaxHead(LabelHead):
         """Rows whose shares are off by no more than the tolerance."""
         return self.probability_errors(scores, bounds) <= tolerance
 
+    def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of `probabilities`."""
+        shares, off = self.probabilities(scores), self.probability_errors(scores, bounds)[:, None]
+        return shares - off, shares + off
+
     def probability_errors(self, scores: FloatArray, bounds: FloatArray) -> FloatArray:
         """How far the shares may be off, given the bounds of the weights: shape (m,).
 
