@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -289,3 +290,28 @@ def test_a_latent_mean_of_zero_is_the_first_class():
     compiled = kernelite.compile(model, guarantee="exact")
     np.testing.assert_array_equal(compiled.predict([[9.0]]), model.predict([[9.0]]))
     np.testing.assert_allclose(compiled.predict_proba([[9.0]]), model.predict_proba([[9.0]]))
+
+
+@pytest.mark.parametrize("kind", ["deviations", "two classes", "three classes"])
+def test_variances_that_have_lost_all_digits_are_told(kind):
+    """(x.z + 1)^2 at an offset of thousands is 1e15, and leaves no digit of a variance of 1."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(40, 2))
+    for offset, told in ((1e3 if kind == "deviations" else 4e3, True), (100.0, False)):
+        X = offset + Z
+        if kind == "deviations":
+            model = GaussianProcessRegressor(DotProduct(1.0) ** 2, alpha=1e-2, optimizer=None)
+            model.fit(X, np.sin(Z[:, 0]))
+        else:
+            classes = 2 if kind == "two classes" else 3
+            y = np.digitize(Z[:, 0], np.linspace(-0.5, 0.5, classes - 1))
+            model = GaussianProcessClassifier(DotProduct(1.0) ** 2, optimizer=None).fit(X, y)
+        fast = kernelite.compile(model, X, guarantee="exact")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            rows = offset + rng.normal(size=(30, 2))
+            if kind == "deviations":
+                fast.predict(rows, return_std=True)
+            else:
+                fast.predict_proba(rows)
+        assert any("lost all digits" in str(w.message) for w in said) == told

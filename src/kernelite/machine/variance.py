@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelite.errors import InputError
+from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_function
 from kernelite.machine.kernels import Kernel, PolynomialKernel
 from kernelite.rows.inputs import FloatArray, row_blocks
@@ -137,6 +139,15 @@ class LatentVariance:
         """The latent mean and variance of one output, each (m,), from the same kernel values."""
         means = np.full(len(rows[0]), sum(float(one.intercept[0]) for one in self.expansions))
         return means, self._left(rows, self._solved(rows, means))
+
+    def lost(self, rows: Sequence[FloatArray], variances: FloatArray) -> NDArray[np.bool_]:
+        """Rows whose variance is less than its own rounding, shape (m,): no digit is known.
+
+        It is the rest of k(z, z) - |v|^2, of which each rounds by about n units: a kernel that is
+        large at z, as products of features far from the origin are, leaves nothing.
+        """
+        units = 2.0 * UNIT * (len(self.posterior.weights) + 16)
+        return np.asarray(~(variances > units * self._diagonal(rows)))
 
     def _left(self, rows: Sequence[FloatArray], V: FloatArray) -> FloatArray:
         """k(z, z) - |v|^2, shape (m,)."""

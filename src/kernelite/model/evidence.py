@@ -88,8 +88,11 @@ def _agrees(
         if cell.has_second_tier:
             found.append(engine.second(rows))
         exact, slack = _exact(expansion, rows)
-        off = [np.abs(each.scores - exact) > spelled_out(each.bounds) + slack for each in found]
-    return not np.any(off)
+        for each in found:
+            assert each.bounds is not None  # of a cell with a certificate
+            if (np.abs(each.scores - exact) > spelled_out(each.bounds) + slack).any():
+                return False
+    return True
 
 
 def _scale(squares: FloatArray) -> float:

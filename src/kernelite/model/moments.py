@@ -6,6 +6,7 @@ variances, standard deviations, covariances, probabilities; in blocks of rows, e
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +53,8 @@ def joint_answers(
     for part, rows in zip(model.parts, part_rows(model, X).rows):
         check_finite(rows)
         found.append(_each(part.model._latent, rows, part.model._runner, _moments))
-    means, variances = np.stack(found, axis=2).transpose(1, 0, 2)
+    means, variances, lost = np.stack(found, axis=2).transpose(1, 0, 2)
+    _warn_of_lost(lost.any(axis=1))
     return model.head.from_moments(method, means, variances)
 
 
@@ -70,12 +72,31 @@ def _variances_of_all(model: ModelFields, X: Any, count: int) -> FloatArray:
 
 def _variances(latent: LatentVariance, rows: Rows, runner: Runner) -> FloatArray:
     """Shape (m,)."""
-    return _each(latent, rows, runner, LatentVariance.variance)
+    found = _each(latent, rows, runner, _variance)
+    _warn_of_lost(found[:, 1])
+    return found[:, 0]
+
+
+def _variance(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
+    """Variances, and whether their digits are lost: shape (m, 2)."""
+    found = latent.variance(seen)
+    return np.stack([found, latent.lost(seen, found)], axis=1)
 
 
 def _moments(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
-    """Means and variances, shape (m, 2)."""
-    return np.stack(latent.moments(seen), axis=1)
+    """Means, variances, and whether the digits of these are lost: shape (m, 3)."""
+    means, variances = latent.moments(seen)
+    return np.stack([means, variances, latent.lost(seen, variances)], axis=1)
+
+
+def _warn_of_lost(lost: FloatArray) -> None:
+    if lost.any():
+        warnings.warn(
+            f"variances of {int(np.count_nonzero(lost)):,} of {len(lost):,} rows have lost all "
+            "digits to cancellation, and so have what follows from them: standard deviations, "
+            "probabilities, labels of three classes; center the features before fitting.",
+            stacklevel=5,
+        )
 
 
 def _each(
