@@ -91,6 +91,28 @@ def test_whole_weights_tie_as_counts_do() -> None:
     assert whole.predict(row).tolist() == [0]
 
 
+def test_plateaus_of_one_machine_tie_as_constants_do() -> None:
+    """All three below their first steps: zero each, hence uniform, hence the first class."""
+    steps = tuple(IsotonicCalibrator([0.0, 1.0], [0.0, 1.0 - 0.1 * i]) for i in range(3))
+    head = CalibratedHead(THREE, (Calibrated(Member(LinearHead(THREE), [0, 1, 2]), steps),))
+    scores = np.array([[-1.0, -2.0, -3.0], [2.0, 3.0, 2.0], [-1.0, 0.5, 0.4]])
+    decided = head.decided(scores, np.full((3, 3), 0.01))
+    assert decided.tolist() == [True, True, True]
+    assert head.predict(scores).tolist() == [0, 0, 1]
+    # Not where a value may rise off its plateau.
+    assert not head.decided(scores[:1], np.full((1, 3), 1.5)).any()
+    half = CalibratedHead(TWO, (plateau(0.5),))
+    assert half.decided(np.array([[0.0]]), np.array([[9.0]])).all()
+    assert half.predict(np.array([[0.0]])).tolist() == [0]
+
+
+def test_a_slope_too_small_for_doubles_is_no_plateau() -> None:
+    """From 1/2 to the double above it: a tie of doubles on the way, and none in reals."""
+    slope = IsotonicCalibrator([-1.0, 1.0], [0.5, np.nextafter(0.5, 1.0)])
+    head = CalibratedHead(TWO, (Calibrated(Member(svm, [0]), (slope,)),))
+    assert not head.decided(np.array([[-0.5]]), np.array([[0.01]])).any()
+
+
 def test_squashed_sums_that_round_to_one_number_are_no_tie() -> None:
     head = OneVsOneHead(np.arange(3), each(svm, 3))
     # Pairs 01, 02, 12: a cycle. Sums: class 0: -a + b, 1: a - c, 2: -b + c, all huge and apart.

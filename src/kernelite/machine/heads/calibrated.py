@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernelite.errors import InputError
 from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.intervals import (
+    SLACK,
     Range,
     best_decided,
     columns,
@@ -124,8 +125,14 @@ class IsotonicCalibrator:
         """Ends of the probability for a value between `low` and `high`."""
         ends = self(low), self(high)
         least, most = ends if self.y[0] <= self.y[-1] else (ends[1], ends[0])
-        size = ops(low).full_like(least, float(np.abs(self.y).max()))
-        return widened(least, most, size)
+        xp, values = ops(low), self.y
+        least, most = widened(least, most, xp.full_like(least, float(np.abs(values).max())))
+        # Beyond the first step and the last it is constant: both ends are that number itself.
+        start, end = self.x[np.argmax(values == values[-1])], self.x[values == values[0]][-1]
+        start = -np.inf if values[0] == values[-1] else start
+        for sure, value in ((high <= float(end), values[0]), (low >= float(start), values[-1])):
+            least, most = (xp.where(sure, float(value), one) for one in (least, most))
+        return least, most
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -195,14 +202,22 @@ class Calibrated:
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray, n_classes: int) -> Range:
         """Ends of `probabilities`."""
-        method, member = RESPONSES[self.member.response], self.member
-        ends = member.head.answer_range(method, member.of(scores), member.of(bounds))
-        low, high = (self._asked(end) for end in ends)
         if self.inverse_temperature is not None:
-            return self._softmax_range(low, high, n_classes)
+            return self._softmax_range(*self._responses(scores, bounds), n_classes)
+        return _normalised_range(*self.raw_range(scores, bounds, n_classes), n_classes)
+
+    def raw_range(self, scores: FloatArray, bounds: FloatArray, n_classes: int) -> Range:
+        """Ends of what calibrators say before it is normalised; constants have equal ends."""
+        low, high = self._responses(scores, bounds)
         by_class = [c.range(low[:, i], high[:, i]) for i, c in enumerate(self.calibrators)]
         least, most = (self._placed([end[i] for end in by_class], n_classes) for i in (0, 1))
-        return _normalised_range(least, most, n_classes)
+        return least, most
+
+    def _responses(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        """Ends of what is calibrated."""
+        method, member = RESPONSES[self.member.response], self.member
+        low, high = member.head.answer_range(method, member.of(scores), member.of(bounds))
+        return self._asked(low), self._asked(high)
 
     def _asked(self, responses: FloatArray) -> FloatArray:
         """On two axes; of two classes' probabilities, scikit-learn calibrates the second alone."""
@@ -295,7 +310,15 @@ class CalibratedHead(OfMembers, LabelHead):
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose most probable class cannot change within the bounds."""
-        return best_decided(*self.probability_range(scores, bounds), len(self.classes))
+        K, first = len(self.classes), self.machines[0]
+        if len(self.machines) > 1 or not first.calibrators:
+            return best_decided(*self.probability_range(scores, bounds), K)
+        # Shares are in the order of what they are shares of; there, plateaus are known exactly.
+        low, high = first.raw_range(scores, bounds, K)
+        if K > 2:
+            return best_decided(low, high, K, constants=True)
+        low, high = low[:, 1], high[:, 1]
+        return (low - 0.5 > SLACK) | (0.5 - high > SLACK) | (low == high)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Shape (m, K)."""

@@ -5,7 +5,7 @@ the same largest value wherever each lies, and by how much it leads.
 
 Ends that are equal doubles are no tie: sums round, and functions saturate (a sigmoid at 1, which it
 never reaches). So every formula here rounds its ends outwards: one operation by `outwards`,
-functions and sums by `widened`. Ties are concluded from whole counts alone.
+functions and sums by `widened`. Ties are concluded from whole counts and constants alone.
 """
 
 from __future__ import annotations
@@ -86,7 +86,12 @@ def take_winner(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
 
 
 def best_decided(
-    low: FloatArray, high: FloatArray, n_classes: int, *, counts: bool = False
+    low: FloatArray,
+    high: FloatArray,
+    n_classes: int,
+    *,
+    counts: bool = False,
+    constants: bool = False,
 ) -> BoolArray:
     """Rows in which the largest of K values is the same wherever each lies between its ends.
 
@@ -97,7 +102,9 @@ def best_decided(
         K.
     counts : bool
         Whether the values are whole numbers, so that equal ones are equal and the first wins.
-        Otherwise values that differ by rounding alone count as undecided, and so do equal ones.
+        Otherwise values that differ by rounding alone count as undecided, and so do equal ones,
+    constants : bool
+        but for those whose two ends are equal, where only constants have such ends.
 
     Returns
     -------
@@ -117,6 +124,9 @@ def best_decided(
         with np.errstate(invalid="ignore"):  # infinite ends
             gap = SLACK * xp.maximum(xp.abs(mine), xp.abs(high))
             settled = mine - high > gap
+        if constants:
+            known = (low == high) & (mine == xp.take_along_axis(high, winner, axis=1))
+            settled = settled | (known & (mine == high) & (winner < places))
     return xp.all(settled | (winner == places), axis=1)
 
 
