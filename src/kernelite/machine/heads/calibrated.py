@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -123,16 +124,24 @@ class IsotonicCalibrator:
 
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
-        ends = self(low), self(high)
-        least, most = ends if self.y[0] <= self.y[-1] else (ends[1], ends[0])
-        xp, values = ops(low), self.y
-        least, most = widened(least, most, xp.full_like(least, float(np.abs(values).max())))
-        # Beyond the first step and the last it is constant: both ends are that number itself.
-        start, end = self.x[np.argmax(values == values[-1])], self.x[values == values[0]][-1]
-        start = -np.inf if values[0] == values[-1] else start
-        for sure, value in ((high <= float(end), values[0]), (low >= float(start), values[-1])):
-            least, most = (xp.where(sure, float(value), one) for one in (least, most))
+        xp, ends = ops(low), (self(low), self(high))
+        first, last, start, end, size = self._plateaus
+        least, most = ends if first <= last else (ends[1], ends[0])
+        least, most = widened(least, most, xp.full_like(least, size))
+        for sure, value in ((high <= end, first), (low >= start, last)):
+            least, most = xp.where(sure, value, least), xp.where(sure, value, most)
         return least, most
+
+    @cached_property
+    def _plateaus(self) -> tuple[float, ...]:
+        """The first value and the last, where one begins and the other ends; the largest size.
+
+        There both ends of a range are that number itself: it is a constant.
+        """
+        x, y = self.x, self.y
+        start = -np.inf if y[0] == y[-1] else x[np.argmax(y == y[-1])]
+        numbers = y[0], y[-1], start, x[y == y[0]][-1], np.abs(y).max()
+        return tuple(float(number) for number in numbers)
 
 
 def softmax(logits: FloatArray) -> FloatArray:
