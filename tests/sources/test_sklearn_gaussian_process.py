@@ -315,3 +315,7 @@ def test_variances_that_have_lost_all_digits_are_told(kind):
             else:
                 fast.predict_proba(rows)
         assert any("lost all digits" in str(w.message) for w in said) == told
+        if kind == "three classes":  # which are not proven in any case
+            assert fast.decided(rows).tolist() == [False] * 30
+            with pytest.raises(InputError, match="NaN"):
+                fast.decided(np.full((1, 2), np.nan))

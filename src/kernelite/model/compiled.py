@@ -21,7 +21,7 @@ from kernelite.program.criteria import (
     never,
     probability_criterion,
 )
-from kernelite.rows.inputs import FloatArray, RowsLike
+from kernelite.rows.inputs import FloatArray, RowsLike, check_finite
 
 __all__ = ["CompiledModel", "require_compiled"]
 
@@ -214,11 +214,14 @@ class CompiledModel(Predicting):
         """Rows whose answer is proven, shape (m,): all but those within the rounding of doubles.
 
         With "certified" and "exact", that `predict` agrees with the exact model in real arithmetic:
-        on its label, or within the tolerance. With "none", that the certificate says so.
+        on its label, or within the tolerance. With "none", that the certificate says so. Labels
+        that depend on variances (Gaussian processes of three classes) are computed, not proven.
         """
-        if "predict" in self.head.needs_posterior:
-            raise InputError("labels that depend on variances are computed exactly, not proven.")
         rows, runner = rows_and_runner(self, X, beyond)
+        if "predict" in self.head.needs_posterior:
+            for seen in rows.rows:
+                check_finite(seen)
+            return np.zeros(rows.shape[0], dtype=np.bool_)
         criterion = self._for_predict
         if criterion is never:  # exact values, as good as their rounding
             self._require_certificate()
