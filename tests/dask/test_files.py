@@ -30,6 +30,7 @@ from kernelite.dask import files  # noqa: E402
 from kernelite.dask.workers import connect  # noqa: E402
 from kernelite.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
+from tests.helpers import PATIENCE  # noqa: E402
 
 NAMES = [f"x{i}" for i in range(5)]
 
@@ -98,7 +99,7 @@ def test_a_killed_worker_costs_nothing(
         killer.start()
         done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
         killer.join()
-        client.wait_for_workers(2, timeout=60)  # one of them is new
+        client.wait_for_workers(2, timeout=PATIENCE)  # one of them is new
         counts = kd.model_counts(client)
         pids = set(client.run(os.getpid).values())
     assert len(killed) == 1
@@ -125,7 +126,7 @@ class SlowPiece:
         Path(self.begun, str(os.getpid())).touch()
         # Half written, as a worker that dies in mid-run leaves it.
         Path(os.path.dirname(job.destination), f".half.{os.getpid()}.tmp").write_text("half")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not os.path.exists(self.release) and time.monotonic() < deadline:
             time.sleep(0.02)
         return self.score(carried, job, options, request)
@@ -133,7 +134,7 @@ class SlowPiece:
 
 def kill_one(begun: Path, release: Path, killed: list[int]) -> None:
     """Kill the first worker process that began, once both did."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while len(list(begun.iterdir())) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     pid = int(sorted(path.name for path in begun.iterdir())[0])
@@ -205,11 +206,11 @@ def test_an_interrupt_leaves_nothing(model: kl.CompiledModel, tmp_path: Path) ->
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env={**os.environ, "PYTHONPATH": source},
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not list(tmp_path.glob(".out.*.tmp")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=60)[0]
+    said = process.communicate(timeout=PATIENCE)[0]
     assert (process.returncode, said) == (130, "kernelite: interrupted\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.kernelite", "rows"]
 
