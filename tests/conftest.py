@@ -43,7 +43,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _plans_by_estimate() -> Iterator[None]:
-    """Plans follow from the model, not from how busy the machine is; `tests/planner` times them."""
+    """Plans follow from the model, not from how busy the machine is: none is close enough to time.
+
+    That close ones are timed is tested in `tests/planner/test_plan.py`.
+    """
     from kernelite.planner import measure
 
     with pytest.MonkeyPatch.context() as patch:

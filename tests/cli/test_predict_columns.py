@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -304,7 +305,7 @@ def test_an_interrupt_leaves_nothing_behind(ending, table, compiled, tmp_path) -
     )
     assert process.stderr is not None
     while process.poll() is None and not list(tmp_path.glob(".out*.tmp")):
-        pass
+        time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=PATIENCE) == 130
     assert process.stderr.read() == b"kernelite: interrupted\n"
