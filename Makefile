@@ -3,14 +3,33 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-torch fuzz soak attack lint docs docs-test bench paper release-check clean
+.PHONY: demo test campaign kernels test-torch fuzz soak attack lint docs docs-test bench paper release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernelite demo
 
-test: $(VENV)/.installed-dev lint
-	@echo "The whole test suite: about 11 minutes on 2 cores."
-	$(BIN)/python -m pytest -n 2 -q
+test: $(VENV)/.installed-dev
+	@echo "Lint, types and all tests but campaigns: about 4 minutes on 2 cores."
+	@$(MAKE) --no-print-directory -j 2 lint kernels
+	$(BIN)/python -m pytest -n 2 -q -m "not campaign"
+
+# Once, on one core while another one is at the types: else every process of the tests would.
+kernels: $(VENV)/.installed-dev
+	$(BIN)/kernelite warm-up
+
+# Deep and long: benchmarks, examples of the documentation, fuzzing, more random models, torch.
+campaign: $(VENV)/.installed-dev
+	@echo "Campaigns: about 10 minutes on 2 cores, and as long as it takes to install torch."
+	$(BIN)/python -m pytest -n 2 -q -m campaign
+	OPENBLAS_NUM_THREADS=2 KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 \
+		$(BIN)/python -m pytest -n 2 -q tests/series tests/cpu/test_fused_sums.py tests/test_whole_models.py \
+		tests/store/test_damage.py
+	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
+	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \
+		$(MAKE) --no-print-directory test-torch; \
+	else \
+		echo "left out: make test-torch, since torch could not be installed (see above)."; \
+	fi
 
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
 SECONDS ?= 600

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+
+import pytest
 
 # Kernels are waited for, so that answers are those of one engine, to the bit.
 os.environ.setdefault("KERNELITE_COMPILE", "wait")
+# Threads of BLAS that wait for each other on cores which several processes share take half of them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure() -> None:
@@ -18,3 +24,33 @@ def pytest_configure() -> None:
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if ignored and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let all tests of one model of the table stand together.
+
+    Processes of a run are given tests in a row, so a model is fitted and compiled in one of them.
+    """
+    table = sys.modules.get("tests.models")
+    if table is None:
+        return
+    first: dict[str, int] = {}
+    places = []
+    for number, item in enumerate(items):
+        name = item.callspec.params.get("name") if hasattr(item, "callspec") else None
+        known = isinstance(name, str) and name in table.MODELS
+        places.append(first.setdefault(name, number) if known else number)
+    items[:] = [items[i] for i in sorted(range(len(items)), key=places.__getitem__)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plans_by_estimate() -> Iterator[None]:
+    """Plans follow from the model, not from how busy the machine is: none is close enough to time.
+
+    That close ones are timed is tested in `tests/planner/test_plan.py`.
+    """
+    from kernelite.planner import measure
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "CLOSE", 0.0)
+        yield

@@ -1,4 +1,4 @@
-"""What the suites share: where optional real data lie, and small random models."""
+"""What the suites share: where optional real data lie, patience, and small random models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded, spelled_out
+
+PATIENCE = 900  # seconds until what hangs is given up; no test comes near it on a busy machine
 
 
 def scores_and_bounds(found: Bounded) -> tuple[np.ndarray, np.ndarray]:

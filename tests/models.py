@@ -2,7 +2,8 @@
 
 `MODELS` maps a name to a recipe (`SVMS`, `MACHINES` and `WRAPPED` are parts of it); `fitted(name)`
 fits it once and returns the model with rows to predict: some it was trained on, some new, some far
-away, in the form (dense, sparse, data frame) that the model was fitted on.
+away, in the form (dense, sparse, data frame) that the model was fitted on. `compiled(name)`
+compiles it, once per guarantee; tests of one model run one after the other (`tests.conftest`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
+import kernelite
 from tests.datasets import (
     Table,
     cancer,
@@ -52,7 +54,7 @@ from tests.datasets import (
 )
 from tests.wrappers import WRAPPERS
 
-__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "WRAPPED", "Recipe", "fitted"]
+__all__ = ["CLASSIFIERS", "MACHINES", "MODELS", "SVMS", "WRAPPED", "Recipe", "compiled", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,21 @@ def fitted(name: str) -> tuple[Any, Any]:
             _formed(X[: recipe.train], recipe.form), y[: recipe.train]
         )
     return model, _formed(X if recipe.train else _rows_around(X), recipe.form)
+
+
+@cache
+def compiled(name: str, guarantee: str = "certified", *, sample: bool = True) -> Any:
+    """The compiled model, planned by estimates; tests share it, so none may change it."""
+    model, rows = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few rows, rows outside
+        return kernelite.compile(
+            model,
+            rows if sample else None,
+            guarantee=guarantee,
+            plan="estimate",
+            on_invalid="ignore",
+        )
 
 
 def _rows_around(X: np.ndarray) -> np.ndarray:

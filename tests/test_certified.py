@@ -23,7 +23,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.series.rounding import TINY
 from kernelite.sources import Machine, read
-from tests.models import MODELS, SVMS, fitted
+from tests.models import MODELS, SVMS, compiled, fitted
 from tests.oracle import at_most, error_ratios, real, true_scores
 
 
@@ -46,8 +46,7 @@ def source(expansion: KernelExpansion, head: Any) -> Machine:
 @pytest.mark.parametrize("name", MODELS)
 def test_certified_answers_are_the_exact_models(name: str, with_sample: bool) -> None:
     model, rows = fitted(name)
-    fast = certified(model, rows if with_sample else None)
-    exact = certified(model, guarantee="exact")
+    fast, exact = compiled(name, sample=with_sample), compiled(name, "exact")
     assert fast.guarantee == "certified"
     if "predict" in fast.offers and fast.head.kind != "regressor":
         answers, stats = fast.predict(rows, return_stats=True)
@@ -71,8 +70,8 @@ def _output_scale(fast: kl.CompiledModel) -> float:
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "svc" in name or "oneclass" in name])
 def test_decision_values_err_by_no_more_than_the_bound(name: str) -> None:
-    model, rows = fitted(name)
-    fast, exact = certified(model, rows), certified(model, guarantee="exact")
+    _, rows = fitted(name)
+    fast, exact = compiled(name), compiled(name, "exact")
     got, wanted = fast.decision_function(rows), exact.decision_function(rows)
     votes_show = getattr(fast.head, "shape", None) == "ovr" and got.ndim > 1
     if not votes_show:
@@ -84,8 +83,8 @@ def test_decision_values_err_by_no_more_than_the_bound(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "probability" in name])
 def test_probabilities_are_within_a_thousandth(name: str) -> None:
-    model, rows = fitted(name)
-    fast, exact = certified(model, rows), certified(model, guarantee="exact")
+    _, rows = fitted(name)
+    fast, exact = compiled(name), compiled(name, "exact")
     gaps = np.abs(fast.predict_proba(rows) - exact.predict_proba(rows))
     assert gaps.max() <= 1e-3
 
@@ -363,9 +362,8 @@ def test_multi_class_rows_are_decided_by_votes_not_by_pairs() -> None:
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     svc = SVC(gamma=0.05).fit(X[:900], y[:900])
-    fast = certified(svc, X[:900], cells=1, expansion_point="mean", max_bytes=2**30)
-    if fast.approximation is None:
-        pytest.skip("the plan prefers the exact engine here")
+    fast = certified(svc, X[:900], cells=1, expansion_point="mean", plan="form")
+    assert fast.approximation is not None
     labels, stats = fast.predict(X[900:], return_stats=True)
     np.testing.assert_array_equal(labels, svc.predict(X[900:]))
     assert stats.undecidable == 0

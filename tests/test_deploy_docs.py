@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import kernelite
+from tests.helpers import PATIENCE
 
 PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
 NEEDS = {
@@ -76,7 +77,7 @@ def shell(command: str, folder: Path) -> str:
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -131,6 +132,7 @@ def test_every_section_is_tested() -> None:
     assert sections().keys() == NEEDS.keys()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("title", list(NEEDS)[1:])
 def test_the_example_runs(title: str, files: Path, tmp_path: Path) -> None:
     require(title)

@@ -1,4 +1,4 @@
-"""The Makefile: `clean` leaves nothing that git ignores, and `test` says how long it takes."""
+"""The Makefile: `clean` leaves nothing that git ignores; `test` says how long, and all is run."""
 
 from __future__ import annotations
 
@@ -26,8 +26,13 @@ def test_clean_removes_all_that_git_ignores(ignored: str) -> None:
 
 
 def test_test_says_how_long_it_takes() -> None:
-    found = re.search(r"about \d+ minutes on \d+ cores", recipe("test"))
+    found = re.search(r"all tests but campaigns: (about \d+ minutes on \d+ cores)", recipe("test"))
     assert found is not None
     for page in ("README.md", "docs/start/install.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
-        assert re.findall(r"the whole test suite: (about .*)", text) == [found[0]], page
+        assert re.findall(r"all tests but campaigns: (about .*)", text) == [found[1]], page
+
+
+def test_what_one_leaves_out_the_other_runs() -> None:
+    assert '-m "not campaign"\n' in recipe("test")
+    assert "-m campaign\n" in recipe("campaign")

@@ -38,6 +38,7 @@ def test_extended_precision_errs_by_no_more_than_it_says(first: int) -> None:
                 assert float(error.lower()) <= float(mine._errors[i, j]) + 1e-320
 
 
+@pytest.mark.campaign
 def test_ratios_are_not_below_those_of_ball_arithmetic() -> None:
     for number in range(30):
         case, rng = made(6, number)

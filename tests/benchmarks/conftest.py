@@ -1,14 +1,22 @@
-"""A workload small enough for tests."""
+"""A workload small enough for tests, all of which are campaigns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.settings import PRESETS, Settings
 from benchmarks.workloads import Workload, generated
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker("campaign")
 
 
 @pytest.fixture(scope="session")

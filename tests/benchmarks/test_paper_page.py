@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import PATIENCE
+
 PAGE = Path(__file__).parents[2] / "docs" / "paper.html"
 FLAGS = (
     "--headless",
@@ -54,7 +56,7 @@ def rendered(tmp_path: Path, width: int, scheme: int) -> tuple[str, str]:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr[-500:]
     return run.stdout, run.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from kernelite.cli.console import guarded
 from kernelite.errors import FileFormatError, InputError
+from tests.helpers import PATIENCE
 
 
 def raiser(error: BaseException):
@@ -70,7 +71,7 @@ def test_an_interrupt_while_c_calls_python_is_not_lost(capsys) -> None:
 
     def command() -> int:
         called_from_c()
-        for _ in range(200):
+        for _ in range(20 * PATIENCE):
             time.sleep(0.05)
         return 0
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyarrow import csv, feather, parquet
 
 import kernelite as kl
 from tests.cli.test_subprocess import COMMAND, ENVIRONMENT, run
+from tests.helpers import PATIENCE
 
 NAMES = list("abcd")
 
@@ -93,7 +95,7 @@ def test_json(data, compiled, good, tmp_path) -> None:
 def test_to_stdout_as_csv(data, compiled, good) -> None:
     command = [*COMMAND, "predict", "-q", str(data), str(compiled / "svc.kernelite"), "-"]
     ran = subprocess.run(
-        [*command, "--id", "id"], capture_output=True, text=True, env=ENVIRONMENT, timeout=120
+        [*command, "--id", "id"], capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE
     )
     assert ran.stderr == ""
     assert ran.stdout.splitlines()[:2] == ["id,label", "0,0"]
@@ -303,9 +305,9 @@ def test_an_interrupt_leaves_nothing_behind(ending, table, compiled, tmp_path) -
     )
     assert process.stderr is not None
     while process.poll() is None and not list(tmp_path.glob(".out*.tmp")):
-        pass
+        time.sleep(0.002)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=120) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     assert process.stderr.read() == b"kernelite: interrupted\n"
     process.stderr.close()
     assert {path.name for path in tmp_path.iterdir()} == {source.name, out.name}

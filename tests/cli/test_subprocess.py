@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import kernelite
+from tests.helpers import PATIENCE
 
 SOURCE = str(Path(kernelite.__file__).parents[1])
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"}
@@ -25,7 +26,7 @@ COMMAND = [sys.executable, "-m", "kernelite"]
 def run(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
     ran = subprocess.run(
         [*COMMAND, *map(str, arguments)],
-        **{"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 120} | options,
+        **{"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": PATIENCE} | options,
     )
     assert "Traceback" not in (ran.stderr or "")
     assert "Exception ignored" not in (ran.stderr or "")
@@ -70,7 +71,9 @@ def test_csv_from_stdin(packed, toys, compiled, tmp_path) -> None:
     data = gzip.compress(content.encode()) if packed else content.encode()
     model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
     command = [*COMMAND, "predict", "-", str(model), str(out), "--id", "name", *options]
-    ran = subprocess.run(command, input=data, capture_output=True, env=ENVIRONMENT, timeout=120)
+    ran = subprocess.run(
+        command, input=data, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(b"Accuracy = ")
     header, *lines = out.read_text().splitlines()
@@ -105,7 +108,7 @@ def test_a_reader_that_goes_away(toys, compiled, tmp_path) -> None:
     assert process.stderr is not None
     assert process.stdout.readline() in (b"0\n", b"1\n", b"2\n")
     process.stdout.close()
-    assert process.wait(timeout=120) == 141
+    assert process.wait(timeout=PATIENCE) == 141
     assert process.stderr.read() == b""
     process.stderr.close()
 
@@ -170,7 +173,7 @@ def test_an_interrupt_leaves_nothing_behind(name, code, says, toys, compiled, tm
         pipe.write(toys.text("test.svm"))
         pipe.flush()
         process.send_signal(getattr(signal, name))
-        assert process.wait(timeout=120) == code
+        assert process.wait(timeout=PATIENCE) == code
     assert process.stderr.read() == says
     process.stderr.close()
     assert {path.name for path in tmp_path.iterdir()} == {"fifo", "out"}

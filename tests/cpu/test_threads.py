@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernelite.cpu.threads import (
     thread_count,
 )
 from kernelite.errors import InputError
+from tests.helpers import PATIENCE
 
 AVAILABLE = threads._available
 
@@ -27,7 +29,16 @@ AVAILABLE = threads._available
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_available", lambda: 4)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _two_threads_of_blas() -> Iterator[None]:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 def blas_threads() -> set[int]:
@@ -113,7 +124,7 @@ def test_every_item_once(n_items: int) -> None:
 
 
 def test_several_threads_take_part() -> None:
-    barrier = threading.Barrier(4, timeout=30)
+    barrier = threading.Barrier(4, timeout=PATIENCE)
     for_each_chunk(lambda part: barrier.wait() and None, 4, 1)
     assert not barrier.broken
 
@@ -161,7 +172,7 @@ def test_a_child_forked_while_blas_is_limited_lifts_that() -> None:
     with threads._blas_lock:  # as if another caller were just setting it
         child = os.fork()
         if child == 0:
-            signal.alarm(20)  # what would wait for ever ends the child
+            signal.alarm(600)  # what would wait for ever ends the child
             with single_threaded_blas():
                 pass
             os._exit(0)
@@ -171,7 +182,7 @@ def test_a_child_forked_while_blas_is_limited_lifts_that() -> None:
     with single_threaded_blas():
         child = os.fork()
         if child == 0:
-            signal.alarm(20)
+            signal.alarm(PATIENCE)
             with single_threaded_blas():
                 inside = blas_threads()
             os._exit(0 if inside == {1} and blas_threads() == before else 1)
@@ -187,7 +198,7 @@ def test_any_thread_sets_and_lifts_the_limit_of_blas() -> None:
         with single_threaded_blas():
             inside.append(blas_threads())
             entered.set()
-            leave.wait(20)
+            leave.wait(PATIENCE)
         with limit_threads(1):
             inside.append(blas_threads())
 
@@ -195,7 +206,7 @@ def test_any_thread_sets_and_lifts_the_limit_of_blas() -> None:
         pass
     first = threading.Thread(target=enter)
     first.start()
-    assert entered.wait(20)
+    assert entered.wait(PATIENCE)
     with single_threaded_blas():  # and this one is the last one out
         leave.set()
         first.join()
@@ -223,7 +234,7 @@ for _ in range(4):
     time.sleep(0.05)
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # what would wait for ever ends the child
+        signal.alarm(600)  # what would wait for ever ends the child
         os._exit(0 if np.allclose(model.predict(rows), expected) else 1)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -232,7 +243,10 @@ for _ in range(4):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_children_forked_while_threads_predict() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=90
+        [sys.executable, "-W", "ignore", "-c", FORKS],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["0"] * 4, "")
 
@@ -246,7 +260,7 @@ def test_a_forked_child_sets_the_limit_of_blas_itself() -> None:
     with single_threaded_blas():
         child = os.fork()
         if child == 0:
-            signal.alarm(20)
+            signal.alarm(PATIENCE)
             threadpool_limits(3)  # as BLAS does when it starts its threads again
             with single_threaded_blas():
                 inside = blas_threads()
@@ -288,7 +302,7 @@ else:
 @pytest.mark.parametrize("when", ["atexit", "thread", "daemon"])
 def test_predicting_while_the_interpreter_ends(when: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LATE, when], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", LATE, when], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
@@ -316,19 +330,19 @@ import _thread, signal, threading, time
 from kernelite.cpu import threads
 from kernelite.cpu.threads import for_each_chunk
 threads._available = lambda: 3
-inside, interrupted, stop = [], [], time.monotonic() + 3.0
+inside, interrupted, enough = [], [], 50
 def interrupt(*_):
     if inside:  # once per round
         inside.clear()
         raise KeyboardInterrupt
 signal.signal(signal.SIGINT, interrupt)
 def disturb():
-    while time.monotonic() < stop:
+    while len(interrupted) < enough:
         time.sleep(0.0003)
         _thread.interrupt_main()
 disturber = threading.Thread(target=disturb)
 disturber.start()
-while time.monotonic() < stop:
+while len(interrupted) < enough:
     try:
         inside.append(True)
         for_each_chunk(lambda part: None, 64, 1)
@@ -338,12 +352,12 @@ while time.monotonic() < stop:
 disturber.join()
 done = []
 for_each_chunk(lambda part: done.append(part.start), 64, 1)
-print(sorted(done) == list(range(64)), len(interrupted) > 10)
+print(sorted(done) == list(range(64)))
 """
 
 
 def test_interrupts_leave_no_lock_behind() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE
     )
-    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

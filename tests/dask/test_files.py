@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from kernelite.dask import files  # noqa: E402
 from kernelite.dask.workers import connect  # noqa: E402
 from kernelite.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
+from tests.helpers import PATIENCE  # noqa: E402
 
 NAMES = [f"x{i}" for i in range(5)]
 
@@ -70,8 +72,12 @@ def found(folder: Path) -> dict[int, str]:
     return labels
 
 
-def test_files_are_scored_in_pieces(folder: Path, model: kl.CompiledModel, tmp_path: Path) -> None:
-    out = tmp_path / "scored"
+def test_files_are_scored_in_pieces(
+    folder: Path, model: kl.CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, begun = tmp_path / "scored", tmp_path / "begun"
+    begun.mkdir()
+    monkeypatch.setattr(files, "_score_piece", Together(begun))
     with cluster(2) as client:
         done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
         sent = [counts for worker in kd.model_counts(client).values() for counts in worker.values()]
@@ -82,9 +88,29 @@ def test_files_are_scored_in_pieces(folder: Path, model: kl.CompiledModel, tmp_p
     assert names[:2] == ["part-0-00000.parquet", "part-0-00001.parquet"]
     assert len(names) == 12
     assert sent == [{"received": 1, "unpacked": 1}] * 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows", "scored"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "rows", "scored"]
 
 
+class Together:
+    """`_score_piece` that waits until two processes have begun, so that both have some to do."""
+
+    def __init__(self, begun: Path) -> None:
+        self.begun, self.score = begun, files._score_piece
+
+    def __call__(self, *arguments: Any) -> Any:
+        (self.begun / str(os.getpid())).touch()
+        awaited(lambda: len(list(self.begun.iterdir())) == 2)
+        return self.score(*arguments)
+
+
+def awaited(true: Callable[[], bool]) -> None:
+    """Return when something is true, or after a long time."""
+    given_up = time.monotonic() + PATIENCE
+    while not true() and time.monotonic() < given_up:
+        time.sleep(0.02)
+
+
+@pytest.mark.campaign
 def test_a_killed_worker_costs_nothing(
     folder: Path, model: kl.CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +124,7 @@ def test_a_killed_worker_costs_nothing(
         killer.start()
         done = kd.predict_files(model, folder, out, client, columns=NAMES, keep=["id"])
         killer.join()
-        client.wait_for_workers(2, timeout=60)  # one of them is new
+        client.wait_for_workers(2, timeout=PATIENCE)  # one of them is new
         counts = kd.model_counts(client)
         pids = set(client.run(os.getpid).values())
     assert len(killed) == 1
@@ -125,17 +151,13 @@ class SlowPiece:
         Path(self.begun, str(os.getpid())).touch()
         # Half written, as a worker that dies in mid-run leaves it.
         Path(os.path.dirname(job.destination), f".half.{os.getpid()}.tmp").write_text("half")
-        deadline = time.monotonic() + 60
-        while not os.path.exists(self.release) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        awaited(lambda: os.path.exists(self.release))
         return self.score(carried, job, options, request)
 
 
 def kill_one(begun: Path, release: Path, killed: list[int]) -> None:
     """Kill the first worker process that began, once both did."""
-    deadline = time.monotonic() + 60
-    while len(list(begun.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    awaited(lambda: len(list(begun.iterdir())) == 2)
     pid = int(sorted(path.name for path in begun.iterdir())[0])
     os.kill(pid, signal.SIGKILL)
     killed.append(pid)
@@ -205,11 +227,9 @@ def test_an_interrupt_leaves_nothing(model: kl.CompiledModel, tmp_path: Path) ->
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env={**os.environ, "PYTHONPATH": source},
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".out.*.tmp")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    awaited(lambda: bool(list(tmp_path.glob(".out.*.tmp"))))
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=60)[0]
+    said = process.communicate(timeout=PATIENCE)[0]
     assert (process.returncode, said) == (130, "kernelite: interrupted\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.kernelite", "rows"]
 

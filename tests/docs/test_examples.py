@@ -19,6 +19,7 @@ from unittest import mock
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, Block, blocks, pages
+from tests.helpers import PATIENCE
 from tests.test_deploy_docs import environment
 
 RUN = ("python", "bash")
@@ -54,7 +55,7 @@ def run_bash(text: str, folder: Path) -> None:
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert ran.returncode == 0, f"{text}\n{ran.stderr}"
 
@@ -68,6 +69,7 @@ def runnable(page: Path) -> list[Block]:
     return found
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_run(

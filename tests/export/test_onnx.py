@@ -29,6 +29,7 @@ from tests.export.cases import (
     usable_rows,
 )
 from tests.models import MODELS, fitted
+from tests.models import compiled as table_model
 from tests.store.models import HEADS, compiled
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -249,10 +250,8 @@ SKLEARN = [
 @pytest.mark.parametrize("name", [name for name in SKLEARN if name in MODELS])
 @pytest.mark.parametrize("guarantee", ["none", "certified"])
 def test_scikit_learns_own_labels(name: str, guarantee: str) -> None:
-    import kernelite
-
     model, X = fitted(name)
-    fast = kernelite.compile(model, X, guarantee=guarantee)
+    fast = table_model(name, guarantee)
     dense = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     got = run(to_onnx(fast), dense)
     want = model.predict(X) if guarantee == "certified" else fast.predict(X, on_invalid="ignore")

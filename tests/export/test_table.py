@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.export import to_c, to_onnx
 from kernelite.model import CompiledModel
 from tests.answers import log_density
 from tests.export.test_c import answers as answers_of_program
 from tests.export.test_c import build, told
-from tests.models import MODELS, fitted
+from tests.models import MODELS, compiled, fitted
 
 ROWS = 200  # of a table, at most
 STEPS = {  # what stands before a model and is not exported
@@ -71,14 +69,10 @@ IN_C = (
 )
 
 
-@cache
-def compiled(name: str) -> tuple[Any, CompiledModel, Any, np.ndarray]:
+def subject(name: str) -> tuple[Any, CompiledModel, Any, np.ndarray]:
     """The model, compiled with its default guarantee, rows as it takes them, and dense."""
     model, X = fitted(name)
-    X = X[:ROWS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fast = kernelite.compile(model, X, plan="estimate")
+    fast, X = compiled(name), X[:ROWS]
     dense = X.toarray() if hasattr(X, "toarray") else X
     return model, fast, X, np.asarray(dense, dtype=np.float64)
 
@@ -103,7 +97,7 @@ def check_refused(fast: CompiledModel, target: str, write: Any, says: str) -> No
 
 def check_values(got: np.ndarray, name: str) -> None:
     """Within the tolerance of the model's own library, and so of the compiled model's."""
-    model, fast, X, dense = compiled(name)
+    model, fast, X, dense = subject(name)
     method = next(m for m in ("predict", "transform", "score_samples") if hasattr(model, m))
     want = log_density(model, dense) if method == "score_samples" else theirs(model, method, X)
     got, ours = got.reshape(want.shape), getattr(fast, method)(X)
@@ -117,7 +111,7 @@ def check_values(got: np.ndarray, name: str) -> None:
 def test_onnx(name: str) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnx", reason="the onnx extra is not installed")
-    model, fast, X, dense = compiled(name)
+    model, fast, X, dense = subject(name)
     if name in IN_ONNX:
         check_refused(fast, "ONNX", to_onnx, IN_ONNX[name])
         return
@@ -146,7 +140,7 @@ def test_onnx(name: str) -> None:
 
 def test_labels_that_need_variances_need_doubles() -> None:
     pytest.importorskip("onnx", reason="the onnx extra is not installed")
-    fast = compiled("gpc wine one vs rest")[1]
+    fast = compiled("gpc wine one vs rest")
     with pytest.raises(UnsupportedModelError, match="variances, which are exported in float64"):
         to_onnx(fast, dtype="float32")
     outputs = {output.name for output in to_onnx(fast).graph.output}
@@ -164,14 +158,14 @@ def test_every_kind_has_its_probabilities() -> None:
     """Where they are a formula of the scores: by sigmoids, isotonic steps, means and shares."""
     pytest.importorskip("onnx", reason="the onnx extra is not installed")
     for name in ("calibrated sigmoid", "calibrated isotonic wine", "voting soft", "spreading iris"):
-        outputs = {output.name for output in to_onnx(compiled(name)[1]).graph.output}
+        outputs = {output.name for output in to_onnx(compiled(name)).graph.output}
         assert "probabilities" in outputs, name
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 @pytest.mark.parametrize("name", MODELS)
 def test_c(name: str, tmp_path: Path) -> None:
-    model, fast, X, dense = compiled(name)
+    model, fast, X, dense = subject(name)
     if name in IN_C:
         check_refused(fast, "C", to_c, IN_C[name])
         return

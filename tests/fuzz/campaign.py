@@ -27,7 +27,7 @@ from tests.reliability.runs import keep, kept
 
 __all__ = ["Options", "campaign"]
 
-GRACE = 180.0  # seconds to start: libraries, kernels
+GRACE = 900.0  # seconds to start on a busy machine: libraries, kernels
 SAVED = 10.0  # seconds between two states
 
 

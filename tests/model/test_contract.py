@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import kernelite as kl
 from kernelite.errors import InputError
 from tests.datasets import cancer, iris
-from tests.models import MODELS, fitted
+from tests.models import MODELS, compiled, fitted
 
 SCORED = [name for name in MODELS if "generated" not in name]
 
@@ -41,14 +41,14 @@ def fast() -> Any:
 @pytest.mark.parametrize("name", SCORED)
 def test_score_and_kind_are_the_sources(name: str) -> None:
     model, X = fitted(name)
-    compiled = kl.compile(model, X, guarantee="exact")
-    assert is_classifier(compiled) == is_classifier(model)
-    assert is_regressor(compiled) == is_regressor(model)
-    assert clone(compiled) is compiled
+    exact = compiled(name, "exact")
+    assert is_classifier(exact) == is_classifier(model)
+    assert is_regressor(exact) == is_regressor(model)
+    assert clone(exact) is exact
     if is_classifier(model) or is_regressor(model):
         y = np.array(model.predict(X))
         y[::3] = y[0]
-        assert compiled.score(X, y) == pytest.approx(model.score(X, y), rel=1e-9, abs=1e-9)
+        assert exact.score(X, y) == pytest.approx(model.score(X, y), rel=1e-9, abs=1e-9)
 
 
 def test_weights_count_in_the_score(fast: Any) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import kernelite
 from kernelite.model import CompiledModel
-from tests.models import MODELS, fitted
+from tests.models import MODELS, compiled, fitted
 
 METHODS = (
     "predict",
@@ -20,20 +19,19 @@ METHODS = (
 
 @pytest.mark.parametrize("name", MODELS)
 def test_methods_are_the_sources(name):
-    model, X = fitted(name)
-    compiled = kernelite.compile(model, X, guarantee="exact")
+    model, exact = fitted(name)[0], compiled(name, "exact")
     for method in METHODS:
         if name.startswith("voting values") and method == "transform":
             continue  # a mean of regressors is folded: what each says alone is gone
         if name.startswith("gpc iris one vs one") and method == "predict_proba":
             continue  # scikit-learn has the method, which always raises
-        assert hasattr(compiled, method) == hasattr(model, method), method
+        assert hasattr(exact, method) == hasattr(model, method), method
 
 
 def test_the_message_says_what_there_is():
-    compiled = kernelite.compile(fitted("svr diabetes")[0], guarantee="exact")
+    exact = compiled("svr diabetes", "exact")
     with pytest.raises(AttributeError, match=r"has no `decision_function`.* it has: predict"):
-        compiled.decision_function([[0.0] * 10])
+        exact.decision_function([[0.0] * 10])
 
 
 def test_the_class_documents_all_methods():

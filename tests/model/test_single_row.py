@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR
 import kernelite as kl
 from kernelite.errors import InputError
 from kernelite.model.serving import OutsideValidityWarning
-from tests.models import MODELS, fitted
+from tests.models import MODELS, compiled, fitted
 
 
 @pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
@@ -119,10 +119,10 @@ def test_one_row_is_counted_where_it_was_settled() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_machine_answers_one_row_as_a_batch(name: str) -> None:
-    model, rows = fitted(name)
+    _, rows = fitted(name)
+    fast = compiled(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fast = kl.compile(model, rows)
         for method in ("predict", "decision_function", "predict_proba", "score_samples"):
             if method not in fast.offers:
                 continue

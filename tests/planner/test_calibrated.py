@@ -37,7 +37,7 @@ def exact_labels(source: Machine, rows: np.ndarray) -> np.ndarray:
     return np.asarray(source.head.predict(source.expansion.scores(rows)))
 
 
-@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("K", [2, 3, pytest.param(4, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("cells", [None, 1, 4])
 def test_the_rate_is_kept_on_new_rows(K: int, cells: int | None) -> None:
     source, rows = machine(K, K=K)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kernelite as kl
+import kernelite.planner.measure
 import kernelite.planner.search
 from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.errors import InputError
@@ -127,10 +128,17 @@ def test_cells_are_tried_when_asked_for() -> None:
     np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
 
 
-def test_measuring_times_the_finalists() -> None:
+@pytest.mark.parametrize(
+    ("plan", "close", "timed"),
+    [("measure", 0.0, True), ("auto", 0.0, False), ("auto", 1e9, True), ("estimate", 1e9, False)],
+)
+def test_finalists_are_timed_if_asked_for_or_close(
+    plan: str, close: float, timed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernelite.planner.measure, "CLOSE", close)
     source, rows = model(d=6, gamma=0.01)
-    fast = kl.compile(source, rows, plan="measure")
-    assert any("measured" in note for note in fast.plan.notes)
+    fast = kl.compile(source, rows, plan=plan)
+    assert fast.plan.measured == timed
     exact = ExactEngine.prepare(source.expansion).run(rows).scores
     np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
 

@@ -18,6 +18,7 @@ from kernelite.errors import MissingExtraError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.report.page import report
 from tests.export.cases import CASES, FEATURES, certified_with
+from tests.helpers import PATIENCE
 from tests.store.models import compiled
 
 pytest.importorskip("jinja2", reason="the report extra is not installed")
@@ -165,7 +166,7 @@ def test_a_browser_shows_it_without_complaint(width: int, dark: bool, tmp_path: 
         f"--screenshot={shot}",
         f"file://{tmp_path / 'r.html'}",
     ]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stderr
     assert "CONSOLE" not in ran.stderr
     assert struct.unpack(">II", shot.read_bytes()[16:24]) == (width, 2400)

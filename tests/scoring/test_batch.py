@@ -13,7 +13,7 @@ import kernelite as kl
 from kernelite.errors import InputError
 from kernelite.scoring import BatchScorer, resolve_columns
 from kernelite.scoring.outputs import OUTPUTS, check_outputs
-from tests.models import fitted
+from tests.models import compiled, fitted
 
 pa = pytest.importorskip("pyarrow")
 
@@ -54,8 +54,7 @@ def possible(model: kl.CompiledModel) -> list[str]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_columns_are_what_the_methods_return(name: str) -> None:
-    source, X = fitted(name)
-    model = kl.compile(source, X)
+    X, model = fitted(name)[1], compiled(name)
     outputs = possible(model)
     assert "label" in outputs
     scorer = pickle.loads(pickle.dumps(BatchScorer(model, outputs=outputs)))
@@ -83,8 +82,7 @@ def test_columns_are_what_the_methods_return(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_empty_batch_has_the_same_types(name: str) -> None:
-    source, X = fitted(name)
-    model = kl.compile(source, X)
+    X, model = fitted(name)[1], compiled(name)
     scorer = BatchScorer(model, outputs=possible(model), keep="all")
     batch = batch_of(X)
     assert scorer(batch.slice(0, 0)).schema == scorer(batch).schema

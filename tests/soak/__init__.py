@@ -1,4 +1,4 @@
 """Compile, predict, save, load, fork, spawn, threads and signals, over and over: nothing may grow.
 
-`python -m tests.soak --seconds 3600`; a short run is part of the suite.
+`python -m tests.soak --seconds 3600`; a short run is a campaign of the suite.
 """

@@ -18,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0 if nothing grew and all answers were right."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--most", type=int, help="chores at most; by default as time allows")
     parser.add_argument("--share", type=float, help="of a core at most; by default all there is")
     parser.add_argument(
         "--state", type=Path, help="kept all the while; a run that was ended goes on from it"
@@ -27,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     show = sys.stderr.isatty()
     found = soak(
         args.seconds,
+        most=args.most,
         share=args.share,
         state=args.state,
         tell=lambda line: print(f"\r{line} ", end="", file=sys.stderr) if show else None,

@@ -29,6 +29,7 @@ SAVED = 30.0  # seconds between two states
 def soak(
     seconds: float,
     *,
+    most: int | None = None,
     share: float | None = None,
     state: Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
@@ -39,6 +40,8 @@ def soak(
     ----------
     seconds : float
         In all, in this and in earlier pieces.
+    most : int, optional
+        Chores after which it ends earlier.
     share : float, optional
         Of a core, at most, with children: there are pauses. By default there are none.
     state : Path, optional
@@ -50,6 +53,7 @@ def soak(
     done: Counter[str] = Counter()
     looks: list[Held] = []
     ready = subjects()
+    between = seconds / MOST_LOOKS if most is None else 0.0
     begin, worked = time.monotonic(), _worked()
     last = saved = begin
     try:
@@ -61,14 +65,14 @@ def soak(
                     due = begin + (_worked() - worked) / share
                     time.sleep(max(0.0, due - time.monotonic()))
                 now = time.monotonic()
-                if number % len(ready) == 0 and now - last >= seconds / MOST_LOOKS:
+                if number % len(ready) == 0 and now - last >= between:
                     looks.append(held())
                     last = now
                     tell(f"{now - begin:.0f} s: {done.total()} chores, {looks[-1]}")
                 if now - saved >= SAVED and looks:
                     keep(state, _joined(whole, done, looks, now - begin, _worked() - worked))
                     saved = now
-                if whole["seconds"] + now - begin >= seconds:
+                if whole["seconds"] + now - begin >= seconds or done.total() == most:
                     break
     finally:
         signal.signal(signal.SIGINT, before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ import kernelite
 from kernelite.errors import UnsupportedModelError
 from kernelite.store.files import dumps, loads
 from tests.answers import answers, deviation, is_label
-from tests.models import MACHINES, MODELS, fitted
+from tests.models import MACHINES, MODELS, compiled, fitted
 
 EXACT = 1e-8
 
@@ -23,9 +21,9 @@ def test_the_table_is_large_enough():
 @pytest.mark.parametrize("name", MACHINES)
 def test_exact_answers_are_the_librarys(name):
     model, X = fitted(name)
-    compiled = kernelite.compile(model, guarantee="exact")
+    exact = compiled(name, "exact")
     for method, theirs in answers(model, X):
-        ours = getattr(compiled, method)(X)
+        ours = getattr(exact, method)(X)
         assert ours.dtype == theirs.dtype
         if is_label(model, method):
             np.testing.assert_array_equal(ours, theirs)
@@ -36,28 +34,26 @@ def test_exact_answers_are_the_librarys(name):
 @pytest.mark.parametrize("name", MACHINES)
 def test_certified_answers_are_within_the_tolerance(name):
     model, X = fitted(name)
-    compiled = kernelite.compile(model, X)
+    fast = compiled(name)
     for method, theirs in answers(model, X):
-        ours = getattr(compiled, method)(X)
+        ours = getattr(fast, method)(X)
         if is_label(model, method):
             np.testing.assert_array_equal(ours, theirs)
         elif method == "predict_proba":
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-3 + EXACT)
         else:
-            assert compiled.tolerance is not None
+            assert fast.tolerance is not None
             gap = np.abs(ours - theirs).reshape(len(ours), -1).max(axis=0)
-            assert (gap <= compiled.tolerance + EXACT * np.abs(theirs).max()).all()
+            assert (gap <= fast.tolerance + EXACT * np.abs(theirs).max()).all()
 
 
 @pytest.mark.parametrize("name", [name for name in MACHINES if " one vs " not in name])
 def test_forms_alone_answer_too(name):
     model, X = fitted(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compiled = kernelite.compile(model, X, guarantee="none", on_invalid="ignore")
-        mine = dict(answers(compiled, X))
-    if compiled.expansion is not None:  # a kernel without a form: exact under every guarantee
-        assert not compiled.expansion.has_series
+    form = compiled(name, "none")
+    mine = dict(answers(form, X))
+    if form.expansion is not None:  # a kernel without a form: exact under every guarantee
+        assert not form.expansion.has_series
     theirs = dict(answers(model, X))
     # Probabilities of a Gaussian process need its training rows.
     assert mine.keys() == theirs.keys() - ({"predict_proba"} if name.startswith("gpc") else set())
@@ -74,12 +70,10 @@ def test_labels_that_need_variances_need_training_rows(name):
 @pytest.mark.parametrize("name", [name for name in MACHINES if "generated" not in name])
 @pytest.mark.parametrize("guarantee", ["certified", "none"])
 def test_files_hold_every_machine(name, guarantee):
-    model, X = fitted(name)
+    _, X = fitted(name)
     if guarantee == "none" and " one vs " in name:
         guarantee = "exact"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compiled = kernelite.compile(model, X, guarantee=guarantee, on_invalid="ignore")
-    again = loads(dumps(compiled))
-    for method, mine in answers(compiled, X):
+    fast = compiled(name, guarantee)
+    again = loads(dumps(fast))
+    for method, mine in answers(fast, X):
         np.testing.assert_array_equal(getattr(again, method)(X), mine)

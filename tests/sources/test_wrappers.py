@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import pickle
-import warnings
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-import kernelite
 from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from tests.answers import answers, deviation, is_label
-from tests.models import WRAPPED, fitted
+from tests.models import WRAPPED, compiled, fitted
 
 EXACT = 1e-8
 PROBABILITY = 1e-3
@@ -25,32 +22,19 @@ UNSTORABLE = {  # they keep a transformer as it is
 }
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the model has only")
-        yield
-
-
-@cache
-def certified(name: str) -> Any:
-    model, X = fitted(name)
-    return kernelite.compile(model, X)
-
-
-def skipped(method: str, compiled: Any) -> bool:
+def skipped(method: str, model: Any) -> bool:
     # A mean of regressors is folded into one output; what each says alone is gone.
-    return method == "transform" and not hasattr(compiled, "transform")
+    return method == "transform" and not hasattr(model, "transform")
 
 
 @pytest.mark.parametrize("name", WRAPPED)
 def test_exact_answers_are_the_librarys(name: str) -> None:
     model, X = fitted(name)
-    compiled = kernelite.compile(model, X, guarantee="exact")
+    exact = compiled(name, "exact")
     for method, theirs in answers(model, X):
-        if skipped(method, compiled):
+        if skipped(method, exact):
             continue
-        ours = np.asarray(getattr(compiled, method)(X))
+        ours = np.asarray(getattr(exact, method)(X))
         assert ours.dtype == theirs.dtype, method
         if is_label(model, method):
             np.testing.assert_array_equal(ours, theirs)
@@ -61,12 +45,12 @@ def test_exact_answers_are_the_librarys(name: str) -> None:
 @pytest.mark.parametrize("name", WRAPPED)
 def test_certified_answers_are_proven_or_within_the_tolerance(name: str) -> None:
     model, X = fitted(name)
-    compiled = certified(name)
-    limit = PROBABILITY if compiled.tolerance is None else compiled.tolerance
+    fast = compiled(name)
+    limit = PROBABILITY if fast.tolerance is None else fast.tolerance
     for method, theirs in answers(model, X):
-        if skipped(method, compiled):
+        if skipped(method, fast):
             continue
-        ours = np.asarray(getattr(compiled, method)(X))
+        ours = np.asarray(getattr(fast, method)(X))
         assert ours.shape == theirs.shape
         if is_label(model, method):
             np.testing.assert_array_equal(ours, theirs)
@@ -75,26 +59,26 @@ def test_certified_answers_are_proven_or_within_the_tolerance(name: str) -> None
         elif method == "predict":
             gap = np.abs(ours - theirs).reshape(len(ours), -1).max(axis=0)
             assert (gap <= limit + EXACT * np.abs(theirs).max()).all()
-        elif hasattr(compiled.head, "members"):
+        elif hasattr(fast.head, "members"):
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=PROBABILITY + EXACT)
-    assert np.array_equal(_flat(compiled), _flat(model))
+    assert np.array_equal(_flat(fast), _flat(model))
     # A pipeline that begins with "passthrough" cannot say.
-    assert getattr(model, "n_features_in_", compiled.n_features_in_) == compiled.n_features_in_
+    assert getattr(model, "n_features_in_", fast.n_features_in_) == fast.n_features_in_
     names = getattr(model, "feature_names_in_", None)
-    assert list(getattr(compiled, "feature_names_in_", [])) == list([] if names is None else names)
+    assert list(getattr(fast, "feature_names_in_", [])) == list([] if names is None else names)
 
 
 @pytest.mark.parametrize("name", WRAPPED)
 def test_files_and_pickles_answer_the_same(name: str) -> None:
     _, X = fitted(name)
-    compiled = certified(name)
-    expected = compiled.predict(X)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(compiled)).predict(X), expected)
+    fast = compiled(name)
+    expected = fast.predict(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fast)).predict(X), expected)
     if name in UNSTORABLE:
         with pytest.raises(InputError, match=r"keeps a \w+ (in front of|behind) it.*joblib.dump"):
-            dumps(compiled)
+            dumps(fast)
         return
-    data = dumps(compiled)
+    data = dumps(fast)
     np.testing.assert_array_equal(loads(data).predict(X), expected)
     assert dumps(loads(data)) == data
 
@@ -102,13 +86,13 @@ def test_files_and_pickles_answer_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", WRAPPED)
 def test_forms_alone_answer_too(name: str) -> None:
     model, X = fitted(name)
-    compiled = kernelite.compile(model, X, guarantee="none", on_invalid="ignore")
-    ours, theirs = compiled.predict(X), model.predict(X)
+    form = compiled(name, "none")
+    ours, theirs = form.predict(X), model.predict(X)
     assert ours.shape == theirs.shape
-    assert compiled.expansion is None
-    assert all(part.model.expansion is None for part in compiled.parts)
+    assert form.expansion is None
+    assert all(part.model.expansion is None for part in form.parts)
     # Where the paper's bound holds, each term is within 3%.
-    valid = compiled.valid(X)
+    valid = form.valid(X)
     if is_label(model, "predict") and valid.any():
         assert np.mean(ours[valid] == theirs[valid]) > 0.9
 

@@ -21,7 +21,7 @@ from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.machine.kernels import ExpSineSquared, Matern
 from kernelite.store.document import content_digest
 from kernelite.store.files import dumps, loads
-from tests.models import fitted
+from tests.models import compiled, fitted
 
 NAMES = (
     "one vs rest generated",
@@ -49,10 +49,7 @@ CHANGES = {
 @cache
 def stored(name: str, guarantee: str) -> bytes:
     """A model's bytes."""
-    model, rows = fitted(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return dumps(kl.compile(model, rows, guarantee=guarantee, on_invalid="ignore"))
+    return dumps(compiled(name, guarantee))
 
 
 def parts(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from kernelite.support import terminal
@@ -40,8 +41,9 @@ def test_no_bar_in_a_pipe(capsys, monkeypatch) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_no_bar_for_short_work(as_terminal) -> None:
+def test_no_bar_for_short_work(as_terminal, monkeypatch) -> None:
     _, err = as_terminal()
+    monkeypatch.setattr(terminal, "PATIENCE", np.inf)
     with Progress("rows", 10) as bar:
         bar.advance(10)
     assert err.getvalue() == ""
@@ -127,7 +129,7 @@ def test_a_bar_in_a_notebook(monkeypatch, capsys, total) -> None:
     assert all("<rows>" not in page["text/html"] for page in kernel.shown)
     assert capsys.readouterr() == ("", "")
     kernel.shown.clear()
-    monkeypatch.setattr(terminal, "PATIENCE", 60.0)
+    monkeypatch.setattr(terminal, "PATIENCE", np.inf)
     with Progress("short", total) as bar:
         bar.advance(10)
     assert kernel.shown == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kernelite
+from tests.helpers import PATIENCE
 
 SOURCE = Path(kernelite.__file__).parents[1]
 ROOT = Path(__file__).parents[2]
@@ -38,14 +39,15 @@ def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
 def test_answers_come_before_the_kernel_and_after_it(tmp_path: Path) -> None:
     ran = run(
         tmp_path,
-        "print(right(), background._worker.busy)\n"
+        "with background._compiling:  # no kernel is done before this is\n"
+        "    print(right(), background._worker.busy)\n"
         "while background._worker.busy: time.sleep(0.05)\n"
         "print(right())",
     )
@@ -66,7 +68,17 @@ def test_answers_come_before_the_kernel_and_after_it(tmp_path: Path) -> None:
 
 
 def test_a_process_that_ends_at_once_leaves_the_kernel_to_the_next(tmp_path: Path) -> None:
-    assert run(tmp_path, "print(right())").stdout == "True\n"
+    ran = run(
+        tmp_path,
+        "import threading\n"
+        "def let_go():\n"
+        "    threading.main_thread().join()\n"
+        "    background._compiling.release()\n"
+        "background._compiling.acquire()  # no kernel is done before the program ends\n"
+        "threading.Thread(target=let_go).start()\n"
+        "print(right())",
+    )
+    assert ran.stdout == "True\n"
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
