@@ -5,12 +5,19 @@ from __future__ import annotations
 import gzip
 import shutil
 import subprocess
+import tracemalloc
+from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import kernelite as kl
+from kernelite.cli.answers import Accuracy
+from kernelite.scoring.files import Request, run_jobs
+from kernelite.scoring.jobs import list_jobs
 from tests.tables.test_lines import PACKED
 
 
@@ -293,3 +300,35 @@ def test_svm_predicts_own_bytes(name, b, toys, good, tmp_path) -> None:
         np.testing.assert_allclose(np.loadtxt(ours), np.loadtxt(theirs), atol=1e-12)
     else:
         assert ours.read_text() == theirs.read_text()
+
+
+@pytest.mark.parametrize("format", ["csv", "delimited", "arrow"])
+def test_one_long_label_makes_not_all_of_them_long(format: str, tmp_path: Path) -> None:
+    labels = ["x" * 100_000, *["yes", "no"] * 1000]
+    data = tmp_path / ("a.arrow" if format == "arrow" else "a.csv")
+    if format == "arrow":
+        pyarrow = pytest.importorskip("pyarrow")
+        rows = pyarrow.table({"a": np.zeros(2001), "y": labels})
+        with pyarrow.ipc.new_file(data, rows.schema) as sink:
+            sink.write_table(rows)
+    else:
+        data.write_text("a,y\n" + "".join(f"0,{label}\n" for label in labels))
+    model = kl.compile(SVC().fit([[0.0], [1.0]], ["maybe", "never"]), guarantee="exact")
+    model.predict(np.zeros((2001, 1)))
+    seen: list[Any] = []
+    tracemalloc.start()
+    try:
+        jobs = list_jobs(data, tmp_path / "out.txt", format=format, output="lines")
+        metric = Accuracy(classes=model.classes_)
+
+        def watch(truth: Any, predicted: Any) -> None:
+            seen.extend(truth.tolist())
+            metric.add(truth, predicted)
+
+        run_jobs(model, jobs, Request(label_column="y"), watch)
+        assert tracemalloc.get_traced_memory()[1] < 2**25  # 800 MB, of fixed width
+    finally:
+        tracemalloc.stop()
+    assert seen == labels
+    (note,) = metric.notes()
+    assert f"the first one is {'x' * 40}..., so no prediction can be right" in note

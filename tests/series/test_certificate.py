@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
-from kernelite.errors import InputError
+import kernelite
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import Certificate, certify, rounding_terms
 from kernelite.series.rounding import UNIT, round_up
@@ -71,3 +73,20 @@ def test_unsound_constants_are_refused() -> None:
 def test_rounding_up_is_up() -> None:
     values = np.array([0.0, 1e-320, 1.0, 1e300])
     assert (round_up(values) > values).all()
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-31, 1e31, 5e113, 1.7e308])
+def test_powers_of_gamma_that_overflow_have_no_certificate(gamma: float) -> None:
+    model = KernelExpansion([[1.0, 2.0]], [1.0], 0.0, gamma=gamma)
+    with pytest.raises(UnsupportedModelError, match="`gamma` must lie between 1e-30 and 1e"):
+        certify(model, np.zeros(2))
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-60, 1e60, 1e100])
+def test_models_of_tiny_and_huge_features_are_compiled(size: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * size
+    y = (X[:, 0] > 0).astype(int)
+    for model in (SVC(gamma=5e113), SVC(gamma=1e-300), SVC(), SVC(kernel="poly", degree=2)):
+        model.fit(X, y)
+        np.testing.assert_array_equal(kernelite.compile(model, X).predict(X), model.predict(X))

@@ -15,12 +15,14 @@ from sklearn.ensemble import (
     StackingRegressor,
     VotingClassifier,
 )
-from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
+from sklearn.linear_model import LogisticRegression, Ridge, SGDOneClassSVM
 from sklearn.manifold import SpectralEmbedding
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, RegressorChain
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
@@ -104,3 +106,47 @@ def test_outlier_detectors_are_no_members() -> None:
     vote = VotingClassifier([("a", SVC()), ("b", SVC())]).fit(X, y)
     vote.estimators_[1] = OneClassSVM().fit(X)
     refused(vote, "neither a classifier nor a regressor")
+
+
+def _gpr(kernel: Any) -> Any:
+    return GaussianProcessRegressor(kernel, optimizer=None, alpha=0.1).fit(X[:20], X[:20, 0])
+
+
+FAILED: dict[str, tuple[Any, str, float, str]] = {
+    "weights": (_gpr(Matern()), "alpha_", np.nan, "do not add up to a finite number"),
+    "spread": (_gpr(Matern()), "_y_train_std", np.inf, "`_y_train_std` of this model is inf"),
+    "mean": (_gpr(Matern()), "_y_train_mean", np.nan, "`_y_train_mean` of this model is nan"),
+    "noise": (_gpr(WhiteKernel()), "kernel_.noise_level", np.inf, "`noise_level` of this model"),
+    "constant": (_gpr(ConstantKernel()), "kernel_.constant_value", np.nan, "`constant_value` of"),
+    "product": (_gpr(DotProduct()), "kernel_.sigma_0", 1e200, "parameters that are not served"),
+    "width": (
+        KernelDensity().fit(X),
+        "bandwidth_",
+        0.0,
+        "`bandwidth_` of this model is 0.0, not a",
+    ),
+    "thin": (KernelDensity().fit(X), "bandwidth_", np.nan, "`bandwidth_` of this model is nan"),
+    "start": (
+        make_pipeline(Nystroem(n_components=3), Ridge()).fit(X, y),
+        "steps.1.1.intercept_",
+        np.nan,
+        "`intercept_` of this model is nan",
+    ),
+    "slopes": (
+        make_pipeline(Nystroem(n_components=3), StandardScaler(), Ridge()).fit(X, y),
+        "steps.2.1.coef_",
+        np.inf,
+        r"\(`coef_`\) are NaN or infinite",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILED)
+def test_numbers_that_a_failed_fit_leaves(case: str) -> None:
+    model, place, value, says = FAILED[case]
+    *above, name = place.split(".")
+    owner = model
+    for step in above:
+        owner = owner[int(step)] if step.isdecimal() else getattr(owner, step)
+    setattr(owner, name, np.asarray(getattr(owner, name)) * 0.0 + value)
+    refused(model, says)

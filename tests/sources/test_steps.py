@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -353,6 +354,38 @@ def test_frames_of_other_libraries(library: str) -> None:
     np.testing.assert_allclose(
         dense(front(other, names)), dense(encoder.transform(test)), rtol=1e-12
     )
+
+
+def _dictionary_frames() -> Iterator[tuple[str, Any]]:
+    """The same three columns, their texts coded as each library and each type of index has it."""
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    words = table(1)["word"].tolist()
+    words[3] = None
+    values = sorted({word for word in words if word is not None})
+    plain = polars.DataFrame({"x": table(1)["x"].tolist(), "word": words})
+    for kind in (polars.Categorical, polars.Enum(values)):
+        yield str(kind), plain.with_columns(polars.col("word").cast(kind))
+    encoded = arrow.array(words).dictionary_encode()
+    for index in ("int8", "uint8", "uint16", "uint32", "uint64"):
+        for kind in (arrow.string(), arrow.large_string(), arrow.string_view()):
+            column = arrow.DictionaryArray.from_arrays(
+                encoded.indices.cast(index), encoded.dictionary.cast(kind)
+            )
+            yield f"{index} {kind}", arrow.table({"x": plain["x"].to_list(), "word": column})
+
+
+def test_texts_that_come_as_dictionaries() -> None:
+    train = table(0)[["x", "word"]]
+    test = table(1)[["x", "word"]]
+    test.loc[3, "word"] = None
+    encoder = make_column_transformer(
+        (StandardScaler(), ["x"]), (OneHotEncoder(handle_unknown="ignore"), ["word"])
+    ).fit(train)
+    front, names = folded(encoder), list(encoder.feature_names_in_)
+    expected = dense(encoder.transform(test))
+    for name, frame in _dictionary_frames():
+        found = dense(front(frame, names))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore:.*validity bound")

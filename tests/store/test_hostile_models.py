@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
-from kernelite.machine.kernels import ExpSineSquared, Matern
+from kernelite.machine.kernels import ExpSineSquared, Matern, RationalQuadratic, Rbf
 from kernelite.store.document import content_digest
 from kernelite.store.files import dumps, loads
 from tests.models import compiled, fitted
@@ -134,9 +135,16 @@ def _a_wider_part(document: dict[str, Any], tensors: dict[str, Any]) -> None:
     tensors[key] = np.tile(tensors[key], (1, 7))
 
 
+def _of_a_polynomial(document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    kernel = {"class": "PolynomialKernel", "degree": 3, "gamma": 1.0, "coef0": 0.0}
+    document["model"]["expansion"]["kernel"] = kernel
+    document["model"]["approximation"] = None
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
+        ("density wine", _of_a_polynomial),
         ("gpr linnerud sum, three targets", _a_wider_part),
         ("one vs rest generated", _fewer_classes),
         ("calibrated scales sparse", _fewer_classes),
@@ -242,3 +250,48 @@ def test_length_scales_of_another_width_are_refused_when_loading() -> None:
             with pytest.raises(FileFormatError, match="length scales does not fit rows of 2"):
                 loads(rebuilt(document, tensors))
         document["model"]["expansion"]["kernel"] = own
+
+
+@cache
+def heads() -> dict[str, tuple[Any, dict[str, np.ndarray]]]:
+    """A head of each class, and its tensors."""
+    found: dict[str, tuple[Any, dict[str, np.ndarray]]] = {}
+    for name in (*NAMES, "svr diabetes", "oneclass cancer", "pca iris", "gpc cancer"):
+        document, tensors = parts(stored(name, "exact"))
+        for way in {way[:-1] for way in leaves(document["model"]["head"]) if way[-1] == "class"}:
+            node = document["model"]["head"]
+            for step in way:
+                node = node[step]
+            if node["class"].endswith("Head"):
+                own = ".".join(map(str, ("head", *way, "")))
+                mine = {key: array for key, array in tensors.items() if key.startswith(own)}
+                found.setdefault(node["class"], (node, mine))
+    return found
+
+
+@pytest.mark.parametrize("name", ["one vs rest generated", "one vs one scales", "voting soft"])
+def test_heads_of_any_kind_in_another(name: str) -> None:
+    """A regressor that is asked for votes, a density for probabilities, and so on."""
+    assert len(heads()) >= 8
+    for kind, (head, own) in heads().items():
+        for response in ("decision", "probability", "value"):
+            document, tensors = parts(stored(name, "certified"))
+            member = document["model"]["head"]["members"][-1]
+            member |= {"head": head, "response": response}
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    use(loads(rebuilt(document, tensors | own)))
+                except KerneliteError as error:
+                    assert "\n" not in str(error), kind  # noqa: PT017 - either outcome is right
+
+
+@pytest.mark.parametrize("kernel", [RationalQuadratic, Matern, Rbf])
+def test_an_infinite_length_scale_is_a_constant(kernel: Any) -> None:
+    bump = kl.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, kernel=kernel((math.inf,)))
+    for guarantee in ("certified", "exact"):
+        fast = loads(dumps(kl.compile(bump, guarantee=guarantee)))
+        rows = np.array([[0.0], [0.3], [1e200]])
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(fast.predict(rows[:2]), 3.5)
+            assert (np.abs(fast.scores(rows) - 3.5) <= fast.score_bound(rows)).all()

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import kernelite
+from kernelite.cli import main
+from kernelite.cpu.kernels import background
+from kernelite.cpu.kernels.background import _Worker
+from kernelite.scoring import files
 from kernelite.support.overlap import read_ahead
 
 
@@ -38,3 +45,36 @@ def test_the_limit_on_threads_reaches_the_reader() -> None:
 
     with limit_threads(3):
         assert list(read_ahead(thread_count() for _ in range(2))) == [3, 3]
+
+
+def _no_thread(*_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_without_a_thread_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = tmp_path / "bump.kernelite", tmp_path / "rows.npy"
+    bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    kernelite.compile(bump, guarantee="exact").save(model)
+    np.save(data, np.zeros((3, 1)))
+    monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    monkeypatch.setattr(files, "thread_count", lambda: 2)
+    assert main(["predict", str(data), str(model), str(tmp_path / "out.txt")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("kernelite: error: not enough memory (no thread can be started;")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_without_a_thread_kernels_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = _Worker()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", _no_thread)
+        worker.add("kernel")
+        assert not worker.busy
+    monkeypatch.setattr(background, "prepare_now", lambda kernel: None)
+    worker.add("kernel")
+    worker.end()
+    assert not worker.busy
+    assert not worker.failed

@@ -19,6 +19,7 @@ from kernelite.rows.inputs import Rows, is_sparse
 from kernelite.scoring.outputs import label_text
 from kernelite.scoring.streams import Block
 from kernelite.tables.data import DataSet
+from kernelite.tables.parsing import shortened
 
 __all__ = [
     "Accuracy",
@@ -151,7 +152,7 @@ class Accuracy:
         self.total += len(truth)
         if self.classes is not None and not self.familiar and len(truth):
             self.familiar = any(
-                same_labels(truth, np.full(len(truth), c)).any() for c in self.classes
+                same_labels(truth, self.classes[c : c + 1]).any() for c in range(len(self.classes))
             )
             self.stranger = truth[0]
 
@@ -159,11 +160,11 @@ class Accuracy:
         """A warning where no label in the data is one of the model's."""
         if self.classes is None or self.familiar or not self.total:
             return []
-        ours = ", ".join(label_text(label) for label in self.classes[:5].tolist())
+        ours = ", ".join(shortened(label_text(label)) for label in self.classes[:5].tolist())
         ours += ", ..." if len(self.classes) > 5 else ""
         return [
             f"warning: no label in the data is one of the model's ({ours}); the first one is "
-            f"{label_text(np.asarray(self.stranger).item())}, so no prediction can be right"
+            f"{shortened(label_text(_scalar(self.stranger)))}, so no prediction can be right"
         ]
 
     def lines(self) -> list[str]:
@@ -259,13 +260,18 @@ def metric_for(kind: str, classes: Any = None) -> Metric:
 def same_labels(truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.bool_]:
     """Where labels agree; numbers and names never do, save for a name that writes the number."""
     if (truth.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
-        return np.asarray(truth == predicted)
+        return np.asarray(truth == predicted, dtype=np.bool_)
     texts = (
         [label_text(float(label)) for label in side.tolist()] if side.dtype.kind in "biuf" else side
         for side in (truth, predicted)
     )
-    left, right = (np.asarray(side, dtype=np.str_) for side in texts)
-    return np.asarray(left == right)
+    left, right = (np.asarray(side, dtype=object) for side in texts)
+    return np.asarray(left == right, dtype=np.bool_)
+
+
+def _scalar(label: Any) -> Any:
+    """A label as Python has it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 # approx-predict's rows: `LABEL DECISION` or a value, features beyond the model's width dropped.

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from kernelite.errors import UnsupportedModelError
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "UNIT",
     "accurate_product",
     "exact_sum",
+    "fraction",
     "gap",
     "nearest",
     "nearest_all",
@@ -31,6 +33,35 @@ __all__ = [
 UNIT = 2.0**-53
 SLICES = 6  # of the factors of a product
 LOST = 1e-250  # more than all that underflows in a product of two matrices
+
+
+def fraction(value: Any, name: str, *, positive: bool = False) -> Fraction:
+    """A model's number as it is, exactly; NaN and infinity, which a failed fit leaves, are refused.
+
+    Parameters
+    ----------
+    value : float
+    name : str
+        What messages call it.
+    positive : bool
+        Refuse zero and less too.
+
+    Examples
+    --------
+    >>> fraction(0.5, "scale")
+    Fraction(1, 2)
+    >>> fraction(float("nan"), "scale")
+    Traceback (most recent call last):
+    kernelite.errors.UnsupportedModelError: `scale` of this model is nan, not a finite number; ...
+    """
+    number = float(value)
+    if not math.isfinite(number) or (positive and number <= 0):
+        wanted = "a positive finite number" if positive else "a finite number"
+        raise UnsupportedModelError(
+            f"`{name}` of this model is {number}, not {wanted}; fit it again with other parameters "
+            "or data."
+        )
+    return Fraction(number)
 
 
 def nearest(value: Fraction) -> float:
@@ -89,9 +120,15 @@ def exact_sum(values: Any) -> Fraction:
     """
     terms = [float(value) for value in values]
     total = Fraction(0)
-    while rest := math.fsum(terms):
-        total += Fraction(rest)
-        terms.append(-rest)
+    try:
+        while rest := math.fsum(terms):
+            total += Fraction(rest)
+            terms.append(-rest)
+    except (ValueError, OverflowError):  # NaN; infinity, or a sum that overflows
+        raise UnsupportedModelError(
+            "the weights of this model do not add up to a finite number; fit it again with other "
+            "parameters or data."
+        ) from None
     return total
 
 

@@ -52,6 +52,8 @@ def check_overflow(model: ModelFields) -> None:
         and (expansion.coefficients < 0).any()
     ):
         raise InputError("a density has no negative coefficients.")
+    if expansion is not None and model.head.kind == "density" and expansion.kernel != "rbf":
+        raise InputError("a density is a sum of RBF kernels, not of others.")
 
 
 def _largest_values(expansion: KernelExpansion) -> FloatArray:

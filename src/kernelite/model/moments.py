@@ -42,7 +42,7 @@ def latent_answers(
     model: ModelFields, X: Any, method: Literal["predict", "predict_proba"], means: FloatArray
 ) -> NDArray[Any]:
     """Labels (m,) or probabilities (m, K), from exact means (m, machines) and variances."""
-    return model.head.from_moments(method, means, _variances_of_all(model, X, len(means)))
+    return model.head.from_moments(method, means, _variances_of_all(model, X))
 
 
 def joint_answers(
@@ -58,10 +58,10 @@ def joint_answers(
     return model.head.from_moments(method, means, variances)
 
 
-def _variances_of_all(model: ModelFields, X: Any, count: int) -> FloatArray:
+def _variances_of_all(model: ModelFields, X: Any) -> FloatArray:
     """Latent variances of all machines, shape (m, machines)."""
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return _variances(model._latent, *rows_and_runner(model, X)).reshape(count, -1)
+        return _variances(model._latent, *rows_and_runner(model, X))[:, None]
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(part.model._latent, rows, part.model._runner)

@@ -230,7 +230,10 @@ def _of_arrow(array: Any, missing: Any) -> Coded | None:
         if not (types.is_string(kind) or types.is_large_string(kind)):
             return None
         array = array.dictionary_encode()
-    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = array.indices
+    if types.is_unsigned_integer(indices.type):  # which has no -1, for what is missing
+        indices = indices.cast("int64")
+    codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return Coded(codes, [*array.dictionary.to_pylist(), missing])
 
 

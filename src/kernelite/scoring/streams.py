@@ -254,7 +254,16 @@ class _Columns:
         known = column.is_valid().to_numpy(zero_copy_only=False)
         if is_numeric(column.type):
             return column.to_numpy(zero_copy_only=False), known
-        return np.array([str(value) for value in column.to_pylist()], dtype=np.str_), known
+        return _texts(column), known
+
+
+def _texts(column: Any) -> NDArray[np.object_]:
+    """A column's values as text, each distinct one once: as an array of fixed width, one long
+    label would make them all as long."""
+    coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    values = [str(value) for value in (*coded.dictionary.to_pylist(), None)]
+    codes = coded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.array(values, dtype=object)[codes]
 
 
 class _Data:

@@ -23,6 +23,7 @@ from kernelite.series.rounding import (
     TINY,
     UNIT,
     RoundingTerms,
+    check_range,
     folding,
     polynomial_error,
     polynomial_units,
@@ -106,6 +107,7 @@ def certify(
     >>> bool(certify(one, np.zeros(1)).rho[0, 0] > certify(one, np.full(1, 0.9)).rho[0, 0])
     True
     """
+    check_range(expansion)
     if expansion.kernel == "poly2":
         rho = np.zeros((2, expansion.n_outputs))
     else:

@@ -39,7 +39,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
@@ -55,6 +55,7 @@ __all__ = [
     "UNIT",
     "VALUES_OVERFLOW",
     "RoundingTerms",
+    "check_range",
     "eigenvalue_error",
     "folded_hidden_square",
     "folded_square",
@@ -75,6 +76,21 @@ TINY = 1e-250
 VALUES_OVERFLOW = 1e300  # a kernel value below it surely did not
 SUMS_OVERFLOW = 1e285  # a bound is at least 2^-53 of the sums, which may have from there on
 GAMMA_RANGE = (1e-30, 1e30)  # where powers of gamma, |s| and |u| neither over- nor underflow
+
+
+def check_range(expansion: KernelExpansion) -> None:
+    """Refuse what would under- or overflow inside a form or its certificate, unseen."""
+    low, high = GAMMA_RANGE
+    if not low <= expansion.gamma <= high:
+        raise UnsupportedModelError(
+            f"`gamma` must lie between {low:g} and {high:g} for a quadratic form, got "
+            f"{expansion.gamma!r}; scale the features before training, or use guarantee='exact'."
+        )
+    if abs(expansion.coef0) > high:
+        raise UnsupportedModelError(
+            f"`coef0` must be at most {high:g} for a quadratic form, got {expansion.coef0!r}; use "
+            "guarantee='exact'."
+        )
 
 
 def round_up(value: FloatArray) -> FloatArray:

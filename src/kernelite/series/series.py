@@ -18,7 +18,7 @@ from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.rounding import GAMMA_RANGE
+from kernelite.series.rounding import check_range
 
 __all__ = [
     "CERTIFY",
@@ -271,7 +271,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     polynomial = expansion.kernel == "poly2"
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
-    _check_range(expansion)
+    check_range(expansion)
     c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
     largest = 0.0
     for block in row_blocks(expansion.n_centers, max(1, BLOCK_ELEMENTS // max(d, 1))):
@@ -306,21 +306,6 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         max_sq_norm=largest,
         kernel=expansion.kernel,
     )
-
-
-def _check_range(expansion: KernelExpansion) -> None:
-    """Refuse what would under- or overflow inside the form, unseen."""
-    low, high = GAMMA_RANGE
-    if not low <= expansion.gamma <= high:
-        raise UnsupportedModelError(
-            f"`gamma` must lie between {low:g} and {high:g} for a quadratic form, got "
-            f"{expansion.gamma!r}; scale the features before training, or use guarantee='exact'."
-        )
-    if abs(expansion.coef0) > high:
-        raise UnsupportedModelError(
-            f"`coef0` must be at most {high:g} for a quadratic form, got {expansion.coef0!r}; use "
-            "guarantee='exact'."
-        )
 
 
 def _upper(d: int) -> NDArray[np.bool_]:

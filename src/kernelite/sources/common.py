@@ -15,7 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.machine.exactly import accurate_product, gap, nearest_all, relative_gap, two_words
+from kernelite.machine.exactly import (
+    accurate_product,
+    fraction,
+    gap,
+    nearest_all,
+    relative_gap,
+    two_words,
+)
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.pairwise import pairs
@@ -244,6 +251,8 @@ def fold_linear(
             f"got shape {np.shape(weights)}."
         )
     b = np.broadcast_to(np.asarray(intercept).reshape(-1), (len(W),))
+    if not np.isfinite(W).all():
+        raise UnsupportedModelError("weights of this model (`coef_`) are NaN or infinite.")
     scalers = [(Fraction(1), Fraction(0))] * k if between is None else between
     high, low = _products(W, [s for s, _ in scalers])
     left, right = expansion.coefficients, high.T
@@ -252,7 +261,8 @@ def fold_linear(
     coefficients, errors = accurate_product(left, right)
     after = [s * Fraction(c) + t for (s, t), c in zip(scalers, expansion.intercept)]
     constants = [
-        Fraction(start) + sum((Fraction(w) * c for w, c in zip(row, after) if c), Fraction(0))
+        fraction(start, "intercept_")
+        + sum((Fraction(w) * c for w, c in zip(row, after) if c), Fraction(0))
         for row, start in zip(W, b)
     ]
     rounded = nearest_all(constants)

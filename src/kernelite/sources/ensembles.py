@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.errors import UnsupportedModelError
+from kernelite.machine.exactly import fraction
 from kernelite.machine.heads import (
     Calibrated,
     CalibratedHead,
@@ -152,7 +153,11 @@ def _mean(
 ) -> Machine:
     outputs = sources[0].expansion.n_outputs
     if all(source.head.scores_are_values for source in sources):
-        parts = [Fraction(1)] * len(sources) if weights is None else list(map(Fraction, weights))
+        parts = (
+            [Fraction(1)] * len(sources)
+            if weights is None
+            else [fraction(w, "weights") for w in weights]
+        )
         scaled = [weighted(source, part / sum(parts)) for source, part in zip(sources, parts)]
         same = [np.arange(outputs) for _ in sources]
         head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)

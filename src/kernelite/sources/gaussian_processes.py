@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.exactly import exact_sum
+from kernelite.machine.exactly import exact_sum, fraction
 from kernelite.machine.heads import (
     LatentClassesHead,
     LatentHead,
@@ -82,8 +82,8 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
         weights=DualWeights(
             alphas,
             [exact_sum(column) for column in alphas.T],
-            [Fraction(scale) for scale in scales],
-            [Fraction(mean) for mean in means],
+            [fraction(scale, "_y_train_std") for scale in scales],
+            [fraction(mean, "_y_train_mean") for mean in means],
         ),
         posterior=posterior_of(model.L_, kernel, np.ones(len(alphas)), scales),
     )
@@ -242,7 +242,9 @@ def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Machine:
     from scipy.linalg import cho_solve
 
     alphas = cho_solve((factor, True), y - mean)[:, None]
-    weights = DualWeights(alphas, [exact_sum(alphas[:, 0])], [Fraction(1)], [Fraction(mean)])
+    weights = DualWeights(
+        alphas, [exact_sum(alphas[:, 0])], [Fraction(1)], [fraction(mean, "mean")]
+    )
     found = kernel_tree(kernel, d, type_name)
     posterior = posterior_of(factor, found, np.ones(len(y)), np.ones(1))
     source = kernel_source(

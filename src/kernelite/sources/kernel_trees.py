@@ -24,7 +24,7 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import UNIT, nearest, nearest_all, relative_gap
+from kernelite.machine.exactly import UNIT, fraction, nearest, nearest_all, relative_gap
 from kernelite.machine.kernels import (
     CosineKernel,
     ExpSineSquared,
@@ -284,9 +284,9 @@ class _Reader:
         if name == "Exponentiation":
             return self.power(kernel)
         if name == "ConstantKernel":
-            return [_Term(Fraction(float(kernel.constant_value)), (), self.flat)]
+            return [_Term(fraction(kernel.constant_value, "constant_value"), (), self.flat)]
         if name == "WhiteKernel":
-            return [_Term(Fraction(float(kernel.noise_level)), (), self.flat, white=True)]
+            return [_Term(fraction(kernel.noise_level, "noise_level"), (), self.flat, white=True)]
         if name == "RBF" or (name == "Matern" and kernel.nu == np.inf):
             return [self.rbf(kernel)]
         try:
@@ -312,7 +312,7 @@ class _Reader:
         if name == "ExpSineSquared":
             return ExpSineSquared(float(kernel.length_scale), float(kernel.periodicity))
         if name == "DotProduct":  # its square is rounded, which `units` counts
-            return PolynomialKernel(1, 1.0, float(kernel.sigma_0) ** 2)
+            return PolynomialKernel(1, 1.0, float(kernel.sigma_0) * float(kernel.sigma_0))
         if name == "PairwiseKernel":
             return self.pairwise(kernel)
         raise self.refusal(f"{name} is not served")

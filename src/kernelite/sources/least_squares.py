@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import UNIT, nearest, relative_gap
+from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
@@ -166,7 +166,7 @@ def from_lssvmlab(
     times, amplitude = LSSVMLAB[version]
     classifier = type[:1] == "c"
     scale, shift = (1.0, 0.0) if classifier else (float(y_std), float(y_mean))
-    meant = 1 / (Fraction(times) * Fraction(float(sig2)))
+    meant = 1 / (Fraction(times) * fraction(sig2, "sig2", positive=True))
     source = least_squares_svm(
         X,
         amplitude * alphas,
@@ -181,7 +181,7 @@ def from_lssvmlab(
     if amplitude != 1.0:  # pi, its root, the quotient and the product are rounded
         lost = 5.0 * UNIT * np.abs(expansion.coefficients).sum(axis=0)
         expansion = expansion.rounded(coefficients=lost)
-    expansion = scaled_outputs(expansion, [Fraction(scale)], [Fraction(shift)])
+    expansion = scaled_outputs(expansion, [fraction(scale, "y_std")], [fraction(shift, "y_mean")])
     return replace(source, expansion=expansion)
 
 
@@ -213,7 +213,7 @@ def from_shogun(
     >>> source.expansion.gamma, source.head.predict(source.expansion.scores([[0.0]]))
     (0.25, array([1]))
     """
-    meant = 1 / Fraction(float(width))
+    meant = 1 / fraction(width, "width", positive=True)
     gamma = nearest(meant)
     source = least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
     return replace(source, expansion=source.single.rounded(gamma=relative_gap(gamma, meant)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.exactly import UNIT, nearest, relative_gap
+from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead, RegressorHead
 from kernelite.machine.kernels import (
@@ -182,7 +181,7 @@ def _expansion(model: Any, centers: Any, coefficients: Any, intercept: Any) -> K
         return KernelExpansion(
             centers, coefficients, intercept, kernel=SHAPES[model.kernel](epsilon)
         )
-    meant = Fraction(epsilon) ** 2
+    meant = fraction(epsilon, "epsilon") ** 2
     gamma = nearest(meant)
     expansion = KernelExpansion(centers, coefficients, intercept, gamma=gamma)
     return expansion.rounded(gamma=relative_gap(gamma, meant))

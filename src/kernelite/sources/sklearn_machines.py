@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.errors import UnsupportedModelError
-from kernelite.machine.exactly import exact_sum, nearest, relative_gap
+from kernelite.machine.exactly import exact_sum, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import (
     ArgmaxHead,
@@ -263,7 +263,7 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     weights = model.tree_.sample_weight
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     h, d = float(model.bandwidth_), rows.shape[1]
-    meant = Fraction(1, 2) / Fraction(h) ** 2
+    meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
     gamma = nearest(meant)
     expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
     expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient

@@ -24,6 +24,7 @@ __all__ = [
     "ENDINGS",
     "VARIABLE",
     "Compression",
+    "Expansion",
     "TooLargeError",
     "decompressed",
     "find_compression",
@@ -117,6 +118,45 @@ def most_expansion() -> int:
     if not text.isascii() or not text.isdecimal():
         raise InputError(f"the environment variable {VARIABLE} must be a whole number, got {text}.")
     return int(text)
+
+
+class Expansion:
+    """Counts what a file becomes as it is read, up to what it is granted.
+
+    Parameters
+    ----------
+    path : str
+    size : int
+        Bytes of the file.
+
+    Examples
+    --------
+    >>> Expansion("rows.parquet", 100).add(10**7)
+    Traceback (most recent call last):
+    kernelite.errors.FileFormatError: rows.parquet: its columns become over 200 times as long as ...
+    """
+
+    def __init__(self, path: str, size: int) -> None:
+        self._path, self._most, self._total = path, granted(size), 0
+
+    def add(self, count: int) -> None:
+        """Count more bytes."""
+        self._total += count
+        self.check(self._total)
+
+    @property
+    def over(self) -> bool:
+        """Whether more was counted than is granted."""
+        return self._total > self._most
+
+    def check(self, total: int) -> None:
+        """Refuse so many bytes in all, if they are too many."""
+        if total > self._most:
+            raise FileFormatError(
+                self._path,
+                f"its columns become over {most_expansion()} times as long as the file; if you "
+                f"trust it, set the environment variable {VARIABLE} to a larger number",
+            )
 
 
 class TooLargeError(OSError):

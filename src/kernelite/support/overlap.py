@@ -17,7 +17,8 @@ def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
     """Yield `items` in order, made by another thread that keeps `depth` of them ready.
 
     An error of the source is raised here, after the items before it. When the caller stops early,
-    the thread ends with the item it is making.
+    the thread ends with the item it is making. Where no thread can be started, that is a
+    MemoryError, before anything is read.
 
     Examples
     --------
@@ -47,7 +48,12 @@ def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
     # In the caller's context, which holds the limit on threads.
     context = contextvars.copy_context()
     maker = threading.Thread(target=context.run, args=(make,), name="kernelite-reader", daemon=True)
-    maker.start()
+    try:
+        maker.start()
+    except RuntimeError:  # going on without would leave Arrow to wait for threads of its own
+        raise MemoryError(
+            "no thread can be started; one thread alone, `--threads 1`, starts none"
+        ) from None
     try:
         while True:
             try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataSet", "join", "make_csr"]
 
-Labels = FloatArray | NDArray[np.str_]
+Labels = FloatArray | NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class DataSet:
     rows : ndarray or csr_array of shape (n, d), float64
         Finite; sparse rows have sorted, unique indices.
     labels : ndarray of shape (n,) or None
-        Doubles, or text where a delimited file has names for labels.
+        Doubles, or texts (Python's own) where a delimited file has names for labels.
     path : str
         The file.
     format : str

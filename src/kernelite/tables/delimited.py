@@ -260,7 +260,7 @@ class DenseBlock:
     """
 
     values: NDArray[np.float64]
-    labels: NDArray[np.float64] | NDArray[np.str_] | None
+    labels: NDArray[np.float64] | NDArray[np.object_] | None
 
 
 def parse_block(lines: Sequence[Line], layout: Layout, report: Report) -> DenseBlock:
@@ -321,11 +321,11 @@ def _accept(lines: Sequence[Line], layout: Layout) -> tuple[DenseBlock, NDArray[
 
 def _as_labels(
     labels: Sequence[str], layout: Layout
-) -> NDArray[np.float64] | NDArray[np.str_] | None:
+) -> NDArray[np.float64] | NDArray[np.object_] | None:
     if layout.label_cell is None:
         return None
     if layout.text_labels:
-        return np.array(labels, dtype=np.str_)
+        return np.array(labels, dtype=object)  # of fixed width, all would be as long as the longest
     return np.array([float(label) for label in labels], dtype=np.float64)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "quote",
     "raise_first",
     "report_row",
+    "shortened",
 ]
 
 DECIMAL = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
@@ -58,10 +59,15 @@ def quote(token: str) -> str:
     >>> quote("1:2\\x00"), quote("7" * 100) == "`" + "7" * 40 + "...`"
     ('`1:2\\\\x00`', True)
     """
+    return f"`{shortened(token)}`"
+
+
+def shortened(token: str) -> str:
+    """What `quote` puts between its backticks."""
     shown = "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in token[:_SHOWN]
     )
-    return f"`{shown}...`" if len(token) > _SHOWN else f"`{shown}`"
+    return f"{shown}..." if len(token) > _SHOWN else shown
 
 
 def parse_float(token: str, what: str = "value") -> float:

@@ -183,3 +183,43 @@ def test_compressed_text_that_becomes_too_long_is_refused(
     with pytest.raises(FileFormatError, match="over 200 times as long as the file"):
         for _ in open_file(SourceFile(str(path), "csv")).parts(["a"]):
             pass
+
+
+LONG = "x" * 100_000
+REPEATED = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2000, np.uint16)), pa.array([LONG]))
+TALL: dict[str, pa.Array] = {
+    "zeros": pa.array(np.zeros(3_000_000)),
+    "one text": REPEATED.dictionary_decode(),
+    "codes of one text": REPEATED,
+    "lists of one text": pa.array([[LONG]] * 500),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [*((name, ".parquet") for name in TALL), ("codes of one text", ".arrow")]
+)
+def test_a_few_bytes_that_become_many_rows_are_refused(name, ending, tmp_path, monkeypatch) -> None:
+    path = tmp_path / f"a{ending}"
+    rows = pa.table({"a": TALL[name]})
+    if ending == ".parquet":
+        pq.write_table(rows, path, compression="zstd")
+    else:  # the dictionary is as long as the file: only what codes stand for is many times that
+        with pa.ipc.new_file(path, rows.schema) as sink:
+            sink.write_table(rows)
+        monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "100")
+    with pytest.raises(FileFormatError, match="times as long as the file; if you trust it, set"):
+        parts_of(path, ["a"])
+    monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "1000000")
+    assert joined(parts_of(path, ["a"])).num_rows == len(rows)
+
+
+def test_batches_of_long_texts_have_few_rows(tmp_path, monkeypatch) -> None:
+    """Nothing that is read at once is longer than is granted, however short its codes are."""
+    monkeypatch.setenv("KERNELITE_MAX_EXPANSION", "1000000")
+    monkeypatch.setattr(binary, "TEXT_BYTES", 1 << 20)
+    for version in ("PLAIN", "DELTA_BYTE_ARRAY", None):
+        path = tmp_path / f"{version}.parquet"
+        coding = {"use_dictionary": version is None, "column_encoding": version and {"a": version}}
+        pq.write_table(pa.table({"a": TALL["one text"]}), path, **coding)
+        most = max(part.batch.num_rows for part in parts_of(path, ["a"]))
+        assert most <= {"PLAIN": 2000, "DELTA_BYTE_ARRAY": binary.DELTA_ROWS, None: 10}[version]

@@ -123,9 +123,14 @@ class _Worker:
         with self._lock:
             if kernel not in self._queue:
                 self._queue.append(kernel)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="kernelite compiler")
-                self._thread.start()
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._work, name="kernelite compiler")
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError:  # no thread or memory left: asked again when it is next needed
+                self._queue.remove(kernel)
 
     def _work(self) -> None:
         # One is compiled even if the program ends at once: the next process finds it.

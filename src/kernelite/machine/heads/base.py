@@ -127,11 +127,11 @@ class Head:
 
     def predict(self, scores: FloatArray) -> NDArray[Any]:
         """Labels or values, as the source's `predict` gives them."""
-        raise NotImplementedError
+        raise InputError("this model predicts nothing.")
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label, shape (m,)."""
-        raise NotImplementedError
+        raise InputError("this model has no labels.")
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """Decision values in the source's shape and sign."""
@@ -202,7 +202,7 @@ class Head:
 
     def label_sets(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which labels a row can have, shape (m, K): one where it is decided, possibly all."""
-        raise NotImplementedError
+        raise InputError("this model has no labels.")
 
     # What follows -----------------------------------------------------------------------------
 

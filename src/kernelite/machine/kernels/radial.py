@@ -129,7 +129,8 @@ class ScaledRadial(Radial):
 
     @property
     def scale(self) -> float:
-        return 1.0 / min(self.length_scale)
+        # Of an infinite length scale not zero, by which nobody could divide, but next to it.
+        return max(1.0 / min(self.length_scale), 5e-324)
 
     @property
     def isotropic(self) -> bool:

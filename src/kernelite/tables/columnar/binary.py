@@ -8,9 +8,11 @@ from struct import error as StructError
 from struct import unpack_from
 from typing import IO, Any
 
+import numpy as np
+
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
-from kernelite.support.compression import VARIABLE, granted, most_expansion
+from kernelite.support.compression import Expansion
 from kernelite.support.files import open_binary
 from kernelite.tables.columnar.library import Part, arrow, checked_schema, naming_file, reason_of
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, batch_rows
@@ -23,6 +25,8 @@ __all__ = ["ArrowSource", "ParquetSource", "check_sizes"]
 
 # Bytes that are read ahead: of all columns together at most, of each at least and at most.
 ALL_BUFFERS, LEAST_BUFFER, MOST_BUFFER = 32 << 20, 1 << 14, 1 << 20
+TEXT_BYTES = 64 << 20  # of a batch's text, were all of it the longest there is
+DELTA_ROWS = 1 << 10  # of a batch whose texts are written as what they share with the one before
 
 
 class ParquetSource:
@@ -55,16 +59,21 @@ class ParquetSource:
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one row group after the other."""
         first_row, count = sum(self.rows[: self.groups.start]), len(self.rows)
+        read = Expansion(self.path, self._raw.size())
+        with naming_file(self.path):
+            read.check(self._declared(columns))
         for group in self.groups:
             where = f"row group {group + 1} of {count}"
             try:
                 with naming_file(self.path, where):
                     for batch in self._batches(group, columns):
                         batch.validate(full=True)
+                        read.add(_spelled_out(batch))
                         yield Part(batch, where, first_row)
                         first_row += batch.num_rows
             except FileFormatError:
-                self._name_column(group, columns, where)
+                if not read.over:
+                    self._name_column(group, columns, where)
                 raise
 
     def close(self) -> None:
@@ -77,20 +86,69 @@ class ParquetSource:
 
         By default pyarrow reads whole column chunks before the first row, however large they are.
         """
+        yield from self._file(columns).iter_batches(
+            batch_size=self._rows_at_once(group, columns),
+            row_groups=[group],
+            columns=list(columns),
+            use_threads=thread_count() > 1,
+        )
+
+    def _file(self, columns: Sequence[str], **options: Any) -> Any:
+        """A reader of the file that is open, with the footer that was read."""
         share = ALL_BUFFERS // max(1, len(columns))
-        file = arrow("parquet").ParquetFile(  # the file that is open, and the footer that was read
+        return arrow("parquet").ParquetFile(
             self._raw,
             metadata=self._metadata,
             buffer_size=min(max(share, LEAST_BUFFER), MOST_BUFFER),
             pre_buffer=False,
             page_checksum_verification=True,
+            **options,
         )
-        yield from file.iter_batches(
-            batch_size=batch_rows(len(columns)),
-            row_groups=[group],
-            columns=list(columns),
-            use_threads=thread_count() > 1,
+
+    def _chunks(self, group: int, columns: Sequence[str]) -> dict[str, list[Any]]:
+        """What the footer says of columns, and of the parts of nested ones."""
+        found: dict[str, list[Any]] = {name: [] for name in columns}
+        row_group = self._metadata.row_group(group)
+        for i in range(row_group.num_columns):
+            chunk = row_group.column(i)
+            name = chunk.path_in_schema
+            while name and name not in found:
+                name = name.rpartition(".")[0]
+            if name:
+                found[name].append(chunk)
+        return found
+
+    def _declared(self, columns: Sequence[str]) -> int:
+        """Bytes of the columns' pages, uncompressed; codes of a dictionary are still codes."""
+        return sum(
+            max(0, chunk.total_uncompressed_size)
+            for group in self.groups
+            for chunks in self._chunks(group, columns).values()
+            for chunk in chunks
         )
+
+    def _rows_at_once(self, group: int, columns: Sequence[str]) -> int:
+        """Rows of a batch: a few bytes of codes may each stand for a text of megabytes."""
+        types, rows = arrow().types, batch_rows(len(columns))
+        for name, chunks in self._chunks(group, columns).items():
+            kind = self.schema.field(name).type
+            if types.is_primitive(kind) or types.is_dictionary(kind):  # which stays one
+                continue
+            said = {word for chunk in chunks for word in chunk.encodings}
+            if types.is_nested(kind) or any(word.startswith("DELTA") for word in said):
+                rows = min(rows, DELTA_ROWS)
+            if not types.is_nested(kind) and any("DICTIONARY" in word for word in said):
+                rows = min(rows, max(1, TEXT_BYTES // max(1, self._longest(group, name))))
+        return rows
+
+    def _longest(self, group: int, name: str) -> int:
+        """Bytes of the longest text in a column's dictionary, which is read for its first row."""
+        file = self._file([name], read_dictionary=[name])
+        for batch in file.iter_batches(batch_size=1, row_groups=[group], columns=[name]):
+            if arrow().types.is_dictionary(batch.column(0).type):
+                return max(_lengths(batch.column(0).dictionary), default=0)
+            return int(batch.nbytes)
+        return 0
 
     def _name_column(self, group: int, columns: Sequence[str], where: str) -> None:
         """Find the column at fault, which pyarrow does not say, by reading each alone."""
@@ -102,6 +160,28 @@ class ParquetSource:
                 raise FileFormatError(
                     self.path, f"{where}, column {quote(name)}: cannot be read ({reason_of(error)})"
                 ) from None
+
+
+def _spelled_out(batch: Any) -> int:
+    """Bytes of a batch, were each code the value that it stands for: as it may be written."""
+    total = 0
+    for column in batch.columns:
+        if not arrow().types.is_dictionary(column.type):
+            total += column.nbytes
+            continue
+        lengths = np.array([*_lengths(column.dictionary), 0], dtype=np.int64)
+        codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+        total += int(lengths[codes].sum())
+    return total
+
+
+def _lengths(values: Any) -> list[int]:
+    """Bytes of each value."""
+    try:
+        found = arrow("compute").binary_length(values)
+    except arrow().ArrowNotImplementedError:  # numbers, dates and the like: no longer than codes
+        return [8] * len(values)
+    return [length or 0 for length in found.to_pylist()]
 
 
 # Arrow IPC files and streams, and Feather, which is the same: record batches, read one by one.
@@ -148,9 +228,11 @@ class ArrowSource:
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one record batch after the other."""
+        read = Expansion(self.path, self._raw.seek(0, os.SEEK_END))
         reader = self._open([self.schema.get_field_index(name) for name in columns])
         first_row, most = 0, batch_rows(len(columns))
         for where, batch in self._batches(reader):
+            read.add(_spelled_out(batch))
             for start in range(0, batch.num_rows, most):
                 yield Part(batch.slice(start, most), where, first_row + start)
             first_row += batch.num_rows
@@ -200,16 +282,10 @@ def check_sizes(path: str, file: IO[bytes], /, *, streamed: bool) -> None:
         Whether it is a stream of messages, without the table at the end.
     """
     size = file.seek(0, os.SEEK_END)
-    most, total = granted(size), 0
+    read = Expansion(path, size)
     try:
         for offset in _stream(file, size) if streamed else _blocks(file, size):
-            total += _uncompressed(file, offset)
-            if total > most:
-                raise FileFormatError(
-                    path,
-                    f"its columns become over {most_expansion()} times as long as the file; if you "
-                    f"trust it, set the environment variable {VARIABLE} to a larger number",
-                )
+            read.add(_uncompressed(file, offset))
     except (StructError, ValueError, OverflowError) as error:
         if isinstance(error, FileFormatError):
             raise
