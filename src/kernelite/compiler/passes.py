@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 SPREAD_ROWS = 256  # of the sample, that show how decision values vary, or how far a form is off
+SPREAD_PAIRS = 400_000_000  # of rows and centers, for all of them
 AS_CHEAP = 1.1  # times a form's cost: estimates are no closer than that
 Fields: TypeAlias = dict[str, Any]
 
@@ -200,6 +201,9 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
         return None
     if (own := head.own_tolerance(DEFAULT_TOLERANCE)) is not None:
         return own
+    # Fewer rows show the spread as well where each of them takes long.
+    most = max(SPREAD_ROWS, SPREAD_PAIRS // max(task.expansion.n_centers, 1))
+    sample = sample[:: -(-len(sample) // most) or 1]
     scores = task.engine.run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])

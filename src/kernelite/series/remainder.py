@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,13 @@ __all__ = [
     "BLOCK",
     "SERIES_UP_TO",
     "DoubleSums",
+    "Each",
     "Remainders",
     "ScaledCenters",
     "block_sums",
     "lower_gamma",
     "majorants",
+    "one_by_one",
     "pair_norms",
     "remainder_norms",
     "remainders",
@@ -69,6 +71,16 @@ class Remainders(Protocol):
     def __call__(
         self, t: FloatArray, left: FloatArray, right: FloatArray, *, order: int, size: float
     ) -> tuple[FloatArray, FloatArray]: ...
+
+
+Each: TypeAlias = Callable[[Callable[[slice], None], int, int], None]
+"""Calls a function on slices that cover so many items, each of at most so many; on any thread."""
+
+
+def one_by_one(work: Callable[[slice], None], n_items: int, chunk: int) -> None:
+    """An `Each` that starts no threads."""
+    for part in row_blocks(n_items, chunk):
+        work(part)
 
 
 class DoubleSums(Protocol):
@@ -121,6 +133,7 @@ def remainder_norms(
     *,
     progress: Callable[[float], None] | None = None,
     sums: DoubleSums | None = None,
+    each: Each = one_by_one,
 ) -> FloatArray:
     """rho_3 and rho_4 of every output, rounded up: shape (2, k).
 
@@ -134,6 +147,8 @@ def remainder_norms(
         Told the share that is done, from time to time.
     sums : callable, optional
         What sums over pairs of centers instead of `double_sums`, as accurately.
+    each : callable
+        What hands out blocks of centers.
 
     Notes
     -----
@@ -165,7 +180,7 @@ def remainder_norms(
     else:
         from kernelite.series.tensors import many_norms
 
-        rho = many_norms(centers, sums, progress, PAIRS_BUDGET)
+        rho = many_norms(centers, sums, progress, PAIRS_BUDGET, each)
     with np.errstate(over="ignore"):
         return round_up(np.minimum(round_up(far + rho), above) * scale)
 

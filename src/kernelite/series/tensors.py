@@ -34,12 +34,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations_with_replacement
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.rows.inputs import FloatArray, row_blocks
-from kernelite.series.remainder import DoubleSums, ScaledCenters, majorants, pair_norms
+from kernelite.series.remainder import (
+    DoubleSums,
+    Each,
+    ScaledCenters,
+    majorants,
+    one_by_one,
+    pair_norms,
+)
 from kernelite.series.rounding import SAFETY, UNIT, round_up
 
 __all__ = ["many_norms", "monomials", "tensor_norms"]
@@ -61,7 +69,11 @@ Progress = Callable[[float], None]
 
 
 def many_norms(
-    centers: ScaledCenters, sums: DoubleSums, progress: Progress | None, budget: float
+    centers: ScaledCenters,
+    sums: DoubleSums,
+    progress: Progress | None,
+    budget: float,
+    each: Each = one_by_one,
 ) -> FloatArray:
     """rho_3 and rho_4 from above, rounded up, of coefficients up to 1: shape (2, k).
 
@@ -74,13 +86,15 @@ def many_norms(
         Told the share that is done.
     budget : float
         Multiply-adds that pairs may take.
+    each : callable
+        What hands out blocks of centers.
     """
     told = progress or (lambda share: None)
     near = centers.exponents <= NEAR
     group = max(FEWEST_IN_A_GROUP, int(len(centers) * budget / centers.pair_cost(len(centers))))
     rho = np.zeros((2, centers.A.shape[1]))
     if near.any():
-        rho = _near_norms(centers.only(near), group, sums, lambda share: told(0.9 * share))
+        rho = _near_norms(centers.only(near), group, sums, each, lambda share: told(0.9 * share))
     if not near.all():
         outer = centers.only(~near)
         found = _group_norms(outer, 3, group, sums, lambda share: told(0.9 + 0.1 * share))
@@ -90,7 +104,7 @@ def many_norms(
 
 
 def _near_norms(
-    centers: ScaledCenters, group: int, sums: DoubleSums, progress: Progress
+    centers: ScaledCenters, group: int, sums: DoubleSums, each: Each, progress: Progress
 ) -> FloatArray:
     """As `many_norms`: one power after the other, until what is beyond them hardly matters."""
     d, k = centers.n_features, centers.A.shape[1]
@@ -108,7 +122,7 @@ def _near_norms(
             in_groups = True
         elif affordable:
             order += 1
-            known[order] = tensor_norms(centers, order, told)
+            known[order] = tensor_norms(centers, order, told, each)
             rest, in_groups = majorants(centers, order + 1), False
         else:
             break
@@ -159,7 +173,10 @@ def tensor_size(d: int, order: int) -> int:
 
 
 def tensor_norms(
-    centers: ScaledCenters, order: int, progress: Progress | None = None
+    centers: ScaledCenters,
+    order: int,
+    progress: Progress | None = None,
+    each: Each = one_by_one,
 ) -> FloatArray:
     """|T_j| / sqrt(j!) of every output, rounded up: shape (k,).
 
@@ -169,42 +186,51 @@ def tensor_norms(
         With gamma |s|^2 of at most 4 and coefficients of at most 1.
     order : int
         j.
-    progress : callable, optional
+    progress, each : callable, optional
+        As for `many_norms`.
     """
     (n, k), d = centers.A.shape, centers.n_features
     low, high = order // 2, order - order // 2
     columns = math.comb(d + high - 1, high)
     tensor = np.zeros((k, math.comb(d + low - 1, low), columns))
     block = max(1, min(BLOCK_CENTERS, BLOCK_ELEMENTS // max(columns, 1)))
-    for part in row_blocks(n, block):
+    done, lock = 0, Lock()
+
+    def add(part: slice) -> None:
+        nonlocal done
         sigma = np.ascontiguousarray(centers.rows(part).T)
         short = monomials(sigma, low)
         long = short if high == low else monomials(sigma, high)
         weights = centers.A[part] * np.exp(-centers.exponents[part])[:, None]
         for output in range(k):
-            _add_products(tensor[output], short * weights[:, output], long)
-        if progress is not None:
-            progress(part.stop / n)
+            _add_products(tensor[output], short * weights[:, output], long, lock)
+        with lock:
+            done += part.stop - part.start
+            if progress is not None:
+                progress(done / n)
+
+    each(add, n, block)
     rows, lines = (_repeats(d, degree) for degree in (low, high))
-    squares = np.array([_square_norm(one, rows, lines, low == high) for one in tensor])
+    squares = np.array([_square_norm(one, rows, lines) for one in tensor])
     lengths = 4 * order + 4 * (d + 3) + block + -(-n // block) + 10
     norms = np.sqrt(squares * (1.0 + SAFETY * UNIT * (2 * len(rows) + len(lines) + 4)))
     norms = norms / math.sqrt(math.factorial(order)) + 1e-300 * n
     return round_up(norms + SAFETY * UNIT * lengths * majorants(centers)[0])
 
 
-def _add_products(out: FloatArray, short: FloatArray, long: FloatArray) -> None:
+def _add_products(out: FloatArray, short: FloatArray, long: FloatArray, lock: Lock) -> None:
     """out += short long', of a symmetric matrix only what lies in a stripe or after it."""
-    if out.shape[0] != out.shape[1]:
-        out += short @ long.T
-        return
+    symmetric = out.shape[0] == out.shape[1]
     for stripe in row_blocks(len(out), STRIPE):
-        out[stripe, stripe.start :] += short[stripe] @ long[stripe.start :].T
+        first = stripe.start if symmetric else 0
+        products = short[stripe] @ long[first:].T
+        with lock:
+            out[stripe, first:] += products
 
 
-def _square_norm(tensor: FloatArray, rows: FloatArray, lines: FloatArray, symmetric: bool) -> float:
+def _square_norm(tensor: FloatArray, rows: FloatArray, lines: FloatArray) -> float:
     """The sum of squares of all entries, each as often as it occurs."""
-    if not symmetric:
+    if len(rows) != len(lines):
         return float(rows @ np.square(tensor) @ lines)
     found = 0.0
     for stripe in row_blocks(len(tensor), STRIPE):
