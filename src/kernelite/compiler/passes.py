@@ -107,7 +107,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
 def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
     sample = task.sample()
-    tolerances = _tolerances(task, tolerance, sample)
+    tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
     head = task.source.head
     criterion = label_criterion(head, tolerances)
     wanted = None if plan in ("auto", "estimate", "measure") else plan
@@ -117,7 +117,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
         approximation, explained = plan_certified(
             task.expansion,
             task.points(alternatives=True),
-            sample,
+            judges,
             criterion,
             max_bytes=task.max_bytes,
             mapped=task.mapped,
@@ -132,7 +132,8 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     local = None
     if task.cells is None and wanted is None:
         found = local_candidate(
-            *(task.expansion, head, sample, criterion, tolerances),
+            *(task.expansion, head, judges, criterion, tolerances),
+            engine=task.engine,
             mapped=task.mapped,
             measure=plan == "measure",
         )
