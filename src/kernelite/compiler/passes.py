@@ -106,14 +106,12 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
 
 def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
-    sample = task.sample()
-    tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
-    head = task.source.head
-    criterion = label_criterion(head, tolerances)
+    head, sample = task.source.head, task.sample()
     wanted = None if plan in ("auto", "estimate", "measure") else plan
-    timed = plan in ("auto", "measure")
-    finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
     with progress_bar("certifying") as on_progress:
+        tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
+        criterion, timed = label_criterion(head, tolerances), plan in ("auto", "measure")
+        finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
         approximation, explained = plan_certified(
             task.expansion,
             task.points(alternatives=True),
@@ -124,7 +122,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             cells=task.cells,
             random_state=task.random_state,
             choose=finals,
-            values=not task.source.head.proves_labels,
+            values=not head.proves_labels,
             wanted=wanted,
             engine=task.engine,
             on_progress=on_progress,
