@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import data, results
 from benchmarks.board.cases import SETS, cases_of
 from benchmarks.board.goals import Judgement, judge
+from benchmarks.board.large import large_table, measure_all
 from benchmarks.board.measure import measure
 from benchmarks.board.page import busy, case_table, cost_table, draw, page, summary_table
 from benchmarks.board.players import warm_up
@@ -32,6 +33,7 @@ examples:
   python -m benchmarks board                      # writes benchmarks/results and docs/board.md
   python -m benchmarks board --sets magic --keep  # one set anew, the others as they were
   python -m benchmarks board --csv rows.csv       # any data, label in the last column
+  python -m benchmarks board --large              # up to a million centers: some minutes
   NUMBA_CPU_NAME=haswell python -m benchmarks board   # AVX2 only; results of their own
 """
 
@@ -49,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="few rows, few repeats")
     parser.add_argument("--prepare", action="store_true", help="only fit the models and keep them")
     parser.add_argument("--keep", action="store_true", help="keep earlier results of other models")
+    parser.add_argument("--large", action="store_true", help="only models of many centers")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--out", type=Path, help="folder of the results")
     args = parser.parse_args(argv)
@@ -59,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     whole = not (args.quick or args.csv) and (args.keep or set(names) == set(SETS))
     folder = args.out or (results.FOLDER if whole else data.cache_path(f"board-{preset}"))
     names += args.csv
+    if args.large:
+        return _large(PRESETS[preset], preset, folder)
     if args.prepare:
         _prepare(names, PRESETS[preset])
         return 0
@@ -69,6 +74,17 @@ def _prepare(names: list[str], settings: BoardSettings) -> None:
     for case in _available(names, settings):
         twin = "" if case.intelex is None else ", and intelex's"
         note(f"{case.name}: {type(case.model).__name__}{twin}, {len(case.answers):,} answers")
+
+
+def _large(settings: BoardSettings, preset: str, folder: Path) -> int:
+    """The part of many centers; --quick takes a hundredth of them."""
+    warm_up()
+    cases = results.plain(measure_all(100 if preset == "quick" else 1))
+    results.save("large", cases, settings, preset, folder)  # type: ignore[arg-type]
+    print_table(*large_table(cases))
+    if (document := results.load(_section(), folder)) is not None:
+        _write(document, judge(document["content"]), folder)
+    return int(any(case["differ"] for case in cases))
 
 
 def _run(
@@ -125,7 +141,7 @@ def _write(document: dict[str, Any], judgements: list[Judgement], folder: Path) 
         targets.append((DOCS / "board.md", DOCS / "img" / "board.svg", "img/board.svg"))
     for text, picture, link in targets:
         with atomic_write(text) as file:
-            file.write(page(document, judgements, link))
+            file.write(page(document, judgements, link, results.load("large", folder)))
         try:
             draw(document["content"], picture)
         except ImportError:

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.board.goals import Judgement, geometric_mean, ratio
+from benchmarks.board.large import large_part
 from benchmarks.report import markdown, micros, times
 
 __all__ = ["busy", "case_table", "cost_table", "draw", "page", "summary_table"]
@@ -98,8 +99,13 @@ def busy(cases: list[Found]) -> str:
     return f"Measured while the machine was busy with other work: {', '.join(names)}."
 
 
-def page(document: dict[str, Any], judgements: list[Judgement], picture: str) -> str:
-    """The board as Markdown."""
+def page(
+    document: dict[str, Any],
+    judgements: list[Judgement],
+    picture: str,
+    large: dict[str, Any] | None = None,
+) -> str:
+    """The board as Markdown, with the part of large models where that was measured."""
     cases = document["content"]
     goals = [f"| {one.goal} | {_verdict(one)} | {one.found} |" for one in judgements]
     parts = [
@@ -123,6 +129,7 @@ def page(document: dict[str, Any], judgements: list[Judgement], picture: str) ->
         f"Measured on {machine.in_words(document['machine'])}. Reproduce with "
         "`python -m benchmarks board`; with any other data, label in the last column: "
         "`python -m benchmarks board --csv FILE`.",
+        *([] if large is None else large_part(large)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import results
 from benchmarks.__main__ import main
 from benchmarks.board import command
 from benchmarks.board.cases import Case, cases_of
 from benchmarks.board.goals import Judgement, geometric_mean, judge
+from benchmarks.board.large import LARGE, LargeCase, large_part, measure_large
 from benchmarks.board.measure import measure
 from benchmarks.board.page import busy
 from benchmarks.board.players import Player, players, verify
 from benchmarks.board.sets import load_set, table
 from benchmarks.board.settings import PRESETS
 from benchmarks.contestant import Absent
+from benchmarks.machine import describe
 
 TINY = PRESETS["tiny"]
 
@@ -180,3 +183,14 @@ def test_an_unknown_set_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["board", "--sets", "moons"])
     assert "no such set: moons; there are: optdigits" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
+def test_large_models_answer_as_numpy_does(case: LargeCase) -> None:
+    found = results.plain(measure_large(case, shrink=1000))
+    assert found["centers"] == case.n_centers // 1000
+    assert found["differ"] == 0
+    document = {"content": [found], "machine": describe()}
+    text = "\n".join(large_part(document))
+    assert f"{found['centers']:,} x {case.n_features}" in text
+    assert "another machine" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -446,3 +447,16 @@ def test_labels_of_sparse_centers_with_some_full_features_are_found_in_panels() 
     assert engine.entries_pay
     np.testing.assert_array_equal(fast.predict(csr_array(X)), model.predict(csr_array(X)))
     np.testing.assert_array_equal(fast.predict(X[:5]), model.predict(csr_array(X[:5])))
+
+
+def test_centers_are_laid_out_without_further_copies_of_all() -> None:
+    """What stays is a shifted copy and the panels; on the way there, one more copy at most."""
+    rng = np.random.default_rng(0)
+    n, d = 60_000, 40
+    model = KernelExpansion(rng.random((n, d)), rng.normal(size=n), 0.0, gamma=0.1)
+    tracemalloc.start()
+    fused = made(model, DOUBLE)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert fused.panels.lines.nbytes >= 8 * n * d
+    assert peak <= 2.6 * 8 * n * d + 16 * n + 2**23

@@ -10,7 +10,9 @@ import pytest
 
 import kernelite as kl
 import kernelite.planner.measure
+import kernelite.planner.proof_probe
 import kernelite.planner.search
+from kernelite.cpu import forms
 from kernelite.cpu.exact import ExactEngine, exact_cost
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
@@ -21,6 +23,7 @@ from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
 from kernelite.planner.tolerances import default_tolerance
 from kernelite.program.criteria import label_criterion
+from kernelite.series import remainder
 from kernelite.series.cells import Approximation, cells_cost
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine
@@ -322,3 +325,68 @@ def test_rows_that_no_sample_shows_cost_less_behind_a_second_tier() -> None:
     assert 0.0 < behind < alone
     assert unseen_cost(first, source.expansion, 0.0, 1.0) == 0.0
     assert spread_cost(30, 1, 1) == 0.0 < spread_cost(30, 1, 4) < spread_cost(30, 9, 4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 19])
+def test_a_sample_of_few_rows_chooses_no_form_that_settles_nothing_else(rows: int) -> None:
+    source, X = model(n=3000, d=8, gamma=2.0)
+    near = X[:1] + 1e-9 * X[:rows]  # about their mean, a form is right for them
+    plan = plan_of(source, near)
+    assert plan.chosen.name == "exact"
+    assert any("`X` is too small to choose a form by" in note for note in plan.notes)
+    assert plan_of(source, np.repeat(near, 20, axis=0)).chosen.name != "exact"
+
+
+def test_a_small_sample_may_choose_a_form_that_settles_support_vectors_too() -> None:
+    source, X = model(n=3000, d=8, gamma=1e-4)
+    plan = plan_of(source, X[:1])
+    assert "form" in plan.chosen.name
+    assert any("(1 row)" in note for note in plan.notes)
+
+
+@pytest.fixture
+def certified(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Points of the certificates of all centers, where those are taken to be dear."""
+    points: list[np.ndarray] = []
+    real = kernelite.planner.search.certify
+
+    def counted(expansion: Any, point: np.ndarray, **options: Any) -> Any:
+        points.append(point)
+        return real(expansion, point, **options)
+
+    monkeypatch.setattr(kernelite.planner.search, "certify", counted)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "DEAR_PAIRS", 0.0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0.0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "SOME_CENTERS", 500)
+    monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
+    return points
+
+
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_of_many_centers_one_certificate_is_computed(certified: list[Any], shift: float) -> None:
+    source, rows = model(n=3000, d=8, gamma=1e-3)
+    rows += shift
+    plan = plan_of(source, rows)
+    assert len(certified) == 1
+    assert "form" in plan.chosen.name
+    assert any("was tried" in note for note in plan.notes)
+
+
+def test_where_an_estimate_has_no_hope_no_certificate_is_computed(certified: list[Any]) -> None:
+    source, rows = model(n=3000, d=8, gamma=0.2)
+    assert plan_of(source, rows).chosen.name == "exact"
+    assert not certified
+
+
+def test_an_interrupted_certificate_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _ = model(n=3000, d=8, gamma=1e-3)
+
+    def interrupt(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        forms.certify(source.single, np.zeros(8), progress=interrupt)
+    monkeypatch.setattr(remainder, "PAIRS_BUDGET", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        forms.certify(source.single, np.zeros(8), progress=interrupt)
+    assert forms.certify(source.single, np.zeros(8)).rho.all()

@@ -64,7 +64,7 @@ def test_no_matrix_is_built_where_the_certificate_says_that_it_cannot_win(monkey
     model = SVC(gamma=0.05).fit(centers, labels)
     monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
     monkeypatch.setattr(kernelite.planner.search.ProofProbe, "left", lambda *_: True)
-    monkeypatch.setattr(kernelite.planner.search, "quadratic_form", None)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "quadratic_form", None)
     plan = kernelite.compile(model, centers, plan="estimate").plan
     assert plan.chosen.name == "exact"
     assert any("would leave too many rows open" in note for note in plan.notes)

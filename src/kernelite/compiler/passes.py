@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 SPREAD_ROWS = 256  # of the sample, that show how decision values vary, or how far a form is off
+SPREAD_PAIRS = 400_000_000  # of rows and centers, for all of them
 AS_CHEAP = 1.1  # times a form's cost: estimates are no closer than that
 Fields: TypeAlias = dict[str, Any]
 
@@ -105,25 +106,23 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
 
 def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
-    sample = task.sample()
-    tolerances = _tolerances(task, tolerance, sample)
-    head = task.source.head
-    criterion = label_criterion(head, tolerances)
+    head, sample = task.source.head, task.sample()
     wanted = None if plan in ("auto", "estimate", "measure") else plan
-    timed = plan in ("auto", "measure")
-    finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
     with progress_bar("certifying") as on_progress:
+        tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
+        criterion, timed = label_criterion(head, tolerances), plan in ("auto", "measure")
+        finals = Finals(head, tolerances, task.engine, always=plan == "measure") if timed else None
         approximation, explained = plan_certified(
             task.expansion,
             task.points(alternatives=True),
-            sample,
+            judges,
             criterion,
             max_bytes=task.max_bytes,
             mapped=task.mapped,
             cells=task.cells,
             random_state=task.random_state,
             choose=finals,
-            values=not task.source.head.proves_labels,
+            values=not head.proves_labels,
             wanted=wanted,
             engine=task.engine,
             on_progress=on_progress,
@@ -131,7 +130,8 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     local = None
     if task.cells is None and wanted is None:
         found = local_candidate(
-            *(task.expansion, head, sample, criterion, tolerances),
+            *(task.expansion, head, judges, criterion, tolerances),
+            engine=task.engine,
             mapped=task.mapped,
             measure=plan == "measure",
         )
@@ -200,6 +200,9 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
         return None
     if (own := head.own_tolerance(DEFAULT_TOLERANCE)) is not None:
         return own
+    # Fewer rows show the spread as well where each of them takes long.
+    most = max(SPREAD_ROWS, SPREAD_PAIRS // max(task.expansion.n_centers, 1))
+    sample = sample[:: -(-len(sample) // most) or 1]
     scores = task.engine.run(sample).scores
     tail = task.source.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])

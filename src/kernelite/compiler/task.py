@@ -18,6 +18,8 @@ __all__ = ["Task", "sample_rows"]
 
 SAMPLE_ROWS = 4000  # rows that the plan is costed on
 SAMPLE_NUMBERS = 2**23  # in all of them, 64 MB
+FEWEST_ROWS = 20  # of `X` to plan by: a form that settles fewer may settle nothing else
+SUPPORT_VECTORS_ASKED = 256  # where there are fewer
 WIDEST = 2**25  # features of a row of the sample, 256 MB
 
 
@@ -62,8 +64,22 @@ class Task:
 
         They are dense, so of wide rows there are fewer.
         """
-        rows = self.expansion.centers if self.given is None else self.given
-        most = min(SAMPLE_ROWS, -(-SAMPLE_NUMBERS // max(rows.shape[1], 1)))
+        return self._drawn(self.expansion.centers if self.given is None else self.given)
+
+    def judges(self, sample: FloatArray) -> FloatArray:
+        """The rows that candidates are judged by: the sample, and support vectors if it is small.
+
+        About the mean of a single row any form is right for that row.
+        """
+        if not self._too_small(sample):
+            return sample
+        return np.concatenate([sample, self._drawn(self.expansion.centers, SUPPORT_VECTORS_ASKED)])
+
+    def _too_small(self, sample: FloatArray) -> bool:
+        return self.given is not None and 0 < len(sample) < FEWEST_ROWS
+
+    def _drawn(self, rows: Rows, most: int = SAMPLE_ROWS) -> FloatArray:
+        most = min(most, -(-SAMPLE_NUMBERS // max(rows.shape[1], 1)))
         if rows.shape[1] > WIDEST:
             raise InputError(
                 f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "
@@ -116,6 +132,12 @@ class Task:
             )
 
     def sample_note(self, sample: FloatArray) -> str:
+        if self._too_small(sample):
+            rows = "1 row" if len(sample) == 1 else f"{len(sample)} rows"
+            return (
+                f"`X` is too small to choose a form by ({rows}): shares were measured on support "
+                "vectors as well, which are harder rows than most."
+            )
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
         return f"Shares were measured on {len(sample):,} {kind}."
 

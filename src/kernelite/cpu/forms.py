@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
 
+from kernelite.cpu.kernels.background import prepare_now
 from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.threads import for_each_chunk
@@ -29,6 +30,7 @@ __all__ = ["FormEngine", "certify", "form_bounds"]
 # Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.7 times at
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
 FUSED_FEATURES = 2048
+FEWEST_WAITING = 5000  # centers, of which NumPy's sum over pairs takes longer than the compiler
 GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
 
 
@@ -173,7 +175,10 @@ def certify(
     progress: Callable[[float], None] | None = None,
 ) -> Certificate:
     """As `series.certificate.certify`, ten times faster where kernels can be had."""
-    return certificate.certify(expansion, point, mapped=mapped, progress=progress, sums=_sums)
+    each = partial(for_each_chunk, blas=True)
+    return certificate.certify(
+        expansion, point, mapped=mapped, progress=progress, sums=_sums, each=each
+    )
 
 
 def _sums(
@@ -181,19 +186,24 @@ def _sums(
     A: FloatArray,
     exponents: FloatArray,
     progress: Callable[[float], None] | None,
+    *,
+    order: int = 3,
 ) -> FloatArray:
     """As `series.remainder.double_sums`: blocks of centers side by side, in any order."""
+    n, done, lock = len(A), 0, Lock()
     kernel: Remainders = remainders
     if jit_available():
+        from kernelite.cpu.kernels.bounds import remainder_kernel
         from kernelite.cpu.kernels.bounds import remainders as fast
 
         kernel = fast
-    n, done, lock = len(A), 0, Lock()
+        if n >= FEWEST_WAITING:
+            prepare_now(remainder_kernel)
     parts: list[FloatArray] = []
 
     def part(left: slice) -> None:
         nonlocal done
-        found = block_sums(S, A, exponents, left, kernel)
+        found = block_sums(S, A, exponents, left, kernel, order)
         with lock:
             parts.extend(found)
             done += left.stop**2 - left.start**2

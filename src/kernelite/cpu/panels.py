@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.series.rounding import UNIT
 
 __all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
@@ -44,6 +44,7 @@ ENTRIES_PAY = 0.5  # of all features: below, a row's entries are taken one by on
 FEWEST_FEATURES = 16  # of so many,
 SHOWN = 16  # as so many rows show
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
+AT_ONCE = 1 << 19  # numbers of centers that are copied at a time, since all may be many
 LINE = 64  # bytes that a processor takes from memory at once
 
 
@@ -79,7 +80,7 @@ class Layout:
         squares = np.einsum("ij,ij->j", shifted, shifted)
         order = np.argsort(squares, kind="stable")
         order = order[squares[order] > 0.0]
-        shifted = np.ascontiguousarray(shifted[:, order])
+        shifted = np.take(shifted, order, axis=1)
         filled = float(np.count_nonzero(shifted)) / max(shifted.size, 1)
         return cls(point, order, shifted, gamma, filled)
 
@@ -131,7 +132,8 @@ class Layout:
     @cached_property
     def least(self) -> FloatArray:
         """How far a row's feature may be off p and count as there, shape (L,)."""
-        return SAME * np.abs(self.shifted).max(axis=0, initial=0.0)
+        highest, lowest = (end(axis=0, initial=0.0) for end in (self.shifted.max, self.shifted.min))
+        return np.asarray(SAME * np.maximum(highest, -lowest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +170,20 @@ class Panels:
         for count in counts:
             starts += [min(first + step, first + count) for step in range(most, count + most, most)]
             first += count
-        x = np.zeros((first * width, length))
         c = np.full(first * width, -np.inf)
         exponents = logs - layout.g * layout.squares
-        at = 0
+        lines = _aligned_room((first, length, width), precision.dtype)
+        at, step = 0, max(1, AT_ONCE // max(1, width * length))
         for group, count in zip(groups, counts):
-            x[at : at + len(group)] = 2.0 * layout.g * layout.shifted[group]
-            c[at : at + len(group)] = exponents[group]
-            at += count * width
-        lines = x.reshape(first, width, length).transpose(0, 2, 1).astype(precision.dtype).ravel()
-        held = aligned(lines), aligned(c.astype(precision.dtype))
+            c[at * width : at * width + len(group)] = exponents[group]
+            for part in row_blocks(count, step):
+                some, panels = group[part.start * width : part.stop * width], part.stop - part.start
+                x = np.zeros((panels * width, length))
+                x[: len(some)] = 2.0 * layout.g * layout.shifted[some]
+                x = x.reshape(panels, width, length).transpose(0, 2, 1)
+                lines[at + part.start : at + part.stop] = x
+            at += count
+        held = lines.reshape(-1), aligned(c.astype(precision.dtype))
         return cls(layout, precision, *held, np.array(starts, np.int64))
 
     @property
@@ -195,10 +201,17 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
     >>> found.ctypes.data % 64, found
     (0, array([1., 2., 3., 4.]))
     """
-    room = np.empty(array.nbytes + LINE, np.uint8)
-    start = -room.ctypes.data % LINE
-    made: NDArray[Any] = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made = _aligned_room(array.shape, array.dtype)
     made[...] = array
+    return made
+
+
+def _aligned_room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """As `aligned`, with no numbers in it yet."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(nbytes + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    made: NDArray[Any] = room[start : start + nbytes].view(dtype).reshape(shape)
     return made
 
 
@@ -212,7 +225,9 @@ def error_terms(
     """
     length, d, g = len(layout.order), len(layout.point), layout.g
     weights = np.arange(length, 0, -1.0)
-    chains = 2.0 * g * np.sqrt(np.square(layout.shifted) @ weights)
+    chains = np.empty(len(layout.shifted))
+    for block in row_blocks(len(chains), max(1, AT_ONCE // max(1, length))):
+        chains[block] = 2.0 * g * np.sqrt(np.square(layout.shifted[block]) @ weights)
     dropped = float(np.linalg.norm(layout.least))
     terms = np.zeros((len(groups), 5))
     for number, group in enumerate(groups):
@@ -242,6 +257,9 @@ def middle(centers: FloatArray) -> FloatArray:
         return np.zeros(d)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = centers.mean(axis=0)
-    median = np.partition(centers, n // 2, axis=0)[n // 2]
-    shared = np.count_nonzero(centers == median, axis=0) > MOSTLY * n
+    median, shared = np.empty(d), np.empty(d, np.bool_)
+    for block in row_blocks(d, max(1, AT_ONCE // n)):
+        some = centers[:, block]
+        median[block] = np.partition(some, n // 2, axis=0)[n // 2]
+        shared[block] = np.count_nonzero(some == median[block], axis=0) > MOSTLY * n
     return np.where(shared | ~np.isfinite(mean), median, mean)

@@ -35,6 +35,7 @@ def local_candidate(
     criterion: Criterion,
     tolerance: FloatArray | None,
     *,
+    engine: ExactEngine,
     mapped: bool,
     measure: bool = False,
 ) -> tuple[LocalSums, Candidate] | None:
@@ -48,6 +49,8 @@ def local_candidate(
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
     tolerance : ndarray of shape (k,), optional
+    engine : ExactEngine
+        Of the expansion.
     mapped : bool
         Whether rows come through an affine map.
     measure : bool
@@ -60,16 +63,16 @@ def local_candidate(
     step = -(-len(sample) // ROWS)
     rows = np.ascontiguousarray(sample[::step])
     tried = []
-    for settings in _budgets(expansion, head, rows, tolerance):
-        engine = LocalEngine.prepare(expansion, settings, mapped=mapped)
-        visits = engine.visits(rows)
+    for settings in _budgets(engine, head, rows, tolerance):
+        local = LocalEngine.prepare(expansion, settings, mapped=mapped)
+        visits = local.visits(rows)
         # Start where most rows end, so that they look only once or twice.
         settings = LocalSums(settings.absolute, settings.relative, max(visits.threshold - 1.0, 0.0))
         started = perf_counter()
-        answered = engine.run(rows)
+        answered = local.run(rows)
         taken = 1e9 * (perf_counter() - started) / len(rows)
         share = 1.0 - float(holds(criterion, answered).mean())
-        cost = taken if measure else engine.cost(visits) / thread_count()
+        cost = taken if measure else local.cost(visits) / thread_count()
         tried.append((cost + share * exact_cost(expansion) / thread_count(), share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
     name = "sums over near centers"
@@ -77,12 +80,12 @@ def local_candidate(
 
 
 def _budgets(
-    expansion: KernelExpansion, head: Head, rows: FloatArray, tolerance: FloatArray | None
+    exact: ExactEngine, head: Head, rows: FloatArray, tolerance: FloatArray | None
 ) -> list[LocalSums]:
     """Most of what the guarantee allows, the rest being for rounding; for labels, guesses."""
     budget = head.sum_budget(tolerance)
     if budget is not None:
         return [LocalSums(0.9 * budget[0], 0.9 * budget[1])]
-    scores = ExactEngine.prepare(expansion).run(rows).scores
+    scores = exact.run(rows).scores
     spread = np.maximum(scores.std(axis=0), 1e-300)
     return [LocalSums(share * spread) for share in LABEL_SHARES]

@@ -165,6 +165,7 @@ def plan_certified(
         engine=engine,
     )
     if cells is None or cells == 1:
+        points = search.narrowed(points)
         for index, (name, point) in enumerate(points.items()):
             share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
             search.about(point, f"about the {name}", share)

@@ -2,21 +2,29 @@
 
 rho is at least |f - f^| / sqrt(P) of any row, so the largest of these on a few rows of the sample
 is a lower bound of it. With that instead of rho, and the cubic tier's smaller P, bounds are better
-than true ones can be: rows that stay open even so will stay open. This only decides what is tried.
+than true ones can be: rows that stay open even so will stay open. Of many centers, some of them
+then estimate rho, and so whether a proof may win and about which point. This only decides what is
+tried.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.forms import certify
+from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.cells import cell_points
 from kernelite.series.certificate import Certificate
-from kernelite.series.remainder import lower_gamma
+from kernelite.series.remainder import PAIR_OVERHEAD, lower_gamma
+from kernelite.series.series import QuadraticForm, quadratic_form
 
 __all__ = ["ProofProbe"]
 
@@ -26,6 +34,9 @@ ROWS = 256
 LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
 CELLS = 16
 BLOCK = 4096  # centers at a time
+DEAR_PAIRS = 1e10  # multiply-adds of all pairs, half a second, from which rho is estimated first
+SOME_CENTERS = 4096  # that estimate it
+OPTIMISM = 0.5  # of an estimated rho, that must leave too many rows open for a form to be given up
 
 
 class ProofProbe:
@@ -56,8 +67,12 @@ class ProofProbe:
         cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
         self.cheap, self.cells_least = cheap, max(cells_least, CELLS_LEAST)
         self.rows = sample[:: -(-len(sample) // ROWS) or 1]
+        pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
+        self.dear = expansion.kernel == "rbf" and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
         self._cells: float | None = None
+        self._forms: dict[bytes, QuadraticForm] = {}
+        self._estimates: dict[bytes, Certificate] = {}
 
     def left(self, point: FloatArray, least: float) -> bool:
         """Whether a form about this point, or cells, may settle this share of rows, or a fifth."""
@@ -81,6 +96,52 @@ class ProofProbe:
         bounds = (certificate.bound(sq_norms, scores, degree) for degree in (2, 3))
         second, third = (1.0 - float(self.criterion(scores, bound).mean()) for bound in bounds)
         return second, third
+
+    def nearest_proof(self, points: dict[str, FloatArray]) -> str:
+        """The name of the point about which bounds of these rows are expected to be narrowest."""
+
+        def width(name: str) -> float:
+            point = points[name]
+            U = self.rows - point
+            bounds = self.estimate(point).bound(np.einsum("ij,ij->i", U, U), self._exact())
+            return float(np.median(bounds, axis=0).max(initial=0.0))
+
+        return min(points, key=width)
+
+    def estimate(self, point: FloatArray) -> Certificate:
+        """A certificate with half of the rho that some of the centers let expect.
+
+        A sum over pairs has n terms i = j, and n^2 others, which are estimated each on its own.
+        """
+        key = point.tobytes()
+        if key not in self._estimates:
+            some = self._some_centers
+            found, share = certify(some, point), some.n_centers / self.expansion.n_centers
+            squares = ((dense_block(some.centers, slice(None)) - point) ** 2).sum(axis=1)
+            own = np.stack([lower_gamma(m, 2.0 * some.gamma * squares) for m in (3, 4)])
+            alone = own @ some.coefficients**2
+            others = np.maximum(found.rho**2 - alone, 0.0)
+            rho = OPTIMISM * np.sqrt(alone / share + others / share**2)
+            self._estimates[key] = Certificate(rho, found.rounding)
+        return self._estimates[key]
+
+    @cached_property
+    def _some_centers(self) -> KernelExpansion:
+        expansion = self.expansion
+        drawn = np.random.default_rng(0).permutation(expansion.n_centers)[:SOME_CENTERS]
+        return KernelExpansion(
+            dense_block(expansion.centers, np.sort(drawn)),
+            expansion.coefficients[np.sort(drawn)],
+            expansion.intercept,
+            gamma=expansion.gamma,
+        )
+
+    def form(self, point: FloatArray) -> QuadraticForm:
+        """The quadratic form about a point, built once."""
+        key = point.tobytes()
+        if key not in self._forms:
+            self._forms[key] = quadratic_form(self.expansion, point)
+        return self._forms[key]
 
     def _exact(self) -> FloatArray:
         if self._scores is None:
@@ -111,11 +172,15 @@ class ProofProbe:
             return self.criterion(scores, rho.max(axis=0, initial=0.0) * third)
 
     def _formed(self, point: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What the quadratic form about a point would answer, and |u|^2, without building it.
+        """What the quadratic form about a point would answer, and |u|^2.
 
         With many features and outputs its matrices cost more than these few rows.
         """
         expansion, U = self.expansion, rows - point
+        d, k = expansion.n_features, expansion.n_outputs
+        if k * d * d <= len(self.rows) * (d + PAIR_OVERHEAD):
+            with suppress(UnsupportedModelError):  # it overflows
+                return self.form(point).evaluate(rows)[:2]
         sq_norms = np.einsum("ij,ij->i", U, U)
         sums = np.zeros((len(rows), expansion.n_outputs))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -134,12 +134,12 @@ class Search:
             )
             return
         try:
-            certificate = certify(self.expansion, point, mapped=self.mapped, progress=on_progress)
-            if not self._may_win(point, certificate, least):
+            certificate = self._certificate(point, least, on_progress)
+            if certificate is None:
                 self.out_of_reach = True
                 self.notes.append(f"No form {where}: the proof would leave too many rows open.")
                 return
-            form = quadratic_form(self.expansion, point)
+            form = self.probe.form(point)
         except UnsupportedModelError as error:
             self.notes.append(f"No form {where}: {error}")
             return
@@ -148,6 +148,30 @@ class Search:
         ]
         if self.exact >= WORTHWHILE:
             self._second_tiers(firsts, form, certificate)
+
+    def narrowed(self, points: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        """The points to try: of many centers, whose proofs take long, only the most promising."""
+        if not (self.probe.dear and len(points) > 1 and len(self.probe.rows)):
+            return points
+        try:
+            name = self.probe.nearest_proof(points)
+        except UnsupportedModelError:
+            return points  # the search says why
+        self.notes.append(
+            f"Of the expansion points, only the {name} was tried: some of the support vectors "
+            "promise the narrowest bounds there."
+        )
+        return {name: points[name]}
+
+    def _certificate(
+        self, point: FloatArray, least: float, on_progress: OnProgress
+    ) -> Certificate | None:
+        """The proof about a point, if tiers about it may beat the exact engine."""
+        estimated = self.probe.dear and not self.probe.cheap
+        if estimated and not self._may_win(point, self.probe.estimate(point), least):
+            return None
+        found = certify(self.expansion, point, mapped=self.mapped, progress=on_progress)
+        return found if self._may_win(point, found, least) else None
 
     def _may_win(self, point: FloatArray, certificate: Certificate, least: float) -> bool:
         """Whether tiers about a point could beat the exact engine, now that the proof is known.

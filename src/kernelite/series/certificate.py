@@ -16,7 +16,13 @@ import numpy as np
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.series.remainder import DoubleSums, lower_gamma, remainder_norms
+from kernelite.series.remainder import (
+    DoubleSums,
+    Each,
+    lower_gamma,
+    one_by_one,
+    remainder_norms,
+)
 from kernelite.series.rounding import (
     ABOVE,
     SAFETY,
@@ -86,6 +92,7 @@ def certify(
     mapped: bool = False,
     progress: Callable[[float], None] | None = None,
     sums: DoubleSums | None = None,
+    each: Each = one_by_one,
 ) -> Certificate:
     """Compute the certificate of `expansion` about `point`.
 
@@ -98,7 +105,7 @@ def certify(
         Whether rows come through an affine map, whose rounding then counts.
     progress : callable, optional
         Told the share that is done, from time to time.
-    sums : callable, optional
+    sums, each : callable, optional
         As for `remainder_norms`.
 
     Examples
@@ -111,7 +118,7 @@ def certify(
     if expansion.kernel == "poly2":
         rho = np.zeros((2, expansion.n_outputs))
     else:
-        rho = remainder_norms(expansion, point, progress=progress, sums=sums)
+        rho = remainder_norms(expansion, point, progress=progress, sums=sums, each=each)
     if not np.isfinite(rho).all():
         raise UnsupportedModelError(
             "the certificate of this model overflows: its coefficients are too large; divide them "

@@ -27,6 +27,7 @@ from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, hidden_square, round_up
 from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
+from kernelite.series.tensors import monomials
 
 __all__ = [
     "WEIGHED",
@@ -178,22 +179,24 @@ def packed_size(rank: int) -> int:
 
 
 def cubic_tensor(expansion: KernelExpansion, point: FloatArray, output: int) -> FloatArray:
-    """T of one output as a dense symmetric tensor (d, d, d); n d^3 operations."""
+    """T of one output as a dense symmetric tensor (d, d, d); n d^3 / 2 multiply-adds."""
     d, gamma = expansion.n_features, expansion.gamma
-    T = np.zeros((d, d, d))
+    pairs = np.zeros((d, d * (d + 1) // 2))  # T_abc for b <= c
     used = np.flatnonzero(expansion.coefficients[:, output])
-    for block in row_blocks(len(used), max(1, BLOCK_ELEMENTS // max(d, 1))):
+    for block in row_blocks(len(used), max(1, BLOCK_ELEMENTS // max(pairs.shape[1], 1))):
         S = dense_block(expansion.centers, used[block]) - point
         with np.errstate(over="ignore", under="ignore"):
             damping = np.exp(-gamma * np.einsum("ij,ij->i", S, S))
         w = expansion.coefficients[used[block], output] * damping
-        for a in range(d):
-            # Only the corner b, c >= a: the rest follows by symmetry.
-            T[a, a:, a:] += S[:, a:].T @ (S[:, a:] * (w * S[:, a])[:, None])
-    T *= (2.0 * gamma) ** 3 / 6.0
+        S[w == 0.0] = 0.0  # so far away that products of its entries may overflow
+        across = np.ascontiguousarray(S.T)
+        pairs += (across * w) @ monomials(across, 2).T
+    pairs *= (2.0 * gamma) ** 3 / 6.0
+    T, upper = np.empty((d, d, d)), np.triu_indices(d)
     for a in range(d):
-        corner = 0.5 * (T[a, a:, a:] + T[a, a:, a:].T)
-        T[a, a:, a:] = corner
+        T[a][upper] = T[a].T[upper] = pairs[a]
+    for a in range(d):
+        corner = T[a, a:, a:].copy()
         T[a:, a, a:] = corner
         T[a:, a:, a] = corner
     return T

@@ -11,18 +11,24 @@ remainder of the short series below, and the (d + 4) u by which |u|^2 may be off
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import OutMatrix, Vector, helper, kernel, ready
+from kernelite.cpu.kernels.compiling import (
+    OutMatrix,
+    OutVector,
+    Vector,
+    helper,
+    kernel,
+    ready,
+)
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.rows.inputs import FloatArray
 from kernelite.series import remainder
 from kernelite.series.certificate import Certificate
-from kernelite.series.remainder import SERIES_BELOW
+from kernelite.series.remainder import SERIES_BELOW, SERIES_UP_TO, series_coefficients
 from kernelite.series.rounding import SAFETY, UNIT
 
 __all__ = [
@@ -32,6 +38,7 @@ __all__ = [
     "bound_tile",
     "prepare_certificate",
     "prepare_shared_certificate",
+    "remainder_kernel",
     "remainders",
     "second_roots_tile",
     "third_roots_tile",
@@ -204,82 +211,91 @@ def bound_output_tile(
         bounds[r] = _MARGIN * (rho * roots[r] + grown + relative * abs(scores[r]) + absolute)
 
 
-# R_3 and R_4 of a block of pairs of centers, in one pass: what certificates are summed from.
+# R_m and R_{m+1} of a block of pairs of centers, in one pass: what certificates are summed from.
 #
 # In: t = 2 gamma s_i.s_j of a block, gamma |s|^2 of both sides. Out: both remainders, as accurate
 # as `series.remainder` counts. Twin: `series.remainder.remainders`.
 
-_C = tuple(24.0 / math.factorial(j + 4) for j in range(24))
-"""sum_{j>=4} t^j / j! = t^4 / 24 sum_j c_j t^j; the first term left out is below 1e-18 of it."""
-(_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11) = _C[:12]
-(_C12, _C13, _C14, _C15, _C16, _C17, _C18, _C19, _C20, _C21, _C22, _C23) = _C[12:]
 
-
-def remainders(t: FloatArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """R_3 and R_4, each of shape (a, b).
+def remainders(
+    t: FloatArray, left: FloatArray, right: FloatArray, *, order: int = 3, size: float
+) -> tuple[FloatArray, FloatArray]:
+    """R_m and R_{m+1}, each of shape (a, b).
 
     Parameters
     ----------
     t : ndarray of shape (a, b)
         Overwritten.
     left, right : ndarray of shape (a,) and (b,)
+    order : int
+        m.
+    size : float
+        No |t| is above it.
 
     Examples
     --------
-    >>> third, fourth = remainders(np.array([[1.0]]), np.array([0.5]), np.array([0.5]))
+    >>> third, fourth = remainders(np.ones((1, 1)), np.array([0.5]), np.array([0.5]), size=1.0)
     >>> bool(np.isclose(third - fourth, np.exp(-1.0) / 6.0))
     True
     """
-    if not ready(_remainder_kernel):
-        return remainder.remainders(t, left, right)
+    if not ready(remainder_kernel):
+        return remainder.remainders(t, left, right, order=order, size=size)
     fourth = np.empty(t.shape)
     damping = np.exp(-left), np.exp(-right)
-    _remainder_kernel(np.ascontiguousarray(left), np.ascontiguousarray(right), *damping, t, fourth)
+    closed = size > SERIES_UP_TO
+    coefficients = series_coefficients(order + 1, SERIES_BELOW if closed else size)
+    # Horner's rule takes four at a time; zeros before the first change nothing.
+    coefficients = np.concatenate([coefficients, np.zeros(-len(coefficients) % 4)])
+    scratch = np.empty(t.shape[1])
+    given = np.ascontiguousarray(left), np.ascontiguousarray(right), *damping
+    remainder_kernel(*given, coefficients, order, closed, scratch, t, fourth)
     return t, fourth
 
 
 @kernel()
-def _remainder_kernel(
+def remainder_kernel(
     left: Vector,
     right: Vector,
     damping_left: Vector,
     damping_right: Vector,
+    coefficients: Vector,
+    order: int,
+    closed: bool,
+    series: OutVector,
     values: OutMatrix,
-    fourth: OutMatrix,
+    higher: OutMatrix,
 ) -> Any:
+    """R_m of t = `values` takes its place, R_{m+1} goes to `higher`."""
+    factor, count = 1.0, values.shape[1]
+    for j in range(2, order + 1):
+        factor /= j
     for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            t = values[i, j]
-            damping = damping_left[i] * damping_right[j]
-            square = t * t
-            cube = square * t * (1.0 / 6.0)
-            s = _C22 + t * _C23
-            s = _C21 + t * s
-            s = _C20 + t * s
-            s = _C19 + t * s
-            s = _C18 + t * s
-            s = _C17 + t * s
-            s = _C16 + t * s
-            s = _C15 + t * s
-            s = _C14 + t * s
-            s = _C13 + t * s
-            s = _C12 + t * s
-            s = _C11 + t * s
-            s = _C10 + t * s
-            s = _C9 + t * s
-            s = _C8 + t * s
-            s = _C7 + t * s
-            s = _C6 + t * s
-            s = _C5 + t * s
-            s = _C4 + t * s
-            s = _C3 + t * s
-            s = _C2 + t * s
-            s = _C1 + t * s
-            s = _C0 + t * s
-            series = s * square * square * (1.0 / 24.0) * damping
-            closed = exp_nonpositive(t - left[i] - right[j])
-            closed -= damping * (1.0 + t * (1.0 + 0.5 * t) + cube)
-            near = -SERIES_BELOW <= t <= SERIES_BELOW
-            rest = series if near else closed
-            fourth[i, j] = rest
-            values[i, j] = cube * damping + rest
+        t, out, damping = values[i], higher[i], damping_left[i]
+        for j in range(count):
+            series[j] = 0.0
+            out[j] = factor
+        for place in range(len(coefficients) - 4, -1, -4):
+            c0, c1 = coefficients[place], coefficients[place + 1]
+            c2, c3 = coefficients[place + 2], coefficients[place + 3]
+            for j in range(count):
+                x = t[j]
+                series[j] = (((series[j] * x + c3) * x + c2) * x + c1) * x + c0
+        for _ in range(order):
+            for j in range(count):
+                out[j] *= t[j]  # t^m / m!
+        above = 1.0 / (order + 1)
+        if closed:  # of orders 3 and 4
+            for j in range(count):
+                x, power, both = t[j], out[j], damping * damping_right[j]
+                near = -SERIES_BELOW <= x <= SERIES_BELOW
+                exact = exp_nonpositive(x - left[i] - right[j])
+                exact -= both * (1.0 + x * (1.0 + 0.5 * x) + power)
+                rest = series[j] * power * x * above * both if near else exact
+                out[j] = rest
+                t[j] = power * both + rest
+        else:
+            for j in range(count):
+                x, power, both = t[j], out[j], damping * damping_right[j]
+                rest = series[j] * power * x * above * both
+                out[j] = rest
+                t[j] = power * both + rest
