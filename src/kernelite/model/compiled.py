@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,59 @@ class CompiledModel(Predicting):
         if isinstance(self.head.classes, list):
             return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
         return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    # Why ----------------------------------------------------------------------------------------
+
+    def shap_values(
+        self,
+        X: RowsLike,
+        background: RowsLike | None = None,
+        /,
+        *,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        tolerance: float | None = None,
+        output: str | None = None,
+    ) -> Any:
+        """Exact Shapley values of the scores, with proven bounds.
+
+        How much of a row's score each column accounts for, compared with the background rows:
+        base value plus values is the score. The exact model is explained, whatever the guarantee.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            Rows to explain.
+        background : array-like of shape (B, d)
+            Rows to compare with: some that the model was fitted on, about a hundred. Columns that a
+            coalition leaves out take their values from there (interventional, as in shap).
+        groups : dict, optional
+            Columns that are one player: a name each, and names or numbers of columns. The features
+            that an encoder makes of a column are one player anyway.
+        tolerance : float, optional
+            How far values may be off where fewer nodes of the quadrature then do; by default they
+            are as exact as doubles are. `bounds` says what was reached.
+        output : "scores", optional
+            Explain the raw scores even if no method of the source answers them.
+
+        Returns
+        -------
+        shap.Explanation, or Explanation where shap is not installed
+            With `values` of shape (m, p), or (m, p, k) for several scores, `base_values`, `data`,
+            `feature_names`, and `bounds`, shaped as `values`.
+
+        Examples
+        --------
+        >>> import kernelite
+        >>> bump = kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
+        >>> model = kernelite.compile(bump, guarantee="exact")
+        >>> found = model.shap_values([[0.0, 1.0]], [[1.0, 1.0]])
+        >>> found.values.round(4), found.base_values.round(4)
+        (array([[0.4651, 0.    ]]), array([0.7707]))
+        """
+        from kernelite.explain.shapley import shap_values
+
+        found = shap_values(self, X, background, groups=groups, tolerance=tolerance, output=output)
+        return found.for_shap() if find_spec("shap") else found
 
     # What is proven -----------------------------------------------------------------------------
 
