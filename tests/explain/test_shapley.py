@@ -250,7 +250,8 @@ def test_pipelines_with_encoders_have_a_player_per_column(name: str) -> None:
         assert found.feature_names == ["person", "city", "rooms"]
     else:
         assert found.feature_names == ["age", "city", "income", "rooms"]
-        assert found.data is not None and found.data[0, 1] == frame["city"][0]
+        assert found.data is not None
+        assert found.data[0, 1] == frame["city"][0]
     values = found.values.reshape(2, len(columns), -1)
     for row in range(2):
         mix = mixed_frames(frame, row, background, columns)

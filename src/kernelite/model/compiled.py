@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,6 +161,45 @@ class CompiledModel(Predicting):
 
         found = shap_values(self, X, background, groups=groups, tolerance=tolerance, output=output)
         return found.for_shap() if find_spec("shap") else found
+
+    def gradient(
+        self,
+        X: RowsLike,
+        /,
+        *,
+        of: Literal["score", "std"] = "score",
+        return_value: bool = False,
+        return_bound: bool = False,
+    ) -> Any:
+        """Derivatives of the exact scores by the columns of `X`, with proven bounds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        of : {"score", "std"}
+            Of the scores (decision values, a regressor's values, a Gaussian process's mean, the
+            logarithm of a density), or of a Gaussian process's standard deviation.
+        return_value : bool
+            Also return what is differentiated, first: as SciPy's `minimize(jac=True)` takes it.
+        return_bound : bool
+            Also return bounds on the error of each derivative, last; infinite at a kink.
+
+        Returns
+        -------
+        ndarray of shape (m, d), or (m, k, d) for several scores; or a tuple with what was asked for
+
+        Examples
+        --------
+        >>> import kernelite
+        >>> bump = kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
+        >>> model = kernelite.compile(bump, guarantee="exact")
+        >>> value, gradient = model.gradient([[1.0, 0.0]], return_value=True)
+        >>> value.round(4), gradient.round(4)
+        (array([1.2358]), array([[-1.4715,  0.    ]]))
+        """
+        from kernelite.explain.gradients import gradient
+
+        return gradient(self, X, of=of, return_value=return_value, return_bound=return_bound)
 
     # What is proven -----------------------------------------------------------------------------
 
