@@ -111,9 +111,12 @@ def _of_machine(own: SeenBy) -> Derived:
     place = _Placed.of(own)
 
     def work(part: slice) -> None:
-        place.add(part, out)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            place.add(part, out)
 
     for_each_chunk(work, m, max(8, PAIRS_AT_ONCE // max(own.expansion.n_centers, 1)), blas=True)
+    out.bounds[np.isnan(out.bounds) | np.isnan(out.gradients)] = np.inf
+    out.value_bounds[np.isnan(out.value_bounds) | np.isnan(out.values)] = np.inf
     out.values[...] += own.expansion.intercept
     intercept = 8.0 * UNIT * np.abs(own.expansion.intercept) + own.expansion.known.intercept
     out.value_bounds[...] += intercept
@@ -147,11 +150,12 @@ class _Placed:
             point = centers.mean(axis=0)
             centers, rows = centers - point, rows - point
             moves = moves + UNIT * (np.abs(rows) + np.abs(centers).max(axis=0))
-        moved = np.sqrt(np.square(moves).sum(axis=1, keepdims=True))
-        # A relative error of gamma moves a row away from each center by half of it.
-        spread = np.abs(centers).max(initial=0.0) * np.sqrt(rows.shape[1])
-        norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
-        moved = 1.01 * (moved + 0.5 * known.gamma * (norms + spread))
+        moved = 1.01 * np.sqrt(np.square(moves).sum(axis=1, keepdims=True))
+        if known.gamma:  # moves a row away from each center by half of it
+            with np.errstate(over="ignore"):
+                norms = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+            spread = np.abs(centers).max(initial=0.0) * np.sqrt(rows.shape[1])
+            moved = moved + 0.505 * known.gamma * (norms + spread)
         return cls(rows, centers, moved, moves, expansion)
 
     def add(self, part: slice, out: Derived) -> None:

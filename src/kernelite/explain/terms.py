@@ -160,8 +160,11 @@ def _prepared(model: ModelFields, outputs: NDArray[np.int64], rows: Any, name: s
     assert model.expansion is not None
     known = model.expansion.known
     units = AFFINE_UNITS * UNIT if model.preparation.input_map is not None else 0.0
-    norms = np.sqrt(np.square(made).sum(axis=1, keepdims=True)) * (1.0 + 1e-9)
-    moves = 1.01 * (units * np.abs(made) + known.rows + known.relative * norms)
+    moves = 1.01 * (units * np.abs(made) + known.rows)
+    if known.relative:
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(np.square(made).sum(axis=1, keepdims=True)) * (1.0 + 1e-9)
+        moves = moves + 1.01 * known.relative * norms
     return SeenBy(model, outputs, made, np.ascontiguousarray(moves))
 
 

@@ -201,6 +201,32 @@ class CompiledModel(Predicting):
 
         return gradient(self, X, of=of, return_value=return_value, return_bound=return_bound)
 
+    def radius(self, X: RowsLike, /, *, norm: Literal["l2", "linf"] = "l2") -> FloatArray:
+        """How far each row may move before its label can change: a proven lower bound, shape (m,).
+
+        No point nearer than that, in the units of the columns of `X`, has another label under the
+        exact model. It is zero where the label itself is open.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        norm : {"l2", "linf"}
+            The length of a move: the root of its squares' sum, or its largest entry.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelite
+        >>> from sklearn.svm import SVC
+        >>> rows = np.array([[0.0, 0.0], [2.0, 0.0]])
+        >>> model = kernelite.compile(SVC(gamma=0.5).fit(rows, [0, 1]), rows)
+        >>> model.radius(rows).round(1)  # the boundary is at a distance of 1
+        array([0.5, 0.5])
+        """
+        from kernelite.explain.radius import radius
+
+        return radius(self, X, norm=norm)
+
     # What is proven -----------------------------------------------------------------------------
 
     def error_bound(self, X: RowsLike, /) -> FloatArray:
