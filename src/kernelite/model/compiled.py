@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
-from kernelite.model.contract import offered
+from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
@@ -26,6 +26,7 @@ from kernelite.rows.inputs import FloatArray, RowsLike
 __all__ = ["CompiledModel", "require_compiled"]
 
 
+@names_can_be_set
 @dataclass(frozen=True, eq=False, repr=False)
 class CompiledModel(Predicting):
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
