@@ -38,7 +38,7 @@ from kernelite.machine.kernels import (
 from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Slope", "factors_of", "slope_of"]
+__all__ = ["Slope", "factors_of", "gaussian", "slope_of"]
 
 SMALLEST = 1e-290  # what an exponential may lose to underflow
 
@@ -95,18 +95,22 @@ def slope_of(
         return _SLOPES[type(kernel)](kernel, Z, C, moved)
 
 
-def _gaussian(gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+def gaussian(gamma: float, Z: FloatArray, C: FloatArray) -> FloatArray:
     """exp(-gamma s), with s by products: the caller has moved rows and centers to their middle."""
     z, c = (np.einsum("ij,ij->i", rows, rows) for rows in (Z, C))
-    exponents = Z @ C.T
-    exponents *= -2.0 * gamma
-    exponents += (gamma * z)[:, None]
-    exponents += (gamma * c)[None, :]
-    np.maximum(exponents, 0.0, out=exponents)
-    reach = np.sqrt(z)[:, None] + np.sqrt(c)[None, :]
+    exponents = Z @ ((2.0 * gamma) * C.T)
+    exponents -= (gamma * z)[:, None]
+    exponents -= (gamma * c)[None, :]
+    np.minimum(exponents, 0.0, out=exponents)
+    return np.exp(exponents, out=exponents)
+
+
+def _gaussian(gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    value = gaussian(gamma, Z, C)
+    z, c = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
+    reach = z[:, None] + c[None, :]
     error = (1.05 * (Z.shape[1] + 10.0) * UNIT * gamma) * np.square(reach)
     error += gamma * moved * (2.0 * reach + moved) + 16.0 * UNIT
-    value = np.exp(-exponents)
     off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST
     return Slope("gap", value, -2.0 * gamma * value, off, 2.0 * gamma * off)
 
