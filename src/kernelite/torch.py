@@ -34,8 +34,9 @@ def module(fast: CompiledModel, /) -> Program:
     Program
         Called with rows of shape (m, d) on its device, it gives an `Answer`: scores, bounds, stage,
         labels. Scores are differentiable by rows that require a gradient: their derivatives are
-        those of the exact model. It holds buffers alone, no parameters; `.to(device)` moves them, and a change of
-        type (`.half()`) leaves them as they are, since the proofs are for these numbers.
+        those of the exact model. It holds buffers alone, no parameters; `.to(device)` moves them,
+        and a change of type (`.half()`) leaves them as they are, since the proofs are for these
+        numbers.
 
     Examples
     --------
