@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -370,3 +371,93 @@ def test_what_cannot_be_explained_says_what_to_do_instead() -> None:
     bare = kl.compile(SVC(gamma=0.01).fit(X, y), X, guarantee="none")
     with pytest.raises(InputError, match="holds no support vectors"):
         bare.shap_values(X[:1], X)
+
+
+def test_bounds_hold_behind_a_scaler_of_data_far_from_zero() -> None:
+    """The exact model scales rows in real arithmetic; a mapped row is off by 5 units."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
+    before, ctx.prec = ctx.prec, 300
+    try:
+        rng = np.random.default_rng(4)
+        X = 1e6 + rng.normal(size=(12, 3)) * [1.0, 1e-3, 1e4]
+        model = make_pipeline(StandardScaler(), SVR(gamma=0.5)).fit(X, rng.normal(size=12))
+        found = shap_values(kl.compile(model, X, guarantee="exact"), X[:1], X[4:6])
+        scaler, svr = model[0], model[1]
+
+        def scaled(row: np.ndarray) -> list[Any]:
+            numbers = zip(row, scaler.mean_, scaler.scale_)
+            return [(arb(float(z)) - arb(float(t))) / arb(float(s)) for z, t, s in numbers]
+
+        true = real_products(
+            lambda z, s, place: arb(0.5) * (z - s) ** 2,
+            scaled(X[0]),
+            [scaled(row) for row in X[4:6]],
+            [[arb(float(value)) for value in row] for row in svr.support_vectors_],
+            [arb(float(a)) for a in svr.dual_coef_[0]],
+            [[0], [1], [2]],
+        )
+        for value, bound, real in zip(found.values[0], found.bounds[0], true):
+            assert abs(arb(float(value)) - real) <= arb(float(bound))
+            assert bound < 1e-9
+    finally:
+        ctx.prec = before
+
+
+@pytest.mark.parametrize("kind", ["linear", "quadratic"])
+def test_bounds_of_polynomials_hold_in_ball_arithmetic(kind: str) -> None:
+    """Over all coalitions, in balls; some rows lie far away, where most digits cancel."""
+    before, ctx.prec = ctx.prec, 300
+    try:
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            d = int(rng.integers(1, 5))
+            expansion = random_expansion(kind, rng, d)
+            offset = 1e6 if seed % 2 else 0.0
+            x, rest = offset + rng.normal(size=(1, d)), offset + rng.normal(size=(2, d))
+            found = shap_values(kl.compile(expansion, guarantee="exact"), x, rest)
+            for output in range(expansion.n_outputs):
+                true = real_coalitions(kind, expansion, output, x[0], rest)
+                values, bounds = (
+                    a.reshape(1, d, -1)[0, :, output] for a in (found.values, found.bounds)
+                )
+                for value, bound, real in zip(values, bounds, true):
+                    assert abs(arb(float(value)) - real) <= arb(float(bound))
+    finally:
+        ctx.prec = before
+
+
+def real_coalitions(
+    kind: str, expansion: kl.KernelExpansion, output: int, x: np.ndarray, rest: np.ndarray
+) -> list[Any]:
+    """phi of each column as balls, by the definition."""
+    kernel = expansion.kernel
+    gamma, coef0, degree = (
+        (kernel.gamma, kernel.coef0, 1) if kind == "linear" else (expansion.gamma, 0.7, 2)
+    )
+
+    def worth(inside: int) -> Any:
+        total = arb(0)
+        for row in rest:
+            z = [arb(float(x[j] if inside >> j & 1 else row[j])) for j in range(len(x))]
+            for center, weight in zip(expansion.dense_centers(), expansion.coefficients[:, output]):
+                product = sum((arb(float(s)) * t for s, t in zip(center, z)), arb(0))
+                total += arb(float(weight)) * (arb(gamma) * product + arb(coef0)) ** degree
+        return total / len(rest)
+
+    p = len(x)
+    values = [worth(number) for number in range(1 << p)]
+    return [
+        sum(
+            (
+                (values[number | 1 << j] - values[number])
+                / (p * math.comb(p - 1, number.bit_count()))
+                for number in range(1 << p)
+                if not number >> j & 1
+            ),
+            arb(0),
+        )
+        for j in range(p)
+    ]

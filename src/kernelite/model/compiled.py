@@ -222,7 +222,7 @@ class CompiledModel(Predicting):
         >>> rows = np.array([[0.0, 0.0], [2.0, 0.0]])
         >>> model = kernelite.compile(SVC(gamma=0.5).fit(rows, [0, 1]), rows)
         >>> model.radius(rows).round(1)  # the boundary is at a distance of 1
-        array([0.5, 0.5])
+        array([0.9, 0.9])
         """
         from kernelite.explain.radius import radius
 
