@@ -30,7 +30,9 @@ ALLOWED: dict[str, set[str]] = {
     "planner": {"machine", "series", "program", "cpu"} | EVERYWHERE,
     # A model's own methods save, export, report and answer tensors: by imports inside them.
     "model": {"machine", "series", "program", "cpu", "planner", "store", "export", "report", "gpu"}
+    | {"explain"}
     | EVERYWHERE,
+    "explain": {"machine", "series", "cpu", "model"} | EVERYWHERE,
     "store": {"machine", "series", "program", "cpu", "planner", "tables", "model"} | EVERYWHERE,
     "formats": {"store", "tables"},  # deprecated names
     "compiler": {"machine", "series", "program", "cpu", "planner", "sources", "model", "store"}

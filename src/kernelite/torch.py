@@ -33,8 +33,10 @@ def module(fast: CompiledModel, /) -> Program:
     -------
     Program
         Called with rows of shape (m, d) on its device, it gives an `Answer`: scores, bounds, stage,
-        labels. It holds buffers alone, no parameters; `.to(device)` moves them, and a change of
-        type (`.half()`) leaves them as they are, since the proofs are for these numbers.
+        labels. Scores are differentiable by rows that require a gradient: their derivatives are
+        those of the exact model. It holds buffers alone, no parameters; `.to(device)` moves them,
+        and a change of type (`.half()`) leaves them as they are, since the proofs are for these
+        numbers.
 
     Examples
     --------

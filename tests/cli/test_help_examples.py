@@ -22,7 +22,7 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 # In this order: some examples read what others write. `demo` and `fetch` have tests of their own.
-VERBS = ("compile", "analyse", "predict", "export", "report", "xval", "inspect", "check")
+VERBS = ("compile", "analyse", "predict", "explain", "export", "report", "xval", "inspect", "check")
 # Long, or for a model with probabilities, which approxsvm's format cannot hold: tested elsewhere.
 ELSEWHERE = ("--engine dask", "xval train.svm\n", "--folds 10", "-b 1")
 

@@ -71,8 +71,8 @@ def facts(page: str) -> Tags:
 
 
 REPORTED = {
-    "certified, binary": 4,
-    "certified, three": 4,
+    "certified, binary": 5,
+    "certified, three": 5,
     "certified, regressor": 3,
     "calibrated, three": 3,
     "form, three": 1,
@@ -211,3 +211,18 @@ def test_one_size_is_said() -> None:
 
     assert page.count(sized(model.nbytes)) >= 3
     assert "of them the support vectors" not in page
+
+
+def test_rows_whose_label_holds_least_far_are_shown() -> None:
+    from sklearn.svm import SVC
+
+    import kernelite as kl
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    fast = kl.compile(SVC().fit(X, X[:, 0] * X[:, 1] > 0), X)
+    page = report(fast, X)
+    radii = fast.radius(X)
+    assert "The rows whose label holds least far" in page
+    assert "How far labels hold" in page
+    assert f"<td>{int(radii.argmin()) + 1}</td>" in page
+    assert f"{radii.min():.4g}" in page

@@ -22,6 +22,7 @@ VERBS = {
     "analyse": "find the largest gamma for which a data set's models can be approximated",
     "compile": "turn a fitted model into a fast predictor",
     "predict": "predict a data file's rows with a compiled or an exact model",
+    "explain": "say how much each column accounts for in the score of each row",
     "export": "write a compiled model as an ONNX graph or a C header",
     "report": "make a page about a model and how it does on some rows",
     "xval": "cross-validate grids of C and gamma, exact against compiled",

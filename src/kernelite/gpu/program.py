@@ -8,7 +8,7 @@ in blocks, and an out-of-memory error is met by smaller ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
 __all__ = ["Answer", "Labels", "Program"]
+
+FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 
 
 class Answer(NamedTuple):
@@ -105,11 +107,38 @@ class Program(Buffers):
         criterion : Criterion, optional
             Rows that do not satisfy it are summed in doubles, whatever their labels.
         """
-        rows = self._checked(rows)
+        given, rows = rows, self._checked(rows)
         run = self._block
         found = in_blocks(lambda part, at: run(part, at, labels_only, criterion), rows, self)
         scores, bounds, labels, stage, _ = found
+        if given.requires_grad and torch.is_grad_enabled():
+            scores = _WithGradient.apply(given, scores, self)
         return Answer(scores, bounds, stage, labels)
+
+    def pulled_back(self, rows: Tensor, weights: Tensor) -> Tensor:
+        """The derivative of sum(weights * scores) by the rows, from sums in doubles.
+
+        Parameters
+        ----------
+        rows : tensor of shape (m, d)
+        weights : tensor of shape (m, k)
+        """
+        if any(part.exact is None for part in self.parts):
+            raise InputError(
+                "this module holds no support vectors (guarantee='none'), so its scores have no "
+                "exact derivatives; compile the model with guarantee='certified' or 'exact'."
+            )
+        found = []
+        for part, weight in zip(rows.split(FEW_ROWS), weights.split(FEW_ROWS)):
+            with torch.enable_grad():
+                leaf = part.detach().double().requires_grad_()
+                through = leaf if self.front is None else self.front(leaf)
+                total = torch.zeros((), dtype=torch.float64, device=rows.device)
+                for one in self.parts:
+                    scores = one.exact(one.steps(through)).scores
+                    total = total + (weight[:, one.outputs] * scores).sum()
+            found.append(torch.autograd.grad(total, leaf)[0])
+        return torch.cat(found) if found else torch.zeros_like(rows)
 
     def predict(self, rows: Tensor) -> Labels:
         """Labels alone: votes of several classes need no scores then."""
@@ -285,6 +314,23 @@ class Program(Buffers):
             size[:, part.outputs] += found.scores.abs()
         unit = sum_error(len(each))
         return Bounded(scores, bounds * (1.0 + unit) + unit * size)
+
+
+class _WithGradient(torch.autograd.Function):  # type: ignore[misc]
+    """Scores as they were found, with derivatives by their rows."""
+
+    @staticmethod
+    def forward(context: Any, rows: Tensor, scores: Tensor, program: Program) -> Tensor:
+        """The scores."""
+        context.save_for_backward(rows)
+        context.program = program
+        return scores.clone()
+
+    @staticmethod
+    def backward(context: Any, weights: Tensor) -> Any:
+        """Derivatives by the rows; none by the others."""
+        (rows,) = context.saved_tensors
+        return context.program.pulled_back(rows, weights).to(rows.dtype), None, None
 
 
 def _front_of(model: ModelFields) -> torch.nn.Module | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelite.errors import InputError
-from kernelite.model.contract import offered
+from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
@@ -26,6 +28,7 @@ from kernelite.rows.inputs import FloatArray, RowsLike, check_finite
 __all__ = ["CompiledModel", "require_compiled"]
 
 
+@names_can_be_set
 @dataclass(frozen=True, eq=False, repr=False)
 class CompiledModel(Predicting):
     """A compiled kernel machine. Made by `kernelite.compile` or `kernelite.load`.
@@ -108,6 +111,124 @@ class CompiledModel(Predicting):
         if isinstance(self.head.classes, list):
             return float(np.mean(np.all(np.asarray(y) == predicted, axis=1)))
         return float(metrics.accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    # Why ----------------------------------------------------------------------------------------
+
+    def shap_values(
+        self,
+        X: RowsLike,
+        background: RowsLike | None = None,
+        /,
+        *,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        tolerance: float | None = None,
+        output: str | None = None,
+    ) -> Any:
+        """Exact Shapley values of the scores, with proven bounds.
+
+        How much of a row's score each column accounts for, compared with the background rows:
+        base value plus values is the score. The exact model is explained, whatever the guarantee.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            Rows to explain.
+        background : array-like of shape (B, d)
+            Rows to compare with: some that the model was fitted on, about a hundred. Columns that a
+            coalition leaves out take their values from there (interventional, as in shap).
+        groups : dict, optional
+            Columns that are one player: a name each, and names or numbers of columns. The features
+            that an encoder makes of a column are one player anyway.
+        tolerance : float, optional
+            How far values may be off where fewer nodes of the quadrature then do; by default they
+            are as exact as doubles are. `bounds` says what was reached.
+        output : "scores", optional
+            Explain the raw scores even if no method of the source answers them.
+
+        Returns
+        -------
+        shap.Explanation, or Explanation where shap is not installed
+            With `values` of shape (m, p), or (m, p, k) for several scores, `base_values`, `data`,
+            `feature_names`, and `bounds`, shaped as `values`.
+
+        Examples
+        --------
+        >>> import kernelite
+        >>> bump = kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
+        >>> model = kernelite.compile(bump, guarantee="exact")
+        >>> found = model.shap_values([[0.0, 1.0]], [[1.0, 1.0]])
+        >>> found.values.round(4), found.base_values.round(4)
+        (array([[0.4651, 0.    ]]), array([0.7707]))
+        """
+        from kernelite.explain.shapley import shap_values
+
+        found = shap_values(self, X, background, groups=groups, tolerance=tolerance, output=output)
+        return found.for_shap() if find_spec("shap") else found
+
+    def gradient(
+        self,
+        X: RowsLike,
+        /,
+        *,
+        of: Literal["score", "std"] = "score",
+        return_value: bool = False,
+        return_bound: bool = False,
+    ) -> Any:
+        """Derivatives of the exact scores by the columns of `X`, with proven bounds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        of : {"score", "std"}
+            Of the scores (decision values, a regressor's values, a Gaussian process's mean, the
+            logarithm of a density), or of a Gaussian process's standard deviation.
+        return_value : bool
+            Also return what is differentiated, first: as SciPy's `minimize(jac=True)` takes it.
+        return_bound : bool
+            Also return bounds on the error of each derivative, last; infinite at a kink.
+
+        Returns
+        -------
+        ndarray of shape (m, d), or (m, k, d) for several scores; or a tuple with what was asked for
+
+        Examples
+        --------
+        >>> import kernelite
+        >>> bump = kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0)
+        >>> model = kernelite.compile(bump, guarantee="exact")
+        >>> value, gradient = model.gradient([[1.0, 0.0]], return_value=True)
+        >>> value.round(4), gradient.round(4)
+        (array([1.2358]), array([[-1.4715,  0.    ]]))
+        """
+        from kernelite.explain.gradients import gradient
+
+        return gradient(self, X, of=of, return_value=return_value, return_bound=return_bound)
+
+    def radius(self, X: RowsLike, /, *, norm: Literal["l2", "linf"] = "l2") -> FloatArray:
+        """How far each row may move before its label can change: a proven lower bound, shape (m,).
+
+        No point nearer than that, in the units of the columns of `X`, has another label under the
+        exact model. It is zero where the label itself is open.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+        norm : {"l2", "linf"}
+            The length of a move: the root of its squares' sum, or its largest entry.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelite
+        >>> from sklearn.svm import SVC
+        >>> rows = np.array([[0.0, 0.0], [2.0, 0.0]])
+        >>> model = kernelite.compile(SVC(gamma=0.5).fit(rows, [0, 1]), rows)
+        >>> model.radius(rows).round(1)  # the boundary is at a distance of 1
+        array([0.9, 0.9])
+        """
+        from kernelite.explain.radius import radius
+
+        return radius(self, X, norm=norm)
 
     # What is proven -----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 from importlib import import_module
 from types import MethodType
@@ -25,7 +26,7 @@ from kernelite.rows.frames import is_frame
 from kernelite.rows.inputs import RowsLike
 from kernelite.support.terminal import printable
 
-__all__ = ["ScikitLearnContract", "offered"]
+__all__ = ["ScikitLearnContract", "names_can_be_set", "offered"]
 
 # Methods that exist only where the source had them.
 #
@@ -136,6 +137,29 @@ ESTIMATOR_TYPES = {
     "outlier": "outlier_detector",
     "density": "DensityEstimator",
 }
+
+
+Model = TypeVar("Model", bound=ModelFields)
+
+
+def names_can_be_set(model_class: type[Model]) -> type[Model]:
+    """Let `feature_names_in_` of a frozen model be set, as that of scikit-learn's estimators can.
+
+    shap's explainers set it to None on a copy of the model, because they pass bare arrays.
+    """
+    frozen = model_class.__setattr__
+
+    def assign(self: Model, name: str, value: Any) -> None:
+        if name != "feature_names_in_":
+            frozen(self, name, value)
+            return
+        names = None if value is None else tuple(map(str, value))
+        if names is not None and len(names) != self.n_features_in_:
+            raise InputError(f"{len(names)} feature names for {self.n_features_in_} features.")
+        object.__setattr__(self, "origin", replace(self.origin, feature_names=names))
+
+    model_class.__setattr__ = assign  # type: ignore[method-assign,assignment]
+    return model_class
 
 
 class ScikitLearnContract(ModelFields):

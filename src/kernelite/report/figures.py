@@ -20,7 +20,7 @@ from kernelite.report.measure import TIERS, Compared, Measured, margins_of
 from kernelite.report.words import duration, sized
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["bars", "bound_against_error", "margin_histogram", "residuals"]
+__all__ = ["bars", "bound_against_error", "margin_histogram", "radius_histogram", "residuals"]
 
 INK, MUTED, FAINT = "#010203", "#010204", "#010205"
 TIER_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03")
@@ -98,6 +98,20 @@ def margin_histogram(model: CompiledModel, measured: Measured) -> str:
         axes.legend(loc="best", handlelength=1.0)
 
     return _drawn(draw, "margins", "Histogram of margins by what decided the rows.")
+
+
+def radius_histogram(radii: FloatArray) -> str:
+    """How far rows may move before their label can change."""
+    top = float(np.quantile(radii, 0.995)) or 1.0
+
+    def draw(axes: Any) -> None:
+        heights, edges = np.histogram(np.minimum(radii, top), np.linspace(0.0, top, 31))
+        axes.bar(edges[:-1], heights, np.diff(edges), align="edge", color=TIER_COLOURS[0])
+        axes.set_xlabel("proven radius: no nearer point has another label")
+        axes.set_ylabel("rows")
+        axes.set_xlim(0.0, top)
+
+    return _drawn(draw, "radii", "Histogram of how far labels hold.")
 
 
 def bound_against_error(measured: Measured) -> str:

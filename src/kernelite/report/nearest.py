@@ -1,18 +1,23 @@
-"""The rows that came nearest to failing: where the proof, or the answer, had least room."""
+"""The rows that came nearest to failing, and those whose label holds least far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from kernelite.errors import KerneliteError
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Measured, margins_of
-from kernelite.rows.inputs import FloatArray
+from kernelite.rows.inputs import FloatArray, is_sparse
 
-__all__ = ["NearRow", "nearest_rows"]
+__all__ = ["Held", "HeldRow", "NearRow", "held_rows", "nearest_rows"]
 
 MOST = 10
+MOST_RADII = 400  # rows whose radius is looked at
+RADIUS_WORK = 4e8  # rows times numbers of the centers, at most
+STEEPEST = 3  # columns named per row
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,72 @@ def nearest_rows(model: CompiledModel, measured: Measured) -> tuple[str, list[Ne
         for i in order
     ]
     return meaning, rows
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A row, how far its label holds, and the columns along which its score changes fastest."""
+
+    number: int
+    answer: str
+    radius: float
+    columns: str
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """How far labels hold: radii of some rows, and the rows with the smallest.
+
+    Parameters
+    ----------
+    radii : ndarray of shape (m,)
+    rows : list of HeldRow
+    """
+
+    radii: FloatArray
+    rows: list[HeldRow]
+
+
+def held_rows(model: CompiledModel, X: Any, measured: Measured) -> Held | None:
+    """How far the labels of some rows hold; None where that is not known of the model.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : array-like of shape (m, d)
+    measured : Measured
+    """
+    expansion = model.expansion
+    if expansion is None or not model.head.proves_labels:
+        return None
+    numbers = max(1, expansion.n_centers * expansion.n_features)
+    most = int(min(MOST_RADII, measured.rows, max(MOST, RADIUS_WORK // numbers)))
+    places = measured.chosen[np.linspace(0, measured.rows - 1, most).astype(np.intp)]
+    some = (
+        X.iloc[places]
+        if hasattr(X, "iloc")
+        else X.tocsr()[places]
+        if is_sparse(X)
+        else (np.asarray(X)[places])
+    )
+    try:
+        radii = model.radius(some)
+        order = np.argsort(radii, kind="stable")[:MOST]
+        slopes = np.abs(model.gradient(some)).reshape(most, model.head.n_scores, -1).max(axis=1)
+    except KerneliteError:
+        return None
+    names = model.origin.feature_names or [f"column {j}" for j in range(slopes.shape[1])]
+    answers = np.asarray(model.predict(some))
+    rows = [
+        HeldRow(
+            int(places[i]) + 1,
+            _text(answers[i]),
+            float(radii[i]),
+            ", ".join(names[j] for j in np.argsort(-slopes[i], kind="stable")[:STEEPEST]),
+        )
+        for i in order
+    ]
+    return Held(radii, rows)
 
 
 def _room(model: CompiledModel, measured: Measured) -> tuple[str, FloatArray | None]:

@@ -22,7 +22,7 @@ from kernelite.report.measure import (
     margins_of,
     measure,
 )
-from kernelite.report.nearest import nearest_rows
+from kernelite.report.nearest import Held, held_rows, nearest_rows
 from kernelite.support.files import atomic_write
 
 __all__ = ["page_of", "report", "write"]
@@ -94,6 +94,7 @@ def page_of(
     measured = measure(model, X, exact=exact)
     compared = None if original is None else compare(model, original, X)
     meaning, near = nearest_rows(model, measured)
+    held = held_rows(model, X, measured)
     plan = model.plan
     page = environment.get_template("report.html").render(
         version=__version__,
@@ -107,10 +108,11 @@ def page_of(
         plan_notes=[note.replace("`", "") for note in plan.notes],
         plan_rows=plan.rows()[: MOST_CANDIDATES + 1],
         plan_more=max(0, len(plan.others) - MOST_CANDIDATES),
-        pictures=_pictures(model, measured, compared),
+        pictures=_pictures(model, measured, compared, held),
         missing=_missing(model, measured),
         meaning=meaning,
         near=near,
+        held=[] if held is None else held.rows,
         labels=model.head.kind in ("classifier", "outlier"),
         facts=words.facts(model, measured, compared),
         tiers=TIERS,
@@ -124,7 +126,9 @@ def write(page: str, path: str | os.PathLike[str], /) -> None:
         file.write(page)
 
 
-def _pictures(model: CompiledModel, measured: Measured, compared: Compared | None) -> list[Picture]:
+def _pictures(
+    model: CompiledModel, measured: Measured, compared: Compared | None, held: Held | None
+) -> list[Picture]:
     from markupsafe import Markup
 
     found = []
@@ -169,6 +173,16 @@ def _pictures(model: CompiledModel, measured: Measured, compared: Compared | Non
                 "Logarithmic: each grid line is a factor of ten. Time was measured on this "
                 "machine, on these rows, the models taking turns. Size is all that a model holds, "
                 "support vectors included.",
+            )
+        )
+    if held is not None:
+        found.append(
+            Picture(
+                "How far labels hold",
+                figures.radius_histogram(held.radii),
+                f"For {len(held.radii):,} rows, a distance, in the units of the columns, within "
+                "which no point has another label under the exact model. The last bar holds all "
+                "rows whose labels hold farther.",
             )
         )
     return [replace(picture, svg=Markup(picture.svg)) for picture in found]

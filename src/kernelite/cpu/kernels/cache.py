@@ -190,7 +190,8 @@ def _write(folder: Path, name: str, identity: bytes, code: bytes) -> str | None:
 def kernel_files() -> list[Path]:
     """The files that kernels are written in."""
     package = Path(__file__).parents[2]
-    return [*package.glob("cpu/kernels/*.py"), package / "tables" / "libsvm_kernel.py"]
+    others = ("tables/libsvm_kernel.py", "explain/kernels.py")
+    return [*package.glob("cpu/kernels/*.py"), *(package / path for path in others)]
 
 
 @cache

@@ -1,0 +1,223 @@
+"""Derivatives of kernels by their row, all pairs at once, and how far doubles are off.
+
+A derivative has one of three shapes, with a number h per row z and center x:
+
+    gap    h (z_l - x_l) / length_l^2     radial kernels: RBF, Matern, rational quadratic
+    dot    h x_l                          kernels of x.z: linear, polynomial, sigmoid
+    sign   h sign(z_l - x_l)              Laplacian
+
+Rounding, with u = 2^-53. Squared distances s by differences err by (d + 3) u of themselves, and RBF
+exponents by products, about a point amid the centers, by (d + 10) u gamma (|z| + |x|)^2. A row that
+is off by eta moves a distance by eta at most. Exponentials of -e err relatively by the error of e
+and by 8 u; powers likewise. The sums over centers are counted by `gradients`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from kernelite.errors import UnsupportedModelError
+from kernelite.machine.exactly import UNIT
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import (
+    Kernel,
+    Laplacian,
+    Matern,
+    PolynomialKernel,
+    ProductKernel,
+    RationalQuadratic,
+    Rbf,
+    SigmoidKernel,
+    SumKernel,
+)
+from kernelite.machine.kernels.exponential import CLOSED
+from kernelite.rows.inputs import FloatArray
+
+__all__ = ["Slope", "factors_of", "gaussian", "slope_of"]
+
+SMALLEST = 1e-290  # what an exponential may lose to underflow
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """A kernel's values and derivatives for rows and centers; errors are absolute.
+
+    Parameters
+    ----------
+    shape : {"gap", "dot", "sign"}
+    value, slope : ndarray of shape (m, n)
+        k and h.
+    value_error, slope_error : ndarray of shape (m, n)
+    inverse : ndarray of shape (d,), or 1
+        1 / length^2, of "gap".
+    """
+
+    shape: Literal["gap", "dot", "sign"]
+    value: FloatArray
+    slope: FloatArray
+    value_error: FloatArray
+    slope_error: FloatArray
+    inverse: FloatArray | float = 1.0
+
+
+def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel | str, ...]]]:
+    """The kernel as a sum of products: an amplitude and its factors, each differentiable."""
+    kernel: Any = expansion.kernel
+    if kernel == "poly2":
+        kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
+    several = isinstance(kernel, SumKernel)
+    terms = zip(kernel.amplitudes, kernel.kernels) if several else [(1.0, kernel)]
+    for amplitude, term in terms:
+        factors = term.kernels if isinstance(term, ProductKernel) else (term,)
+        for factor in factors:
+            known = factor == "rbf" or type(factor) in _SLOPES
+            if not known or (isinstance(factor, Matern) and factor.nu not in CLOSED):
+                raise UnsupportedModelError(
+                    "gradients are known for RBF, Matern (1/2, 3/2, 5/2), rational quadratic, "
+                    "Laplacian, linear, polynomial and sigmoid kernels, their sums and products; "
+                    f"this model has: {expansion.kernel_name}."
+                )
+        yield amplitude, factors
+
+
+def slope_of(
+    kernel: Kernel | str, gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray
+) -> Slope:
+    """Values and derivatives for rows (m, d), which are off by `moved`, and centers (n, d)."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        if isinstance(kernel, str):
+            return _gaussian(gamma, Z, C, moved)
+        return _SLOPES[type(kernel)](kernel, Z, C, moved)
+
+
+def gaussian(gamma: float, Z: FloatArray, C: FloatArray) -> FloatArray:
+    """exp(-gamma s), with s by products: the caller has moved rows and centers to their middle."""
+    z, c = (np.einsum("ij,ij->i", rows, rows) for rows in (Z, C))
+    exponents = Z @ ((2.0 * gamma) * C.T)
+    exponents -= (gamma * z)[:, None]
+    exponents -= (gamma * c)[None, :]
+    np.minimum(exponents, 0.0, out=exponents)
+    return np.exp(exponents, out=exponents)
+
+
+def _gaussian(gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    value = gaussian(gamma, Z, C)
+    z, c = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
+    reach = z[:, None] + c[None, :]
+    error = (1.05 * (Z.shape[1] + 10.0) * UNIT * gamma) * np.square(reach)
+    error += gamma * moved * (2.0 * reach + moved) + 16.0 * UNIT
+    off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST
+    return Slope("gap", value, -2.0 * gamma * value, off, 2.0 * gamma * off)
+
+
+def _distances(
+    kernel: Any, Z: FloatArray, C: FloatArray, moved: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """s, 1 / length^2, and how far a scaled distance may be off because rows are, (m, 1)."""
+    from scipy.spatial.distance import cdist
+
+    inverse = 1.0 / np.asarray(kernel.length_scale, dtype=np.float64)
+    z, c = Z * inverse, C * inverse
+    norms = np.sqrt(np.square(z).sum(axis=1, keepdims=True))
+    farthest = float(np.sqrt(np.square(c).sum(axis=1)).max(initial=0.0))
+    mu = inverse.max() * moved + 2.0 * UNIT * (norms + farthest)
+    return cdist(z, c, "sqeuclidean"), np.square(inverse), mu
+
+
+def _of_radial(
+    value: FloatArray, slope: FloatArray, relative: FloatArray, inverse: FloatArray
+) -> Slope:
+    grown = np.expm1(np.minimum(1.05 * relative, 700.0))
+    value_error, slope_error = (np.abs(one) * grown + SMALLEST for one in (value, slope))
+    return Slope("gap", value, slope, value_error, slope_error, inverse)
+
+
+def _rbf(kernel: Rbf, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    s, inverse, mu = _distances(kernel, Z, C, moved)
+    value = np.exp(-0.5 * s)
+    relative = UNIT * ((Z.shape[1] + 8.0) * s + 24.0) + mu * (np.sqrt(s) + mu)
+    return _of_radial(value, -value, relative, inverse)
+
+
+def _matern(kernel: Matern, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    s, inverse, mu = _distances(kernel, Z, C, moved)
+    root = math.sqrt(2.0 * kernel.nu)
+    a, mu = root * np.sqrt(s), root * mu
+    decay = np.exp(-a)
+    relative = UNIT * ((Z.shape[1] + 8.0) * a + 32.0) + mu
+    if kernel.nu == 0.5:  # a kink where the row is a center
+        apart = a > 0.0
+        slope = np.where(apart, -decay / np.where(apart, a, 1.0), 0.0)
+        made = _of_radial(decay, slope, relative + UNIT * Z.shape[1] + mu / a, inverse)
+        made.slope_error[~apart] = np.inf
+        return made
+    if kernel.nu == 1.5:
+        return _of_radial((1.0 + a) * decay, -3.0 * decay, relative, inverse)
+    value, slope = (1.0 + a + a * a / 3.0) * decay, (-5.0 / 3.0) * (1.0 + a) * decay
+    return _of_radial(value, slope, relative, inverse)
+
+
+def _rational(kernel: RationalQuadratic, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    s, inverse, mu = _distances(kernel, Z, C, moved)
+    alpha = kernel.alpha
+    base = 1.0 + s / (2.0 * alpha)
+    value = base**-alpha
+    mu = mu / math.sqrt(2.0 * alpha)
+    relative = (alpha + 1.0) * (UNIT * (Z.shape[1] + 16.0) + 2.0 * mu) + 64.0 * UNIT
+    relative = relative + UNIT * (alpha + 1.0) * np.log(base)
+    return _of_radial(value, -value / base, relative, inverse)
+
+
+def _laplacian(kernel: Laplacian, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    from scipy.spatial.distance import cdist
+
+    exponents = kernel.gamma * cdist(Z, C, "cityblock")
+    value, d = np.exp(-exponents), Z.shape[1]
+    relative = UNIT * ((d + 8.0) * exponents + 24.0) + kernel.gamma * math.sqrt(d) * moved
+    off = value * np.expm1(np.minimum(relative, 700.0)) + SMALLEST
+    return Slope("sign", value, -kernel.gamma * value, off, kernel.gamma * off)
+
+
+def _argument(
+    kernel: Any, Z: FloatArray, C: FloatArray, moved: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """gamma x.z + coef0, the size B of its terms, and its error."""
+    argument = kernel.gamma * (Z @ C.T) + kernel.coef0
+    norms = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
+    z, c = next(norms)[:, None], next(norms)[None, :]
+    size = kernel.gamma * z * c + abs(kernel.coef0)
+    return argument, size, 1.05 * UNIT * (Z.shape[1] + 8.0) * size + 1.05 * kernel.gamma * c * moved
+
+
+def _polynomial(kernel: PolynomialKernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    argument, size, off = _argument(kernel, Z, C, moved)
+    p, gamma = kernel.degree, kernel.gamma
+    size = size + off
+    powers = [size ** max(p - i, 0) for i in range(3)]
+    value_error = p * powers[1] * off + 2.0 * p * UNIT * powers[0]
+    slope_error = p * gamma * ((p - 1) * powers[2] * off + 2.0 * (p + 4) * UNIT * powers[1])
+    slope = p * gamma * argument ** (p - 1)
+    return Slope("dot", argument**p, slope, value_error, slope_error)
+
+
+def _sigmoid(kernel: SigmoidKernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    argument, _, off = _argument(kernel, Z, C, moved)
+    value = np.tanh(argument)
+    slope = kernel.gamma * (1.0 - value) * (1.0 + value)
+    slope_error = kernel.gamma * (0.8 * off + 64.0 * UNIT)
+    return Slope("dot", value, slope, off + 16.0 * UNIT, slope_error)
+
+
+_SLOPES: dict[type, Any] = {
+    Rbf: _rbf,
+    Matern: _matern,
+    RationalQuadratic: _rational,
+    Laplacian: _laplacian,
+    PolynomialKernel: _polynomial,
+    SigmoidKernel: _sigmoid,
+}

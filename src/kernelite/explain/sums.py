@@ -1,0 +1,347 @@
+"""Shapley values of the terms of a model, added up: products of factors, polynomials, tails.
+
+`shapley` has the formulas and the proof of the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.cpu.kernels.compiling import jit_available
+from kernelite.cpu.threads import for_each_chunk
+from kernelite.errors import UnsupportedModelError
+from kernelite.explain.quadrature import STEPS, Rules, rules
+from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
+from kernelite.machine.exactly import UNIT
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.support.terminal import Progress
+
+__all__ = ["Sums", "add_polynomial", "add_products", "add_tail"]
+
+ROOM = 1 << 22  # factors held at once, of rows or of the background: 32 MB
+ROWS_AT_ONCE = 64  # rows of a block
+PARTS_AT_ONCE = 32  # pieces of the centers that threads can take
+FEW_PLAYERS = 24  # for so many the exact rule is as fast as choosing one
+SHARE = 2.0**-52  # of a product that a rule leaves out, unless a tolerance says more
+SAFETY = 1.05  # higher orders
+LOST = 1e-280  # more than all that underflows, per unit of a coefficient
+
+
+@dataclass(eq=False)
+class Sums:
+    """What is added up term by term: values, bounds, and the mean score of the background."""
+
+    values: FloatArray  # (m, k, p)
+    bounds: FloatArray
+    base: FloatArray  # (k,)
+    base_bounds: FloatArray
+    background: int
+
+    @classmethod
+    def empty(cls, m: int, background: int, p: int, k: int) -> Sums:
+        values, base = np.zeros((m, k, p)), np.zeros(k)
+        return cls(values, np.zeros_like(values), base, np.zeros(k), background)
+
+    def add_constant(self, own: SeenBy) -> None:
+        """The intercept, which belongs to the mean of the background."""
+        self.base[own.outputs] += own.expansion.intercept
+        lost = own.expansion.known.intercept + 4.0 * UNIT * np.abs(own.expansion.intercept)
+        self.base_bounds[own.outputs] += lost
+
+
+# Products of factors, one per player.
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiles:
+    """The centers of a term in tiles of `LANES`, feature by feature."""
+
+    centers: FloatArray  # (tiles, d LANES)
+    weights: FloatArray  # (tiles, k LANES)
+    term: ProductTerm
+    player: NDArray[np.int64]
+    count: int
+    center_moves: float
+
+    @classmethod
+    def of(cls, term: ProductTerm, player: NDArray[np.int64], p: int, moves: float) -> _Tiles:
+        from kernelite.explain.kernels import LANES
+
+        n, d = term.centers.shape
+        tiles = max(1, -(-n // LANES))
+        k = term.coefficients.shape[1]
+        centers, weights = np.zeros((tiles * LANES, d)), np.zeros((tiles * LANES, k))
+        centers[:n], weights[:n] = term.centers, term.coefficients
+        if n:
+            centers[n:] = term.centers[-1]  # with a coefficient of zero
+        return cls(
+            np.ascontiguousarray(centers.reshape(tiles, LANES, d).transpose(0, 2, 1)).reshape(
+                tiles, -1
+            ),
+            np.ascontiguousarray(weights.reshape(tiles, LANES, k).transpose(0, 2, 1)).reshape(
+                tiles, -1
+            ),
+            term,
+            player,
+            p,
+            moves,
+        )
+
+    def factors(self, rows: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of each row, tile, player and lane, and the errors of their exponents."""
+        from kernelite.explain.kernels import LANES, factors
+
+        items = len(rows) * len(self.centers)
+        out, errors = np.empty((items, self.count * LANES)), np.empty((items, LANES))
+        largest = int(np.bincount(self.player, minlength=1).max(initial=1))
+        relative = SAFETY * (self.term.relative + (largest + 8.0) * UNIT)
+
+        def work(part: slice) -> None:
+            factors(
+                rows,
+                moves,
+                self.centers,
+                self.term.square,
+                self.term.city,
+                self.player,
+                relative,
+                self.center_moves,
+                part.start,
+                part.stop,
+                np.empty(self.count * LANES),
+                out,
+                errors,
+            )
+
+        for_each_chunk(work, items, max(1, items // 16))
+        return out, errors
+
+
+def add_products(
+    total: Sums,
+    term: ProductTerm,
+    own: SeenBy,
+    other: SeenBy,
+    places: NDArray[np.int64],
+    tolerance: float | None,
+    bar: Progress,
+) -> None:
+    """Add what a sum of products gives to players, for all rows."""
+    if not jit_available():
+        raise UnsupportedModelError("Shapley values need numba, which is missing or switched off.")
+    used, player = np.unique(places, return_inverse=True)
+    p = max(1, len(used))
+    tiles = _Tiles.of(term, player.astype(np.int64), p, own.expansion.known.centers)
+    sizes = np.abs(term.coefficients).sum(axis=0)
+    share, choosing = SHARE, p > FEW_PLAYERS
+    if tolerance is not None:
+        share = max(SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300))))
+        choosing = p > FEW_PLAYERS // 2
+    nodes = rules(p, share, choosing)
+    line = tiles.centers.shape[0] * p * _lanes()
+    m, some = len(own.rows), max(1, min(ROWS_AT_ONCE, ROOM // line))
+    for others in row_blocks(len(other.rows), max(1, ROOM // line)):
+        v = tiles.factors(other.rows[others], other.moves[others])
+        _add_base(total, tiles, v, own.outputs)
+        for block in row_blocks(m, some):
+            u = tiles.factors(own.rows[block], own.moves[block])
+            found = _sums(tiles, u, v, nodes, total.background)
+            _put(total, own.outputs, used, block, found, share if nodes.side else 0.0)
+            if others.start == 0:
+                bar.advance(len(range(m)[block]))
+    total.bounds[:, own.outputs] += (term.lost + LOST * (1.0 + sizes))[None, :, None]
+    total.base_bounds[own.outputs] += term.lost + LOST * (1.0 + sizes)
+
+
+def _lanes() -> int:
+    from kernelite.explain.kernels import LANES
+
+    return LANES
+
+
+def _put(
+    total: Sums,
+    outputs: NDArray[np.int64],
+    used: NDArray[np.int64],
+    block: slice,
+    found: tuple[FloatArray, FloatArray, FloatArray],
+    share: float,
+) -> None:
+    values, sizes, middles = (array / total.background for array in found)
+    at = np.ix_(np.arange(block.start, block.start + len(values)), outputs, used)
+    total.values[at] += values
+    left_out = SAFETY * (64.0 / 15.0) * share * middles
+    total.bounds[at] += SAFETY * sizes + left_out[:, :, None]
+
+
+def _add_base(
+    total: Sums,
+    tiles: _Tiles,
+    v: tuple[FloatArray, FloatArray],
+    outputs: NDArray[np.int64],
+) -> None:
+    """Add the mean of the background rows' own sums, with its rounding."""
+    T, p, lanes = len(tiles.centers), tiles.count, _lanes()
+    factors, errors = v[0].reshape(-1, T, p, lanes), v[1].reshape(-1, T, lanes)
+    products = factors.prod(axis=2)
+    weights = tiles.weights.reshape(T, -1, lanes)
+    units = UNIT * (6.0 * p + len(tiles.term.centers) + total.background + 32.0)
+    total.base[outputs] += np.einsum("btl,tkl->k", products, weights) / total.background
+    grown = np.einsum("btl,tkl->k", products * (units + errors), np.abs(weights))
+    total.base_bounds[outputs] += SAFETY * grown / total.background
+
+
+def _sums(
+    tiles: _Tiles,
+    u: tuple[FloatArray, FloatArray],
+    v: tuple[FloatArray, FloatArray],
+    nodes: Rules,
+    background: int,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Values and sizes of shape (m, k, p) and middles (m, k), over these background rows."""
+    from kernelite.explain.kernels import LANES, shapley_sums
+
+    T, p = len(tiles.centers), tiles.count
+    k, m = tiles.weights.shape[1] // LANES, len(u[0]) // T
+    parts = min(T, PARTS_AT_ONCE)
+    per_item = -(-T // parts)
+    parts = -(-T // per_item)
+    units = UNIT * (8.0 * p + nodes.most + background + per_item * LANES + parts + 32.0)
+    out, sizes = np.empty((parts * m, k * p)), np.empty((parts * m, k * p))
+    middles = np.empty((parts * m, k))
+
+    def work(part: slice) -> None:
+        shapley_sums(
+            *u,
+            *v,
+            tiles.weights,
+            nodes.nodes,
+            nodes.weights,
+            nodes.starts,
+            nodes.choice,
+            nodes.side,
+            STEPS,
+            units,
+            m,
+            T,
+            per_item,
+            part.start,
+            part.stop,
+            np.empty((5, p * LANES)),
+            np.empty(5 * LANES),
+            out,
+            sizes,
+            middles,
+        )
+
+    for_each_chunk(work, parts * m, max(1, parts * m // 16))
+    return (
+        out.reshape(parts, m, k, p).sum(axis=0),
+        sizes.reshape(parts, m, k, p).sum(axis=0),
+        middles.reshape(parts, m, k).sum(axis=0),
+    )
+
+
+# Polynomials of degree 1 and 2.
+
+
+def add_polynomial(
+    total: Sums, term: PolynomialTerm, own: SeenBy, other: SeenBy, places: NDArray[np.int64]
+) -> None:
+    """Add what a linear or quadratic term gives to players: closed forms, feature by feature.
+
+    With m = sum_i A_i s_i and M = sum_i A_i s_i s_i', a quadratic term gives feature l
+
+        mean_b (x_l - b_l) (gamma^2 [M (x + b)]_l + 2 coef0 gamma m_l),
+
+    and a linear one gamma m_l (x_l - mean b_l). Rounding is u times a count of operations times the
+    same expressions of absolute values.
+    """
+    x, b = own.rows, other.rows
+    (m, d), n = x.shape, len(term.centers)
+    # An error eta of a coordinate counts as eta / u more of its size: a unit of that is eta.
+    ax, ab = np.abs(x) + own.moves / UNIT, np.abs(b) + other.moves / UNIT
+    units = SAFETY * (UNIT * (n + 3.0 * d + len(b) + 32.0) + 2.0 * term.relative)
+    farthest = np.abs(term.centers).max(axis=0, initial=0.0)[None, :]
+    for output, place in enumerate(own.outputs):
+        A, lost = term.coefficients[:, output], term.lost[output : output + 1]
+        plain = _Moments.of(term, A, term.centers)
+        sizes = _Moments.of(term, units * np.abs(A), np.abs(term.centers), sizes=True)
+        slack = _Moments.of(term, lost, farthest, sizes=True)
+        for block in row_blocks(m, max(1, ROOM // max(1, d * 4))):
+            given = plain.given(x[block], b, -1.0)
+            bounds = sizes.given(ax[block], ab, 1.0) + slack.given(ax[block], ab, 1.0)
+            np.add.at(total.values[block, place].T, places, given.T)
+            np.add.at(total.bounds[block, place].T, places, bounds.T)
+        total.base[place] += float(np.mean(plain.at(b)))
+        total.base_bounds[place] += float(np.mean(sizes.at(ab) + slack.at(ab)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """A polynomial term of one output, by sums over its centers."""
+
+    constant: float
+    linear: FloatArray  # (d,)
+    matrix: FloatArray | None  # (d, d), of degree 2
+
+    @classmethod
+    def of(
+        cls, term: PolynomialTerm, A: FloatArray, centers: FloatArray, *, sizes: bool = False
+    ) -> _Moments:
+        """Of coefficients A; `sizes`: of absolute values."""
+        gamma, coef0 = term.gamma, abs(term.coef0) if sizes else term.coef0
+        first = A @ centers
+        if term.degree == 1:
+            return cls(coef0 * float(A.sum()), gamma * first, None)
+        matrix = gamma * gamma * (centers.T * A) @ centers
+        return cls(coef0 * coef0 * float(A.sum()), 2.0 * coef0 * gamma * first, matrix)
+
+    def at(self, rows: FloatArray) -> FloatArray:
+        """The term itself, shape (m,)."""
+        found = self.constant + rows @ self.linear
+        return found if self.matrix is None else found + ((rows @ self.matrix) * rows).sum(axis=1)
+
+    def given(self, x: FloatArray, b: FloatArray, sign: float) -> FloatArray:
+        """What each feature is given, shape (m, d); `sign` is -1 for values, 1 for their sizes."""
+        mean = b.mean(axis=0)
+        found = (x + sign * mean) * self.linear
+        if self.matrix is not None:
+            # mean_b (x + sign b) (M x + M b), taken apart
+            own, others = x @ self.matrix, b @ self.matrix
+            found = found + (x + sign * mean) * own
+            found = found + x * others.mean(axis=0) + sign * (b * others).mean(axis=0)
+        return found
+
+
+def add_tail(
+    total: Sums, tail: PolynomialTail, own: SeenBy, other: SeenBy, places: NDArray[np.int64]
+) -> None:
+    """Add the polynomial of an interpolator, as far as it is linear."""
+    degrees = tail.powers.sum(axis=1)
+    if (degrees > 1).any():
+        raise UnsupportedModelError(
+            "the polynomial beside this interpolator's kernel has degree 2 or more, whose Shapley "
+            "values are not served; use degree=1 or smoothing without one."
+        )
+    slopes = np.zeros((tail.n_features, tail.n_outputs))
+    for powers, coefficients in zip(tail.powers[degrees == 1], tail.coefficients[degrees == 1]):
+        slopes[powers.argmax()] += coefficients
+    x, b = ((one.rows - tail.shift) / tail.scale for one in (own, other))
+    values, sizes = tail.values(other.rows)
+    mean = b.mean(axis=0)
+    units = SAFETY * UNIT * (len(b) + 16.0)
+    for output, place in enumerate(own.outputs):
+        given = (x - mean) * slopes[:, output]
+        reach = (
+            np.abs(x) + np.abs(b).mean(axis=0) + 2.0 * np.abs(tail.shift / tail.scale)
+        ) * np.abs(slopes[:, output])
+        np.add.at(total.values[:, place].T, places, given.T)
+        np.add.at(total.bounds[:, place].T, places, units * reach.T)
+        total.base[place] += float(values[:, output].mean())
+        off = float(sizes[:, output].mean()) + units * float(np.abs(values[:, output]).mean())
+        total.base_bounds[place] += off
