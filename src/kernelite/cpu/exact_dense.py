@@ -120,9 +120,7 @@ class DenseExact:
         if fused is not None and not fused.ready:
             fused = None  # until it is, BLAS answers
         if isinstance(fused, FusedSums):
-            squares = fused.scores(rows, scores)
-            scores += self.expansion.intercept
-            return scores, squares
+            return scores, fused.scores(rows, scores)
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

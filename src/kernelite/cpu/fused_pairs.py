@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_rounding import ExactRounding
-from kernelite.cpu.fused_sums import EXP2_ERROR, MOST_NORM, MOST_NUMBERS, few_rows
+from kernelite.cpu.fused_sums import EXP2_ERROR, LITTLE, MOST_NORM, MOST_NUMBERS
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import Layout, Panels, aligned, error_terms
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.threads import for_each_chunk, share_out
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SINGLE_UNIT
@@ -26,8 +26,9 @@ __all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
-MOST_ROWS = 960  # that one thread takes at once
-TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
+LEAST_ROWS = 24  # that a thread takes at once
+MOST_ENTRY_ROWS = 960  # whose entries a thread has room for at once
+TILE_ROWS, TILE_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +142,16 @@ class FusedPairs:
         winners, leads = np.empty(m, np.int64), np.empty(m)
         run = self._run_entries if self.panels.layout.few_entries(rows) else self._run_rows
 
-        rooms: list[NDArray[np.float32]] = []  # one per thread that comes: pages take time to get
-
         def part(block: slice) -> None:
-            room = rooms.pop() if rooms else self._room(block.stop - block.start)
+            room = self._rooms.pop() if self._rooms else self._new_room()
             run(rows[block], ties_to_first, room, winners[block], leads[block])
-            rooms.append(room)
+            self._rooms.append(room)
 
-        if m == 1 or few_rows(m, self.panels.layout):
-            part(slice(0, m))
+        if run == self._run_entries:
+            for_each_chunk(part, m, MOST_ENTRY_ROWS)
         else:
-            each = -(-m // thread_count())
-            for_each_chunk(part, m, max(8, -(-each // -(-each // MOST_ROWS))))  # as many for all
+            little = m * self.panels.layout.shifted.size < LITTLE
+            share_out(part, m, m + 1 if little else LEAST_ROWS)
         return winners, leads
 
     def _run_rows(self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any) -> None:
@@ -180,14 +179,19 @@ class FusedPairs:
         given = indptr, indices, data, shifts, norms, *self._model(1)
         walk(*given, ties, room, winners, leads)
 
-    def _room(self, m: int) -> NDArray[np.float32]:
+    @cached_property
+    def _rooms(self) -> list[NDArray[np.float32]]:
+        """Rooms that no thread uses now: new pages of memory take longer than a few rows do."""
+        return []
+
+    def _new_room(self) -> NDArray[np.float32]:
         """For kernel values of a tile of rows, and what coefficients are padded by beyond them."""
         from kernelite.cpu.kernels.exp2 import SINGLE
         from kernelite.cpu.kernels.pair_sums import TURN
 
         width = len(self.panels.exponents) + TURN * SINGLE.lanes
         tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
-        return aligned(np.zeros((max(1, min(tall, m)), width), dtype=np.float32))
+        return aligned(np.zeros((min(tall, TILE_ROWS), width), dtype=np.float32))
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels = self.panels

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.threads import share_out
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
@@ -38,20 +37,15 @@ __all__ = [
     "MOST_NUMBERS",
     "FusedSums",
     "FusedValues",
-    "few_rows",
 ]
 
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
-ROWS = 240  # that one thread takes at once,
-SPARSE_ROWS = 4096  # if they are but a few entries each: panels are read once for all of them
-TILES = 12  # of which a thread takes multiples: so kernels need not take rows one by one
-LITTLE = 1 << 20  # multiply-adds of a call that one thread does at once
-
-Finish: TypeAlias = Callable[[slice, FloatArray, FloatArray, bool], None]
-"""Takes a block of rows, their sums and norms, and whether entries were taken."""
+LEAST_ROWS = 24  # that a thread takes at once
+LITTLE = 1 << 18  # multiply-adds of a call that one thread does at once
+NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,50 +107,87 @@ class FusedSums:
     @property
     def ready(self) -> bool:
         """Whether its kernels are compiled; if not, that is begun."""
-        return "_calls" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
+        return "_kernel" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
 
     @cached_property
     def _needs(self) -> list[Any]:
-        """The kernels that may be called: first what sums, then what makes rows ready."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+        """The kernels that may be called; the first one takes dense rows."""
+        from kernelite.cpu.kernels import panel_sums
 
-        precision = self.panels.precision
-        kernels: list[Any] = [panels_kernels.SUMS[precision]]
-        kernels += [panel_rows.single_rows if precision.size == 4 else panel_rows.double_rows]
-        if precision.size == 4 or precision.quick:
-            kernels += [panel_rows.bounded_sums]
-        if precision.size == 4 and self.panels.layout.sparse:
-            kernels += [panel_rows.entries, panel_rows.sparse_entries]
-            kernels += [panels_kernels.single_entry_sums]
+        kernels: list[Any] = [panel_sums.SCORES[self.panels.precision]]
+        if self.panels.precision.size == 4 and self.panels.layout.sparse:
+            kernels += [panel_sums.entry_scores, panel_sums.sparse_scores]
         return kernels
 
     @cached_property
-    def _calls(self) -> SimpleNamespace:
-        """The kernels by their names, found once: a single row would feel each import."""
-        named = {kernel.__name__: kernel for kernel in self._needs}
-        return SimpleNamespace(sums=self._needs[0], prepare=self._needs[1], **named)
+    def _kernel(self) -> Any:
+        """What takes dense rows, found once: a single row would feel each import."""
+        return self._needs[0]
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
-        """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
-        sums, norms = self._sums(rows)
-        # A matrix product's last digits would depend on how many rows there are, and where labels
-        # are undecidable they are the label. NumPy sums each row by halves: some 30 roundings.
-        sums *= self.signs
-        np.add.reduce(sums, axis=1, out=out[:, 0])
-        return norms[:, 0]
+        """Scores into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
+        squares = np.empty(len(rows))
+        if out.flags.c_contiguous:
+            self._run(np.ascontiguousarray(rows), out, NO_BOUNDS, squares)
+        else:
+            found = np.empty(out.shape)
+            self._run(np.ascontiguousarray(rows), found, NO_BOUNDS, squares)
+            out[...] = found
+        return squares
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        m = rows.shape[0]
-        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
-
-        def finish(block: slice, sums: FloatArray, norms: FloatArray, by_entries: bool) -> None:
-            terms, out = self._terms[by_entries], (scores[block], bounds[block])
-            self._calls.bounded_sums(sums, norms, self.signs, terms, self._constants, *out)
-
-        self._sums(rows, finish)
+        scores, bounds = np.empty((rows.shape[0], 1)), np.empty((rows.shape[0], 1))
+        self._run(rows, scores, bounds, NO_SQUARES)
         return scores, bounds
+
+    def _run(self, rows: Rows, scores: FloatArray, bounds: FloatArray, squares: FloatArray) -> None:
+        """Fill all three, on as many threads as there is work for."""
+        layout, m = self.panels.layout, rows.shape[0]
+        by_entries = self.panels.precision.size == 4 and layout.few_entries(rows)
+        if is_sparse(rows) and by_entries:
+            take: Callable[..., None] = self._take_sparse
+        elif is_sparse(rows):
+            rows, take = dense_block(rows, slice(None)), self._take_rows
+        else:
+            rows, take = np.ascontiguousarray(rows), self._take_rows
+            take = self._take_entries if by_entries else self._take_rows
+        if m * layout.shifted.size < LITTLE:
+            take(rows, slice(0, m), scores, bounds, squares)
+            return
+
+        def part(block: slice) -> None:
+            take(rows, block, scores[block], bounds[block], squares[block])
+
+        share_out(part, m, LEAST_ROWS)
+
+    def _take_rows(self, rows: FloatArray, block: slice, *out: FloatArray) -> None:
+        layout = self.panels.layout
+        given = layout.point, layout.order, layout.g, *self._model
+        self._kernel(rows[block], *given, self._terms[0], self._constants, *out)
+
+    def _take_entries(self, rows: FloatArray, block: slice, *out: FloatArray) -> None:
+        layout = self.panels.layout
+        given = layout.point, layout.order, layout.g, layout.least, *self._model
+        self._needs[1](rows[block], *given, self._terms[1], self._constants, *out)
+
+    def _take_sparse(self, rows: Any, block: slice, *out: FloatArray) -> None:
+        from kernelite.cpu.kernels.densify import check_canonical
+
+        layout = self.panels.layout
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        bad = self._needs[2](
+            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
+            *(layout.point, layout.always, layout.places, layout.g, layout.least),
+            *(*self._model, self._terms[1], self._constants),
+            *(np.empty(len(layout.point), np.int64), *out),
+        )
+        check_canonical(bad, block.start, rows.shape[1])
+
+    @cached_property
+    def _model(self) -> tuple[Any, Any, Any, Any]:
+        panels = self.panels
+        return panels.lines, panels.exponents, panels.starts, self.signs
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray]:
@@ -167,7 +198,7 @@ class FusedSums:
 
     @cached_property
     def _constants(self) -> FloatArray:
-        """What `bounded_sums` wants to know besides."""
+        """What bounds and scores have besides, in the order of the kernels."""
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT
         relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
@@ -177,85 +208,6 @@ class FusedSums:
         fixed = float(self.rounding.constant[0])
         most = MOST_NORM if precision.size == 4 else 1e150
         return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
-
-    def _sums(self, rows: Rows, finish: Finish | None = None) -> tuple[FloatArray, FloatArray]:
-        """Sums of blocks (m, B), norms of rows (m, 2); `finish` gets what each thread found."""
-        m, single = rows.shape[0], self.panels.precision.size == 4
-        sums, norms = np.empty((m, self.panels.n_blocks)), np.empty((m, 2))
-        by_entries = single and self.panels.layout.few_entries(rows)
-        sparse = is_sparse(rows)
-        if not sparse:
-            rows = np.ascontiguousarray(rows)
-        elif not by_entries:
-            rows, sparse = dense_block(rows, slice(None)), False
-
-        def part(block: slice) -> None:
-            if sparse:
-                self._sum_sparse(rows, block, sums[block], norms[block])
-            elif by_entries:
-                self._sum_entries(rows[block], sums[block], norms[block])
-            else:
-                self._sum_rows(rows[block], sums[block], norms[block])
-            if finish is not None:
-                finish(block, sums[block], norms[block], by_entries)
-
-        if m == 1 or few_rows(m, self.panels.layout):
-            part(slice(0, m))
-        else:
-            threads = thread_count()
-            turns = -(-m // (threads * (SPARSE_ROWS if sparse else ROWS)))  # as many for each
-            for_each_chunk(part, m, -(-m // (threads * turns * TILES)) * TILES)
-        return sums, norms
-
-    def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        panels, layout, calls = self.panels, self.panels.layout, self._calls
-        w = np.empty((len(rows), len(layout.order)), panels.precision.dtype)
-        shifts = np.empty(len(rows), panels.precision.dtype)
-        calls.prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        calls.sums(w, shifts, panels.lines, panels.exponents, panels.starts, sums)
-
-    def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        layout = self.panels.layout
-        found = _room(len(rows), len(rows) * len(layout.order))
-        self._calls.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
-        self._sum_found(*found, sums)
-
-    def _sum_sparse(self, rows: Any, block: slice, sums: FloatArray, norms: FloatArray) -> None:
-        """As `_sum_entries`, for rows of a csr_array."""
-        from kernelite.cpu.kernels.densify import check_canonical
-
-        layout, m = self.panels.layout, block.stop - block.start
-        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        found = _room(m, int(starts[-1] - starts[0]) + m * len(layout.always))
-        seen = np.full(len(layout.point), -1)
-        bad = self._calls.sparse_entries(
-            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
-            *(layout.point, layout.always, layout.places),
-            *(layout.g, layout.least, seen, *found, norms),
-        )
-        check_canonical(bad, block.start, rows.shape[1])
-        self._sum_found(*found, sums)
-
-    def _sum_found(self, indptr: Any, indices: Any, data: Any, shifts: Any, sums: Any) -> None:
-        panels = self.panels
-        self._calls.single_entry_sums(
-            *(indptr, indices, data, shifts, panels.lines, panels.exponents, panels.starts, sums)
-        )
-
-
-def _room(m: int, entries: int) -> tuple[Any, Any, Any, Any]:
-    """For indptr, indices, data and shifts of rows."""
-    return (
-        np.empty(m + 1, np.int64),
-        np.empty(entries, np.int32),
-        np.empty(entries, np.float32),
-        np.empty(m, np.float32),
-    )
-
-
-def few_rows(m: int, layout: Layout) -> bool:
-    """Whether a call is too little work to be shared out."""
-    return m * layout.shifted.size < LITTLE
 
 
 # Several outputs' exact sums in double precision: kernel values from panels, then their weights.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_out
 from kernelite.machine.expansion import KernelExpansion, squared_distances
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
@@ -134,7 +134,7 @@ def _transposed(array: FloatArray) -> FloatArray:
 
 # The engine: which boxes a row visits, their sums, and what the others could add.
 
-CHUNK = 128  # rows handed to a thread at a time
+LEAST_ROWS = 32  # that are worth a thread
 MOST_FEATURES = 8
 BOXES = 80.0  # nanoseconds of a group of 32 boxes: distances and exponentials
 VALUE = 1.0  # and of a kernel value
@@ -246,7 +246,7 @@ class LocalEngine:
             padded[:, : rows.shape[1]] = rows[block]
             kernel(padded, *fixed, *(out[block] for out in found))
 
-        for_each_chunk(part, m, CHUNK)
+        share_out(part, m, LEAST_ROWS)
         return found
 
 

@@ -55,8 +55,7 @@ def test_answers_come_before_the_kernel_and_after_it(tmp_path: Path) -> None:
     # Only what the model needs, and it is kept.
     assert {file.name.split("-")[0] for file in (tmp_path / "cache").iterdir()} == {
         "cpu.kernels.pointwise._exp_kernel",
-        "cpu.kernels.panels.double_sums",
-        "cpu.kernels.panel_rows.double_rows",
+        "cpu.kernels.panel_sums.double_scores",
     }
     for path in [*(tmp_path / "cache").iterdir(), tmp_path / "cache"]:
         path.chmod(path.stat().st_mode & 0o555)  # as in an image that cannot be written

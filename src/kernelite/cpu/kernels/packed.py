@@ -38,7 +38,7 @@ from kernelite.cpu.kernels.cubic import (
 )
 from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_out
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
@@ -79,7 +79,7 @@ class PackedCubic:
         def part(block: slice) -> None:
             packed_kernel(rows[block], zeros, weights, out[block])
 
-        for_each_chunk(part, len(rows), self.cubic.chunk)
+        share_out(part, len(rows), self.cubic.least_rows)
 
 
 @kernel()

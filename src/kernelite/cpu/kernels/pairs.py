@@ -36,7 +36,8 @@ from kernelite.cpu.kernels.pair_sums import (
     several_sides,
     weight,
 )
-from kernelite.cpu.kernels.panel_rows import chain_weights, growth, ready_rows
+from kernelite.cpu.kernels.panel_rows import chain_weights, ready_rows
+from kernelite.cpu.kernels.panel_sums import growth
 from kernelite.cpu.kernels.panels import value_entries, value_rows
 
 __all__ = ["walk_entries", "walk_rows"]

@@ -36,7 +36,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_out
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
@@ -88,9 +88,9 @@ class JitThird:
     matrix: FloatArray
 
     @property
-    def chunk(self) -> int:
-        """Rows that a thread should take at a time."""
-        return min(self.form.chunk, self.cubic.chunk)
+    def least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return min(self.form.least_rows, self.cubic.least_rows)
 
 
 def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> JitThird:
@@ -180,7 +180,7 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
         to = room[0][block], room[1][block], sq_norms[block]
         third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, stage[block])
 
-    for_each_chunk(part, m, third.chunk)
+    share_out(part, m, third.least_rows)
     return Bounded(*room, sq_norms, stage=stage)
 
 
