@@ -1,7 +1,8 @@
 """Runs a cascade over many rows, block by block: memory is bounded whatever their number.
 
-Threads take whole blocks through the whole cascade, from the check of the rows to the answers; of
-few rows there is one block, which the engines share out.
+Of one output, a block is large, and the engines share it out: all that is left for one thread is a
+few operations per row. Votes and values of several outputs take longer than that: there threads
+take whole blocks through the whole cascade, from the check of the rows to the answers.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,13 @@ BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_LABELS = 1 << 13  # of a block of which only labels are found
 MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
+FEW_THREADS = 4  # up to which blocks that stay in cache are worth more calls of the engines
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
 SHARED_ROWS = 1024
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +195,15 @@ class Runner:
                 out[block] = answers
             return stats
 
-        return out, sum(map_blocks(answered, blocks), Stats())
+        return out, sum(self._each_block(answered, blocks), Stats())
+
+    def _each_block(
+        self, function: Callable[[slice], Result], blocks: Sequence[slice]
+    ) -> list[Result]:
+        """What a function makes of each block, on several threads unless engines use them."""
+        if self.n_outputs == 1:
+            return [function(block) for block in blocks]
+        return map_blocks(function, blocks)
 
     def _answer(
         self,
@@ -434,7 +445,7 @@ class Runner:
 
     def _joined(self, rows: Any, function: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of each block, in one array."""
-        return np.concatenate(map_blocks(function, self._blocks(rows)))
+        return np.concatenate(self._each_block(function, self._blocks(rows)))
 
     def _blocks(self, rows: Any, *, straight: bool = False, values: bool = False) -> list[slice]:
         """Blocks of all rows; `straight`: the exact engine's scores need no room.
@@ -450,8 +461,11 @@ class Runner:
         if self._first_cells is None and not self.parts:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
-            count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if straight else small)
+            large = straight or thread_count() > FEW_THREADS
+            count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if large else small)
             count = max(FEWEST_ROWS, count)
+        if self.n_outputs == 1:
+            return list(row_blocks(rows.shape[0], count)) or [slice(0, 0)]
         return _shared_out(rows.shape[0], count)
 
     # Bounds and counts ----------------------------------------------------------------------------
