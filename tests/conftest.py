@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
-
-# Kernels are waited for, so that answers are those of one engine, to the bit.
-os.environ.setdefault("KERNELITE_COMPILE", "wait")
 
 
 def pytest_configure() -> None:

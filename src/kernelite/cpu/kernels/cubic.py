@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import cgutils, helper, instruction, types
 from kernelite.cpu.kernels.exp2 import DOUBLE, WIDE, Code, Precision
 from kernelite.cpu.kernels.tiles import LEAST_WORK, TILE
 from kernelite.errors import InputError

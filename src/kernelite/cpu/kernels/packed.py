@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import (
     Matrix,
@@ -23,9 +22,11 @@ from kernelite.cpu.kernels.compiling import (
     OutVector,
     SingleMatrix,
     Vector,
+    cgutils,
     instruction,
     kernel,
     ready,
+    types,
 )
 from kernelite.cpu.kernels.cubic import (
     PARTIAL,

@@ -14,10 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
+from kernelite.cpu.kernels.compiling import (
+    array_type,
+    cgutils,
+    helper,
+    instruction,
+    ir,
+    kernel,
+    types,
+)
 from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, VECTORS, Code, Precision
 
 __all__ = ["SUMS", "double_values", "single_entry_sums", "value_entries", "value_rows"]

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import helper, instruction, ir, types
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
