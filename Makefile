@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+.NOTPARALLEL:
 .PHONY: demo test test-kernels test-torch fuzz soak attack lint docs docs-test bench paper wheels release-check clean
 
 demo: $(VENV)/.installed-jit $(VENV)/.kernels
@@ -14,7 +15,7 @@ test: $(VENV)/.installed-dev $(VENV)/.kernels lint
 
 # What is proven of kernels, on each of their providers: libraries of both families, and numba.
 test-kernels: $(VENV)/.installed-dev
-	$(BIN)/python -m kernelite.cpu.kernels.build --family x86-64-v4 x86-64-v3 --cache
+	$(BIN)/python -m kernelite.cpu.kernels.build --family x86-64-v4 x86-64-v3
 	for kernels in x86-64-v4 x86-64-v3 numba; do \
 		echo "Kernels by $$kernels:"; \
 		KERNELITE_KERNELS=$$kernels $(BIN)/python -m pytest -n 2 -q tests/cpu tests/series || exit 1; \

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,16 +28,15 @@ class Libraries(BuildHookInterface):  # type: ignore[misc]
         if version == "editable" or wanted == "none":
             return
         folder = Path(self.root, "build", "kernels")
-        shutil.rmtree(folder, ignore_errors=True)
         families = ["--family", *FAMILIES] if wanted == "all" else []
         run = subprocess.run(
             [sys.executable, "-m", MODULE, *families, "--into", str(folder)],
             env={**os.environ, "PYTHONPATH": str(Path(self.root, "src"))},
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if wanted != "all" else None,
             text=True,
         )
-        libraries = sorted(folder.glob("*.so"))
+        libraries = sorted(map(Path, run.stdout.splitlines()))
         if run.returncode or not libraries:
             if wanted == "all":
                 sys.exit("the libraries of kernels cannot be built")

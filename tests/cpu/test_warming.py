@@ -56,8 +56,8 @@ def test_every_file_with_kernels_is_built() -> None:
     ("where", "value", "reason"),
     [
         ("kernelite.cpu.kernels.providers.families_here", list, "elsewhere numba compiles"),
-        ("importlib.util.find_spec", lambda name: None, "without numba"),
-        ("kernelite.cpu.warming.why_distrusted", lambda path: "`x` is open", "`x` is open"),
+        ("shutil.which", lambda name: None, "no linker"),
+        ("kernelite.cpu.kernels.build.why_distrusted", lambda path: "`x` is open", "`x` is open"),
     ],
 )
 def test_why_it_cannot_be_built(
