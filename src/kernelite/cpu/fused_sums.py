@@ -15,7 +15,6 @@ precision's bound is some 5e-6 s. Values whose tolerance that meets are served b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
-from kernelite.cpu.threads import share_out
+from kernelite.cpu.threads import share_out, share_rows
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
@@ -44,7 +43,7 @@ MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
 LEAST_ROWS = 24  # that a thread takes at once
-LITTLE = 1 << 18  # multiply-adds of a call that one thread does at once
+LEAST_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
 NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
 
 
@@ -141,37 +140,20 @@ class FusedSums:
         self._run(rows, scores, bounds, NO_SQUARES)
         return scores, bounds
 
-    def _run(self, rows: Rows, scores: FloatArray, bounds: FloatArray, squares: FloatArray) -> None:
-        """Fill all three, on as many threads as there is work for."""
+    def _run(self, rows: Rows, *out: FloatArray) -> None:
+        """Fill scores, bounds and |u|^2, on as many threads as there is work for."""
         layout, m = self.panels.layout, rows.shape[0]
-        by_entries = self.panels.precision.size == 4 and layout.few_entries(rows)
-        if is_sparse(rows) and by_entries:
-            take: Callable[..., None] = self._take_sparse
-        elif is_sparse(rows):
-            rows, take = dense_block(rows, slice(None)), self._take_rows
-        else:
-            rows, take = np.ascontiguousarray(rows), self._take_rows
-            take = self._take_entries if by_entries else self._take_rows
-        if m * layout.shifted.size < LITTLE:
-            take(rows, slice(0, m), scores, bounds, squares)
+        few = self.panels.precision.size == 4 and layout.few_entries(rows)
+        least = max(LEAST_ROWS, int(LEAST_WORK / max(layout.shifted.size, 1)))
+        if few and is_sparse(rows):
+            share_out(lambda block: self._take_sparse(rows, block, out), m, least)
             return
+        rows = np.ascontiguousarray(dense_block(rows, slice(None)))
+        given = layout.point, layout.order, layout.g, *((layout.least,) if few else ())
+        fixed = *given, *self._model, self._terms[few], self._constants
+        share_rows(self._needs[1] if few else self._kernel, m, least, rows, *fixed, *out)
 
-        def part(block: slice) -> None:
-            take(rows, block, scores[block], bounds[block], squares[block])
-
-        share_out(part, m, LEAST_ROWS)
-
-    def _take_rows(self, rows: FloatArray, block: slice, *out: FloatArray) -> None:
-        layout = self.panels.layout
-        given = layout.point, layout.order, layout.g, *self._model
-        self._kernel(rows[block], *given, self._terms[0], self._constants, *out)
-
-    def _take_entries(self, rows: FloatArray, block: slice, *out: FloatArray) -> None:
-        layout = self.panels.layout
-        given = layout.point, layout.order, layout.g, layout.least, *self._model
-        self._needs[1](rows[block], *given, self._terms[1], self._constants, *out)
-
-    def _take_sparse(self, rows: Any, block: slice, *out: FloatArray) -> None:
+    def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
         from kernelite.cpu.kernels.densify import check_canonical
 
         layout = self.panels.layout
@@ -180,7 +162,7 @@ class FusedSums:
             *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
             *(layout.point, layout.always, layout.places, layout.g, layout.least),
             *(*self._model, self._terms[1], self._constants),
-            *(np.empty(len(layout.point), np.int64), *out),
+            *(np.empty(len(layout.point), np.int64), *(one[block] for one in out)),
         )
         check_canonical(bad, block.start, rows.shape[1])
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import share_out
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.expansion import KernelExpansion, squared_distances
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
@@ -241,12 +241,9 @@ class LocalEngine:
         limits = self.settings.absolute, self.settings.relative, self.settings.start
         fixed = *self.leaves, self.expansion.gamma, *limits
 
-        def part(block: slice) -> None:
-            padded = np.zeros((block.stop - block.start, self.width))
-            padded[:, : rows.shape[1]] = rows[block]
-            kernel(padded, *fixed, *(out[block] for out in found))
-
-        share_out(part, m, LEAST_ROWS)
+        padded = np.zeros((m, self.width))
+        padded[:, : rows.shape[1]] = rows
+        share_rows(kernel, m, LEAST_ROWS, padded, *fixed, *found)
         return found
 
 

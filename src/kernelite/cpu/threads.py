@@ -32,6 +32,7 @@ __all__ = [
     "one_thread",
     "one_thread_each",
     "share_out",
+    "share_rows",
     "single_threaded_blas",
     "thread_count",
 ]
@@ -41,6 +42,7 @@ _QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+TURNS = 8  # in which a thread takes its rows, so that those which begin late take fewer
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 _limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
 
@@ -221,6 +223,28 @@ def _shrinking(n_items: int, threads: int, least: int) -> list[slice]:
         slices.append(slice(start, stop))
         start = stop
     return slices
+
+
+def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
+    """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
+
+    A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
+    code (`kernels.pool`): Python is not asked between.
+    """
+    threads = min(_free(), n_rows // max(least, 1))
+    if threads > 1:
+        from kernelite.cpu.kernels.pool import ensure_helpers
+
+        threads = 1 + ensure_helpers(threads - 1)
+    if threads <= 1:
+        kernel(*arguments)
+        return
+    step = max(least, n_rows // (TURNS * threads))
+    _at_work.extend([None] * threads)
+    try:
+        kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
+    finally:
+        del _at_work[-threads:]
 
 
 def for_each_chunk(

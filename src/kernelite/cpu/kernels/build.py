@@ -33,7 +33,7 @@ from kernelite.support.terminal import Progress
 
 __all__ = ["build", "declare_all", "kept_at"]
 
-MODULE, RUNTIME = "kernelite.cpu.kernels.build", "runtime"
+MODULE, RUNTIME, POOL = "kernelite.cpu.kernels.build", "runtime", "pool"
 TRIPLE = "x86_64-unknown-linux-gnu"
 # Beyond what the family says: 512 bits are as good as 256 on what has them for long.
 FEATURES = {"x86-64-v4": "-prefer-256-bit", "x86-64-v3": ""}
@@ -173,9 +173,9 @@ def build(
     linker = _linker()
     with tempfile.TemporaryDirectory() as folder, _Workers(family, Path(folder)) as workers:
         names = sorted(set(workers.names) & set(only) if only else workers.names)
-        workers.emit([*names, RUNTIME], lambda done: tell(min(done, len(names)), len(names)))
+        workers.emit([*names, RUNTIME, POOL], lambda done: tell(min(done, len(names)), len(names)))
         library = Path(folder) / "library.so"
-        _link(linker, [Path(folder) / f"{name}.o" for name in [*names, RUNTIME]], library)
+        _link(linker, [Path(folder) / f"{name}.o" for name in [*names, RUNTIME, POOL]], library)
         code = library.read_bytes()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -280,7 +280,7 @@ def _emit(family: str, folder: Path) -> None:
     """Write objects of kernels whose names come on stdin; say each name when it is done."""
     import llvmlite.binding as llvm
 
-    from kernelite.cpu.kernels.tracing import library_of
+    from kernelite.cpu.kernels.tracing import library_of, pool_text
 
     kernels = {kernel.symbol: kernel for kernel in declare_all()}
     target: Any = llvm.Target.from_triple(TRIPLE)
@@ -292,11 +292,13 @@ def _emit(family: str, folder: Path) -> None:
         if symbol == RUNTIME:
             entries = len(providers.OBJECTS)
             text = _RUNTIME.format(triple=TRIPLE, table=providers.TABLE, entries=entries)
+        elif symbol == POOL:
+            text = f'target triple = "{TRIPLE}"\n' + pool_text("hidden")
         else:
             text = _without_exceptions(library_of(kernels[symbol]).get_llvm_str())
         module: Any = llvm.parse_assembly(text)
-        if symbol != RUNTIME:
-            _show_only(module, symbol)
+        if symbol not in (RUNTIME, POOL):
+            _show_only(module, kernels[symbol].symbols)
         module.verify()
         (folder / f"{symbol}.o").write_bytes(machine.emit_object(module))
         print(symbol, flush=True)
@@ -308,12 +310,12 @@ def _without_exceptions(text: str) -> str:
     return re.sub(r"@__excinfo_unwrap_args\w+", "null", text)
 
 
-def _show_only(module: Any, symbol: str) -> None:
-    """Keep what an entry needs, and show nothing else: names of helpers are not unique."""
+def _show_only(module: Any, symbols: Collection[str]) -> None:
+    """Keep what entries need, and show nothing else: names of helpers are not unique."""
     import llvmlite.binding as llvm
 
     for value in [*module.functions, *module.global_variables]:
-        if not value.is_declaration and value.name != symbol:
+        if not value.is_declaration and value.name not in symbols:
             value.linkage = "internal"
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine()
     passes: Any = llvm.create_new_module_pass_manager()

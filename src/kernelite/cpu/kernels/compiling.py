@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from inspect import signature
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
 import numpy as np
@@ -193,11 +194,19 @@ class Kernel:
         What it is called in a library.
     arguments : tuple
         An `ArrayType`, or the name of a scalar, for each.
+    by_row : tuple of int
+        Arguments with an entry per row, so that rows may be given to several threads.
     """
 
     function: Callable[..., Any]
     symbol: str
     arguments: tuple[ArrayType | str, ...]
+    by_row: tuple[int, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Of its entries: the second one shares rows out."""
+        return (self.symbol, f"{self.symbol}_shared") if self.by_row else (self.symbol,)
 
     def ordinary(self, arguments: tuple[Any, ...]) -> list[Any]:
         """Arguments as compiled code takes them: arrays of no subclass, Python's numbers.
@@ -231,20 +240,27 @@ class Kernel:
         return np.ndarray(given.shape, dtype, given.data if given.size else None)
 
 
-def kernel(*argument_types: Any, name: str = "") -> Callable[[Function], Function]:
+def kernel(
+    *argument_types: Any, name: str = "", by_row: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
     """Declare a function that providers give an address for when it is first called.
 
     Types are those of `array_type`, or names of scalars; those of its annotations if none is given.
     It returns a whole number or nothing, and may be called by any thread: it runs without the
-    interpreter's lock. `name` is for functions that are made several times.
+    interpreter's lock. `name` is for functions that are made several times. `by_row` names
+    arguments with an entry per row: `cpu.threads.share_rows` then has all threads run it.
     """
 
     def made(function: Function) -> Function:
         given = tuple(argument_types) or tuple(_annotated(function))
         place = function.__module__.rpartition(".")[2]
-        own = Kernel(function, f"{place}_{name or function.__name__}", given)
-        call: Any = wraps(function)(_caller(own))
+        names = list(signature(function).parameters)
+        rows = tuple(names.index(one) for one in by_row)
+        own = Kernel(function, f"{place}_{name or function.__name__}", given, rows)
+        call: Any = wraps(function)(_caller(own, own.symbol))
         call.kernel = own
+        if by_row:
+            call.shared = _caller(own, own.symbols[1], before=2)
         providers.declare(own)
         declared: Function = call
         return declared
@@ -257,8 +273,11 @@ def ready(_kernel: Callable[..., Any], /) -> bool:
     return jit_available()
 
 
-def _caller(own: Kernel) -> Callable[..., Any]:
-    """What is called: a function that finds its compiled code when it is called first."""
+def _caller(own: Kernel, symbol: str, before: int = 0) -> Callable[..., Any]:
+    """What is called: a function that finds its compiled code when it is called first.
+
+    `before` is how many whole numbers stand before the kernel's own arguments.
+    """
     entry: Callable[..., Any]
     strict: Callable[..., Any]
 
@@ -267,14 +286,14 @@ def _caller(own: Kernel) -> Callable[..., Any]:
 
     def first(*arguments: Any) -> Any:
         nonlocal entry, strict
-        place = providers.address(own)
-        strict = providers.callable_at(place, own.symbol, refused)
-        entry = providers.callable_at(place, own.symbol, fitted)
+        place = providers.address(own, symbol)
+        strict = providers.callable_at(place, symbol, refused)
+        entry = providers.callable_at(place, symbol, fitted)
         return entry(*arguments)
 
     def fitted(*arguments: Any) -> Any:
         """Called by compiled code that is given something else than it takes."""
-        return strict(*own.ordinary(arguments))
+        return strict(*map(int, arguments[:before]), *own.ordinary(arguments[before:]))
 
     def refused(*_: Any) -> Any:
         raise TypeError(f"{own.symbol} cannot take these arguments.")

@@ -35,6 +35,9 @@ STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itsel
 UNDERFLOW = 745.0  # exp of less is zero
 
 
+BY_ROW = ("rows", "scores", "magnitudes", "left_out", "counts")
+
+
 def all_kernels() -> list[Callable[..., None]]:
     """The kernels of all widths, for `kernelite.warm_up`."""
     return [local_kernel(width) for width in WIDTHS]
@@ -82,7 +85,7 @@ def local_kernel(width: int) -> Callable[..., None]:
                 sums[output, j] += value
                 sizes[output, j] += abs(value)
 
-    @kernel(name=f"local_sums_{width}")
+    @kernel(name=f"local_sums_{width}", by_row=BY_ROW)
     def local_sums(
         rows: Matrix,
         centers: Blocks,

@@ -37,6 +37,7 @@ from kernelite.cpu.kernels.panels import SUMS, single_entry_sums
 
 __all__ = ["SCORES", "entry_scores", "growth", "sparse_scores"]
 
+BY_ROW = ("rows", "scores", "bounds", "squares")
 TILE_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
 ENTRY_ROWS = 4096  # of a few entries each: panels are read once for all of them
 
@@ -136,7 +137,7 @@ def _types(dtype: str) -> tuple[Any, ...]:
 
 
 SCORES = {
-    precision: kernel(*_types(precision.dtype))(_over_tiles(name, precision))
+    precision: kernel(*_types(precision.dtype), by_row=BY_ROW)(_over_tiles(name, precision))
     for name, precision in (
         ("single_scores", SINGLE),
         ("double_scores", DOUBLE),
@@ -147,7 +148,7 @@ SCORES = {
 """By precision: scores (m, 1), bounds (m, 1) and |u|^2 (m,) of rows; the last two may be empty."""
 
 
-@kernel()
+@kernel(by_row=BY_ROW)
 def entry_scores(
     rows: Matrix,
     point: Vector,

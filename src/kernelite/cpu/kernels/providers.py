@@ -41,6 +41,8 @@ __all__ = [
     "FAMILIES",
     "HEAD",
     "OBJECTS",
+    "POOL",
+    "SERVER",
     "TABLE",
     "JitWarning",
     "address",
@@ -56,12 +58,14 @@ __all__ = [
     "library_name",
     "library_path",
     "object_table",
+    "pool_server",
     "provider",
     "why_refused",
     "wide_vectors",
 ]
 
 MAGIC = b"kernelite kernels 1\n"
+SERVER = "kernelite_serve"
 SIZE = 32  # bytes of a digest
 TABLE = "kernelite_objects"  # a library's variable: where objects and functions are in this process
 DTYPES = (
@@ -101,11 +105,14 @@ class _Library:
         self.family, self._loaded = family, loaded
         self.wide = family == "x86-64-v4"
 
-    def address(self, kernel: Kernel) -> int:
+    def address(self, kernel: Kernel, symbol: str) -> int:
         try:
-            return ctypes.cast(self._loaded[kernel.symbol], ctypes.c_void_p).value or 0
+            return ctypes.cast(self._loaded[symbol], ctypes.c_void_p).value or 0
         except AttributeError:  # one that is declared elsewhere, as in a test
-            return _Numba().address(kernel)
+            return _Numba().address(kernel, symbol)
+
+    def server(self) -> int:
+        return ctypes.cast(self._loaded[SERVER], ctypes.c_void_p).value or 0
 
 
 class _Numba:
@@ -119,11 +126,16 @@ class _Numba:
 
         return target_is_wide()
 
-    def address(self, kernel: Kernel) -> int:
+    def address(self, kernel: Kernel, symbol: str) -> int:
         from kernelite.cpu.kernels.tracing import compiled_now
 
         _tell_that_numba_compiles()
-        return compiled_now(kernel)
+        return compiled_now(kernel, symbol)
+
+    def server(self) -> int:
+        from kernelite.cpu.kernels.tracing import pool_compiled_now
+
+        return pool_compiled_now()
 
 
 @cache
@@ -161,12 +173,19 @@ def wide_vectors() -> bool:
     return found is not None and found.wide
 
 
-def address(kernel: Kernel) -> int:
-    """Where a kernel's compiled code is."""
+def address(kernel: Kernel, symbol: str) -> int:
+    """Where a kernel's compiled code is; `symbol` names which of its entries."""
     found = provider()
     if found is None:
         raise RuntimeError(f"{kernel.symbol} has no compiled code; ask `jit_available` first.")
-    return found.address(kernel)
+    return found.address(kernel, symbol)
+
+
+def pool_server() -> int:
+    """Where the function is that a thread of the pool runs for good."""
+    found = provider()
+    assert found is not None
+    return found.server()
 
 
 @cache
@@ -310,16 +329,22 @@ FUNCTIONS = (
     *("PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_NoMemory"),
     *("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall"),
 )
+SYSTEM = ("sem_wait", "sem_post")  # functions of the C library
 # Whose addresses the table holds.
-OBJECTS = ("array", "float", "float of NumPy", "int", "True", "False", *DTYPES, *FUNCTIONS)
+OBJECTS = (
+    *("array", "float", "float of NumPy", "int", "True", "False"),
+    *(*DTYPES, *FUNCTIONS, *SYSTEM, "pool"),
+)
+POOL = (ctypes.c_int64 * 16)()  # the memory of `pool`
 
 
 def object_table() -> Any:
     """The addresses of `OBJECTS` in this process."""
     objects = (np.ndarray, float, np.float64, int, True, False, *map(np.dtype, DTYPES))
     functions = [getattr(ctypes.pythonapi, name) for name in FUNCTIONS]
+    functions += [getattr(ctypes.CDLL(None), name) for name in SYSTEM]
     found = [ctypes.cast(one, ctypes.c_void_p).value for one in functions]
-    return (ctypes.c_void_p * len(OBJECTS))(*map(id, objects), *found)
+    return (ctypes.c_void_p * len(OBJECTS))(*map(id, objects), *found, ctypes.addressof(POOL))
 
 
 def _why_unlike() -> str | None:

@@ -30,7 +30,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import share_out
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
@@ -124,21 +124,14 @@ def scores(
     bounds = np.empty((m, k)) if proven else _NOTHING
     way = _NOTHING if input_map is None else input_map.way(form.point)
     fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
-    if m <= form.least_rows:
-        form_kernel(rows, *fixed, values, sq_norms, bounds)
-    else:
-
-        def part(block: slice) -> None:
-            form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
-
-        share_out(part, m, form.least_rows)
+    share_rows(form_kernel, m, form.least_rows, rows, *fixed, values, sq_norms, bounds)
     return Bounded(values, bounds if proven else None, sq_norms)
 
 
 _NOTHING = np.empty((0, 0))
 
 
-@kernel()
+@kernel(by_row=("rows", "values", "sq_norms", "bounds"))
 def form_kernel(
     rows: Matrix,
     point: Vector,

@@ -37,7 +37,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import share_out
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
@@ -201,12 +201,8 @@ def scores(
         way = input_map.way(form.point)
     basis = way, form.columns, form.sizes, form.rank
     fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
-
-    def part(block: slice) -> None:
-        out = values[block], sq_norms[block], kept[block], bounds[block]
-        spectral_kernel(rows[block], *fixed, *out)
-
-    share_out(part, m, form.least_rows)
+    out = values, sq_norms, kept, bounds
+    share_rows(spectral_kernel, m, form.least_rows, rows, *fixed, *out)
     return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
 
 
@@ -225,7 +221,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
             linear[c, first + i] = y[i, rank + c]
 
 
-@kernel()
+@kernel(by_row=("rows", "values", "sq_norms", "kept", "bounds"))
 def spectral_kernel(
     rows: Matrix,
     way: Matrix,

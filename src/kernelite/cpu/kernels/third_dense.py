@@ -36,7 +36,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import share_out
+from kernelite.cpu.threads import share_rows
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
@@ -175,16 +175,12 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     second = form.point, form.blocks, form.outputs, form.gamma
     order = cubic.point, cubic.weights, third.vectors, third.matrix
     bounding = third.certificates, third.tails, tolerance
-
-    def part(block: slice) -> None:
-        to = room[0][block], room[1][block], sq_norms[block]
-        third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, stage[block])
-
-    share_out(part, m, third.least_rows)
+    given = rows, Y, *second, *order, *bounding, *room, sq_norms, stage
+    share_rows(third_kernel, m, third.least_rows, *given)
     return Bounded(*room, sq_norms, stage=stage)
 
 
-@kernel()
+@kernel(by_row=("rows", "Y", "values", "bounds", "sq_norms", "stage"))
 def third_kernel(
     rows: Matrix,
     Y: Matrix,
