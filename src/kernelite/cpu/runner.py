@@ -482,7 +482,7 @@ class Runner:
     def _count(self, found: Bounded, seconds: FloatArray) -> Stats:
         assert found.stage is not None
         names = self.cascade.names
-        counts = np.bincount(found.stage, minlength=len(names))
+        counts = [np.count_nonzero(found.stage == number) for number in range(len(names))]
         stages, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
         for name, count, taken in zip(names, counts, seconds):
             stages[name] += int(count)
@@ -517,4 +517,6 @@ def _shared_out(n_rows: int, most: int) -> list[slice]:
 
 
 def _all_finite(found: Bounded) -> bool:
-    return found.sq_norms is not None and bool(np.isfinite(found.sq_norms.sum()))
+    if found.finite or found.sq_norms is None:
+        return found.finite
+    return bool(np.isfinite(found.sq_norms.sum()))
