@@ -17,7 +17,7 @@ from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
 from kernelite.cpu.kernels.compiling import kernel
 from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
-from kernelite.cpu.kernels.panels import double_values, over_rows, panel_types
+from kernelite.cpu.kernels.panels import over_rows, panel_types
 from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
@@ -348,6 +348,8 @@ SUMS = {
     precision: kernel(*panel_types(precision.dtype))(over_rows(name, precision, summed=True))
     for name, precision in (("a", SINGLE), ("b", DOUBLE), ("c", QUICK), ("d", QUICKEST))
 }
+
+double_values = kernel(*panel_types("float64"))(over_rows("values", DOUBLE, summed=False))
 
 
 def powers(exponents: np.ndarray, precision: Precision) -> np.ndarray:

@@ -18,7 +18,7 @@ from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExa
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.fused_pairs import FusedPairs
-from kernelite.cpu.fused_sums import FusedSums
+from kernelite.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SinglePacked, SingleProducts
@@ -358,7 +358,7 @@ class DoublePrecision:
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
-        return isinstance(fused, FusedSums) and fused.ready
+        return isinstance(fused, FusedSums | FusedValues) and fused.ready
 
 
 def as_dense(rows: Rows) -> FloatArray:

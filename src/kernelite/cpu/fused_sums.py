@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.kernels.compiling import ready
-from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
+from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, aligned, error_terms
 from kernelite.cpu.threads import share_out, share_rows
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
-from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
 
 __all__ = [
@@ -192,113 +193,86 @@ class FusedSums:
         return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
 
 
-# Several outputs' exact sums in double precision: kernel values from panels, then their weights.
-#
-# Kernel values of a tile of rows and centers are written once and multiplied with the coefficients
-# while they are in cache. One-vs-one centers stand class by class and have K - 1 coefficients.
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Coefficients of the centers from `start` to `stop`, and the columns that they go to."""
-
-    start: int
-    stop: int
-    columns: slice
-    coefficients: FloatArray
-
-    def meets(self, first: int, end: int) -> bool:
-        """Whether some of these centers are among those from `first` to `end`."""
-        return self.start < end and first < self.stop
-
-    def between(self, first: int, end: int) -> Weights:
-        """Those from `first` to `end`, counted from `first`."""
-        start, stop = max(self.start, first), min(self.stop, end)
-        own = self.coefficients[start - self.start : stop - self.start]
-        return Weights(start - first, stop - first, self.columns, own)
-
-
 @dataclass(frozen=True, eq=False)
 class FusedValues:
-    """An expansion of several outputs in panels of double precision.
+    """An expansion of several outputs in panels of double precision (`kernels.panel_values`).
 
     Parameters
     ----------
     panels : Panels
-    weights : tuple of Weights
-        In the order of the centers. One-vs-one: K - 1 columns per class.
-    sides : ndarray of shape (2, k), optional
-        One-vs-one: where the two classes of a pair have their sums.
+        One-vs-one: class by class.
+    runs, columns : ndarrays of shape (R + 1,), (R,)
+        Centers that are summed up together, and where their sums begin.
+    weights : ndarray of shape (n, wide)
+        Coefficients; one-vs-one, of a center's own K - 1 pairs.
+    sides : ndarray of shape (2, k)
+        Where an output's sums are; one-vs-one, those of both classes, else -1 for the second.
+    intercept : ndarray of shape (k,)
     """
 
     panels: Panels
-    weights: tuple[Weights, ...]
-    sides: NDArray[np.intp] | None
+    runs: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: FloatArray
+    sides: NDArray[np.int64]
+    intercept: FloatArray
 
     @classmethod
-    def prepare(cls, layout: Layout, coefficients: FloatArray) -> FusedValues | None:
+    def prepare(cls, layout: Layout, expansion: KernelExpansion) -> FusedValues | None:
         """Lay the centers out; None where they would take gigabytes."""
         from kernelite.cpu.kernels.exp2 import DOUBLE
+        from kernelite.cpu.kernels.panel_values import CENTERS, LANES
 
+        coefficients = expansion.coefficients
         n, k = coefficients.shape
         if layout.shifted.size > MOST_NUMBERS or not n:
             return None
         owner = classes_of_centers(coefficients)
         K = n_classes(k) or 1
         kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
-        weights, first = [], 0
-        for c, kind in enumerate(kinds):
-            columns = slice(0, k) if owner is None else slice(c * (K - 1), (c + 1) * (K - 1))
-            mine = columns if owner is None else columns_of_class(K, c)
-            own = coefficients[kind][:, mine]
-            for part in row_blocks(len(kind), CENTERS):
-                held = np.ascontiguousarray(own[part])
-                weights.append(Weights(first + part.start, first + part.stop, columns, held))
-            first += len(kind)
-        order = np.concatenate(kinds)
-        panels = Panels.lay_out(layout, DOUBLE, [order], np.zeros(n))
-        return cls(panels, tuple(weights), None if owner is None else sides_of_pairs(K))
+        own = [np.arange(k)] if owner is None else [columns_of_class(K, c) for c in range(K)]
+        narrow = k if owner is None else K - 1
+        wide = -(-narrow // LANES) * LANES
+        weights, runs, columns, first = np.zeros((n, wide)), [], [], 0
+        for c, (kind, mine) in enumerate(zip(kinds, own)):
+            end = first + len(kind)
+            weights[first:end, :narrow] = coefficients[kind][:, mine]
+            cuts = [first, *range(-(-(first + 1) // CENTERS) * CENTERS, end, CENTERS)]
+            runs += cuts if len(kind) else []
+            columns += [c * wide] * (len(cuts) if len(kind) else 0)
+            first = end
+        sides = np.stack([np.arange(k), np.full(k, -1)])
+        if owner is not None:
+            sides = sides_of_pairs(K)
+            sides = sides // narrow * wide + sides % narrow
+        return cls(
+            Panels.lay_out(layout, DOUBLE, [np.concatenate(kinds)], np.zeros(n)),
+            np.array([*runs, n], dtype=np.int64),
+            np.array(columns, dtype=np.int64),
+            aligned(weights),
+            np.ascontiguousarray(sides, dtype=np.int64),
+            np.ascontiguousarray(expansion.intercept, dtype=np.float64),
+        )
 
     @property
     def ready(self) -> bool:
-        """Whether its kernels are compiled; if not, that is begun."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+        """Whether its kernel can be called."""
+        from kernelite.cpu.kernels.panel_values import several_scores
 
-        kernels = [panel_rows.double_rows, panels_kernels.double_values]
-        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+        return ready(several_scores)
 
-    def add(self, rows: FloatArray, out: FloatArray) -> FloatArray:
-        """out += sums without intercept, shape (m, k); returns |u|^2, shape (m,)."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+    def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """Scores into `out` of shape (m, k); returns |u|^2, shape (m,)."""
+        from kernelite.cpu.kernels.panel_values import several_scores
 
-        rows, layout = np.ascontiguousarray(rows), self.panels.layout
-        w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
-        norms = np.empty((len(rows), 2))
-        panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        tile: NDArray[Any] = np.empty((len(rows), CENTERS))
-        sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
-        for (lines, exponents, starts), weights in self._tiles:
-            panels_kernels.double_values(w, shifts, lines, exponents, starts, tile)
-            for weight in weights:
-                values = tile[:, weight.start : weight.stop]
-                sums[:, weight.columns] += values @ weight.coefficients
-        if self.sides is not None:
-            for side in self.sides:
-                out += sums[:, side]
-        return norms[:, 0]
-
-    @cached_property
-    def _tiles(self) -> tuple[tuple[tuple[Any, Any, Any], tuple[Weights, ...]], ...]:
-        """The panels of each tile, and the weights of its centers, counted from its first."""
-        panels, width = self.panels, self.panels.precision.panel
-        per_center, count = len(panels.layout.order), int(panels.starts[-1])
-        tiles = []
-        for part in row_blocks(count, CENTERS // width):
-            a, b = part.start * width, part.stop * width
-            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
-            starts = np.array([0, part.stop - part.start], dtype=np.int64)
-            met = tuple(weight.between(a, b) for weight in self.weights if weight.meets(a, b))
-            tiles.append(((lines, exponents, starts), met))
-        return tuple(tiles)
+        rows, layout, m = np.ascontiguousarray(rows), self.panels.layout, len(rows)
+        found, squares = out if out.flags.c_contiguous else np.empty(out.shape), np.empty(m)
+        least = max(LEAST_ROWS, int(LEAST_WORK / (layout.shifted.size + self.weights.size)))
+        share_rows(
+            *(several_scores, m, least, rows, layout.point, layout.order, layout.g),
+            *(self.panels.lines, self.panels.exponents, self.runs, self.columns, self.weights),
+            *(*self.sides, self.intercept, found, squares),
+        )
+        if found is not out:
+            out[...] = found
+        return squares

@@ -56,7 +56,7 @@ MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
 FEW_THREADS = 4  # up to which blocks that stay in cache are worth more calls of the engines
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
-SHARED_ROWS = 1024
+SHARED_ROWS = 4096
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 Result = TypeVar("Result")
@@ -505,8 +505,8 @@ def _shared_out(n_rows: int, most: int) -> list[slice]:
     --------
     >>> from kernelite.cpu.threads import limit_threads
     >>> with limit_threads(2):
-    ...     [len(_shared_out(n, 4096)) for n in (0, 100, 2000, 5000, 100_000)]
-    [1, 1, 1, 4, 50]
+    ...     [len(_shared_out(n, 1 << 16)) for n in (0, 100, 2000, 8192, 100_000)]
+    [1, 1, 1, 2, 4]
     """
     threads, least = thread_count(), min(SHARED_ROWS, most)
     if threads > 1 and n_rows >= threads * least:

@@ -42,7 +42,7 @@ _QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
-TURNS = 8  # in which a thread takes its rows, so that those which begin late take fewer
+TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 _limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels import panels, pointwise
+from kernelite.cpu.kernels import panel_sums, pointwise
 from kernelite.cpu.kernels.compiling import OutVector, jit_available, kernel
+from kernelite.cpu.kernels.exp2 import DOUBLE
 from kernelite.cpu.kernels.local import local_kernel
 from kernelite.cpu.kernels.pointwise import affine
 
@@ -100,7 +101,7 @@ def test_results_and_a_lack_of_memory_come_through() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [pointwise.fill_exponents, pointwise.sigmoid, panels.SUMS[panels.DOUBLE], local_kernel(2)],
+    [pointwise.fill_exponents, pointwise.sigmoid, panel_sums.SCORES[DOUBLE], local_kernel(2)],
     ids=lambda function: function.__name__,
 )
 def test_the_optimiser_may_contract_and_nothing_else(function: Any) -> None:

@@ -318,7 +318,7 @@ def walk_rows(
     """
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
-    tall = min(tall, len(rows))
+    tall = max(1, min(tall, len(rows)))
     weights, values = chain_weights(order, rows.shape[1]), _room(tall, len(exponents), SPARE)
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
     norms = np.empty((tall, 2))
@@ -354,7 +354,7 @@ def walk_entries(
     leads: OutVector,
 ) -> None:
     """As `walk_rows` for rows given by their entries."""
-    values = _room(min(tall, len(shifts)), len(exponents), SPARE)
+    values = _room(min(tall, len(shifts)), len(exponents), SPARE)  # none where no rows are
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
     for first in range(0, len(shifts), tall):

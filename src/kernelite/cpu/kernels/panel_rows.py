@@ -17,7 +17,6 @@ from kernelite.cpu.kernels.compiling import (
     OutLongs,
     OutMatrix,
     OutSingles,
-    OutVector,
     Vector,
     helper,
     kernel,
@@ -25,7 +24,6 @@ from kernelite.cpu.kernels.compiling import (
 
 __all__ = [
     "chain_weights",
-    "double_rows",
     "entries",
     "ready_entries",
     "ready_rows",
@@ -68,21 +66,6 @@ def ready_rows(
             w[i, position] = rows[i, feature] - point[feature]
         shifts[i] = -g * total
         norms[i, 0], norms[i, 1] = total, math.sqrt(chain)
-
-
-@kernel()
-def double_rows(
-    rows: Matrix,
-    point: Vector,
-    order: Longs,
-    g: float,
-    w: OutMatrix,
-    shifts: OutVector,
-    norms: OutMatrix,
-) -> None:
-    """w (m, L), shifts (m,), norms (m, 2): |u|^2, and sqrt(sum_l (L - l) u_l^2)."""
-    weights = chain_weights(order, rows.shape[1])
-    ready_rows(rows, point, order, weights, g, w, shifts, norms)
 
 
 @helper

@@ -21,12 +21,11 @@ from kernelite.cpu.kernels.compiling import (
     helper,
     instruction,
     ir,
-    kernel,
     types,
 )
 from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, VECTORS, Code, Precision
 
-__all__ = ["SUMS", "double_values", "single_entry_sums", "value_entries", "value_rows"]
+__all__ = ["SUMS", "single_entry_sums", "value_entries", "value_rows"]
 
 
 def _row_products(
@@ -208,10 +207,8 @@ SUMS = {
     )
 }
 """By precision: (rows, shifts, panels, exponents, starts, out): sums of blocks into out (m, B)."""
-double_values = kernel(*panel_types("float64"))(over_rows("double_values", DOUBLE, summed=False))
-"""Likewise: out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
 single_entry_sums = helper(_over_entries("single_entry_sums", SINGLE, summed=True))
 """(indptr, indices, data, shifts, panels, exponents, starts, out), as `SUMS`."""
 value_rows = helper(over_rows("value_rows", SINGLE, summed=False))
-"""As `double_values` in single precision, for other kernels."""
+"""out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
 value_entries = helper(_over_entries("value_entries", SINGLE, summed=False))
