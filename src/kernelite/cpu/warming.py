@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
 from kernelite.errors import InputError
-from kernelite.support.files import why_distrusted
 from kernelite.support.terminal import Progress
 
 __all__ = ["WarmUp", "warm_up"]
@@ -57,7 +54,7 @@ def warm_up() -> WarmUp:
     True
     """
     from kernelite.cpu.kernels import providers
-    from kernelite.cpu.kernels.build import build
+    from kernelite.cpu.kernels.build import build, kept_at
 
     started, families = perf_counter(), providers.families_here()
     if not families:
@@ -70,32 +67,7 @@ def warm_up() -> WarmUp:
     found = providers.library_path(family)
     if found is not None:
         return WarmUp(family, 0, perf_counter() - started, found)
-    if importlib.util.find_spec("numba") is None:
-        raise InputError("kernels cannot be built without numba: pip install 'kernelite[jit]'.")
-    path = _folder() / providers.library_name(family)
+    path = kept_at(family)
     with Progress(f"building kernels for {family}") as bar:
         count = build(family, path, bar.reach)
     return WarmUp(family, count, perf_counter() - started, path)
-
-
-def _folder() -> Path:
-    """The first folder that a library can be put into."""
-    from kernelite.cpu.kernels.providers import library_folders
-
-    reasons = []
-    for folder in library_folders():
-        reason = why_distrusted(folder)
-        try:
-            if reason is None:
-                # Others may read: an image is warmed by root, and used by somebody else.
-                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-                if os.access(folder, os.W_OK):
-                    return folder
-                reason = f"`{folder}` cannot be written"
-        except OSError as error:
-            reason = f"`{folder}` cannot be made ({error.strerror or error})"
-        reasons.append(reason)
-    raise InputError(
-        f"there is no folder for the kernels: {'; '.join(reasons)}. Set KERNELITE_CACHE to one "
-        "that nobody else can write."
-    )

@@ -11,6 +11,7 @@ done by `_RUNTIME`. The same sources and tools give the same bytes.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import shutil
@@ -27,8 +28,10 @@ from typing import Any, Self
 from kernelite.cpu.kernels import providers
 from kernelite.cpu.kernels.compiling import Kernel
 from kernelite.errors import InputError
+from kernelite.support.files import why_distrusted
+from kernelite.support.terminal import Progress
 
-__all__ = ["build", "declare_all"]
+__all__ = ["build", "declare_all", "kept_at"]
 
 MODULE, RUNTIME = "kernelite.cpu.kernels.build", "runtime"
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -165,6 +168,8 @@ def build(
     InputError
         If there is no linker, or a kernel cannot be compiled.
     """
+    if importlib.util.find_spec("numba") is None:
+        raise InputError("kernels cannot be built without numba: pip install 'kernelite[jit]'.")
     linker = _linker()
     with tempfile.TemporaryDirectory() as folder, _Workers(family, Path(folder)) as workers:
         names = sorted(set(workers.names) & set(only) if only else workers.names)
@@ -235,6 +240,27 @@ class _Workers:
             list(pool.map(work, self._processes))
 
 
+def kept_at(family: str) -> Path:
+    """Where a library is to be put: the first folder that is safe and can be written."""
+    reasons = []
+    for folder in providers.library_folders():
+        reason = why_distrusted(folder)
+        try:
+            if reason is None:
+                # Others may read: an image is warmed by root, and used by somebody else.
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+                if os.access(folder, os.W_OK):
+                    return folder / providers.library_name(family)
+                reason = f"`{folder}` cannot be written"
+        except OSError as error:
+            reason = f"`{folder}` cannot be made ({error.strerror or error})"
+        reasons.append(reason)
+    raise InputError(
+        f"there is no folder for the kernels: {'; '.join(reasons)}. Set KERNELITE_CACHE to one "
+        "that nobody else can write."
+    )
+
+
 def _linker() -> str:
     found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if found is None:
@@ -264,7 +290,7 @@ def _emit(family: str, folder: Path) -> None:
     print(*kernels, flush=True)
     for symbol in map(str.strip, sys.stdin):
         if symbol == RUNTIME:
-            entries = 1 + len(providers.DTYPES)
+            entries = len(providers.OBJECTS)
             text = _RUNTIME.format(triple=TRIPLE, table=providers.TABLE, entries=entries)
         else:
             text = _without_exceptions(library_of(kernels[symbol]).get_llvm_str())
@@ -296,23 +322,27 @@ def _show_only(module: Any, symbol: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command."""
+    """The command: builds what is not there, and says where it is."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}")
     parser.add_argument("--family", nargs="*", choices=[*providers.FAMILIES], help="this one's")
-    parser.add_argument("--into", type=Path, default=Path(), help="folder of the libraries")
+    parser.add_argument("--into", type=Path, help="folder; where they are found by default")
     parser.add_argument("--emit", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.emit:
         _emit(args.family[0], args.emit)
         return 0
     families = args.family or providers.families_here()[:1]
-    if not families:
-        parser.error("name a family: this processor belongs to none.")
-    from kernelite.support.terminal import Progress
-
-    for family in families:
-        with Progress(f"building kernels for {family}") as bar:
-            build(family, args.into / f"{family}.so", bar.reach)
+    try:
+        if not families:
+            raise InputError("name a family: this processor belongs to none.")
+        for family in families:
+            path = args.into / f"{family}.so" if args.into else kept_at(family)
+            if providers.why_refused(path, family) is not None:
+                with Progress(f"building kernels for {family}") as bar:
+                    build(family, path, bar.reach)
+            print(path)
+    except InputError as error:
+        sys.exit(str(error))
     return 0
 
 

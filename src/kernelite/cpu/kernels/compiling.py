@@ -2,8 +2,9 @@
 
 Declaring needs nothing but Python. Who provides the address is another matter (`providers`): a
 library that was built ahead, or numba, which compiles the same source now (`tracing`). Either is
-called in one way: an array is passed as the address of its NumPy object, whose kind the compiled
-code checks before it reads on; numbers are passed as they are.
+called in one way, as Python calls its own functions: compiled code is given the addresses of the
+arguments' objects, and looks what they are before it reads on. If one is something else than an
+array of the declared kind, or a number of Python's, Python makes it fit or says why it cannot.
 
 The optimiser may contract a product and a sum into one fma and nothing more: the proof allows any
 order of summation, but `exp` needs its (x + c) - c, and rows whose polynomial overflows need
@@ -12,11 +13,10 @@ infinities and NaN to behave.
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
@@ -28,7 +28,6 @@ from kernelite.cpu.kernels.providers import JitWarning, jit_available, wide_vect
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
-    "FAILED",
     "OPTIONS",
     "ArrayType",
     "Blocks",
@@ -64,7 +63,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The freedom of the optimiser, for whoever compiles; infinities where numbers are divided by zero.
 OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
-FAILED = -(2**62)  # what compiled code returns if memory ran out; less: an argument was refused
 
 # Arguments of kernels: dimensions, numbers, and whether they are written.
 Vector: TypeAlias = Annotated[FloatArray, 1, "float64", False]
@@ -201,16 +199,6 @@ class Kernel:
     symbol: str
     arguments: tuple[ArrayType | str, ...]
 
-    @cached_property
-    def prototype(self) -> Any:
-        """The C signature: a status or a whole number, and addresses or numbers."""
-        scalars = {"float64": ctypes.c_double, "float32": ctypes.c_float}
-        passed = [
-            ctypes.c_void_p if isinstance(one, ArrayType) else scalars.get(one, ctypes.c_int64)
-            for one in self.arguments
-        ]
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *passed)
-
     def ordinary(self, arguments: tuple[Any, ...]) -> list[Any]:
         """Arguments as compiled code takes them: arrays of no subclass, Python's numbers.
 
@@ -269,43 +257,30 @@ def ready(_kernel: Callable[..., Any], /) -> bool:
     return jit_available()
 
 
-# What is called: written out for each kernel, since a loop over arguments would cost more than the
-# call itself. The caller's arrays live as long as its names do.
-_CALL = """
-def call({names}):
-    try:
-        found = entry({passed})
-    except ArgumentError:
-        return anew(0, {names})
-    return anew(found, {names}) if found <= FAILED else found
-"""
-
-
 def _caller(own: Kernel) -> Callable[..., Any]:
-    names = [f"a{i}" for i in range(len(own.arguments))]
-    passed = [
-        f"id({name})" if isinstance(kind, ArrayType) else name
-        for name, kind in zip(names, own.arguments)
-    ]
-    space: dict[str, Any] = {"ArgumentError": ctypes.ArgumentError, "FAILED": FAILED}
+    """What is called: a function that finds its compiled code when it is called first."""
+    entry: Callable[..., Any]
+    strict: Callable[..., Any]
+
+    def call(*arguments: Any) -> Any:
+        return entry(*arguments)
 
     def first(*arguments: Any) -> Any:
-        """The entry until there is one."""
-        space["entry"] = own.prototype(providers.address(own))
-        return space["entry"](*arguments)
+        nonlocal entry, strict
+        place = providers.address(own)
+        strict = providers.callable_at(place, own.symbol, refused)
+        entry = providers.callable_at(place, own.symbol, fitted)
+        return entry(*arguments)
 
-    def anew(found: int, *arguments: Any) -> Any:
-        """Call again with arguments that compiled code takes, or say why not."""
-        if found < FAILED or found == 0:
-            again = own.ordinary(arguments)
-            found = space["entry"](*(id(a) if isinstance(a, np.ndarray) else a for a in again))
-        if found <= FAILED:
-            raise MemoryError(f"{own.symbol} has no memory left.")
-        return found
+    def fitted(*arguments: Any) -> Any:
+        """Called by compiled code that is given something else than it takes."""
+        return strict(*own.ordinary(arguments))
 
-    space |= {"entry": first, "anew": anew}
-    exec(_CALL.format(names=", ".join(names), passed=", ".join(passed)), space)
-    return space["call"]
+    def refused(*_: Any) -> Any:
+        raise TypeError(f"{own.symbol} cannot take these arguments.")
+
+    entry = strict = first
+    return call
 
 
 def _annotated(function: Callable[..., Any]) -> list[Any]:

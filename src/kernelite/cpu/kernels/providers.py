@@ -23,7 +23,7 @@ import platform
 import stat
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DTYPES",
     "FAMILIES",
+    "HEAD",
+    "OBJECTS",
     "TABLE",
     "JitWarning",
     "address",
-    "array_table",
+    "callable_at",
     "declare",
     "declared",
     "families_here",
@@ -53,13 +55,15 @@ __all__ = [
     "library_folders",
     "library_name",
     "library_path",
+    "object_table",
     "provider",
+    "why_refused",
     "wide_vectors",
 ]
 
 MAGIC = b"kernelite kernels 1\n"
 SIZE = 32  # bytes of a digest
-TABLE = "kernelite_arrays"  # a library's variable: what arrays of NumPy look like in this process
+TABLE = "kernelite_objects"  # a library's variable: where objects and functions are in this process
 DTYPES = (
     *("float64", "float32", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "bool"),
@@ -220,7 +224,7 @@ def library_name(family: str) -> str:
 def library_path(family: str) -> Path | None:
     """The library of a family that is used here; a warning says of others why they are not."""
     for path in _places(family):
-        reason = _why_refused(path, family)
+        reason = why_refused(path, family)
         if reason is None:
             return path
         warnings.warn(JitWarning(f"the kernels in `{path}` are not used: {reason}."), stacklevel=5)
@@ -257,7 +261,8 @@ def finished(code: bytes, family: str) -> bytes:
     return whole + hashlib.blake2b(whole, digest_size=SIZE).digest()
 
 
-def _why_refused(path: Path, family: str) -> str | None:
+def why_refused(path: Path, family: str) -> str | None:
+    """Why a file is not a library of these sources for this Python; None if it is."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -272,7 +277,7 @@ def _why_refused(path: Path, family: str) -> str | None:
 
 def _loaded(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    table = array_table()
+    table = object_table()
     type(table).in_dll(library, TABLE)[:] = table
     return library
 
@@ -282,38 +287,86 @@ def kernel_files() -> list[Path]:
     return [*_PACKAGE.glob("cpu/kernels/*.py"), _PACKAGE / "tables" / "libsvm_kernel.py"]
 
 
-@cache
 def identity(family: str) -> bytes:
+    """Changes with the family and the sources."""
+    return hashlib.blake2b(_sources() + family.encode(), digest_size=SIZE).digest()
+
+
+@cache
+def _sources() -> bytes:
     """Changes with the kernels, and the constants of the proof that are in them."""
-    state = hashlib.blake2b(family.encode(), digest_size=SIZE)
+    state = hashlib.blake2b(digest_size=SIZE)
     others = ("series/rounding.py", "series/remainder.py", "program/bounded.py")
     for file in sorted([*kernel_files(), *(_PACKAGE / name for name in others)]):
         state.update(file.read_bytes())
     return state.digest()
 
 
-# Arrays of NumPy, as compiled code reads them: a type, then data, dimensions, kind and flags, at
-# places that every extension of NumPy relies on. Python without a lock has a longer head.
+# Objects as compiled code reads them: a count and a type, then a float's value, or an array's data,
+# dimensions, dtype and flags, at places that every extension of NumPy relies on. Python without its
+# lock has a longer head.
 HEAD = 16
+FUNCTIONS = (
+    *("PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_NoMemory"),
+    *("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall"),
+)
+# Whose addresses the table holds.
+OBJECTS = ("array", "float", "float of NumPy", "int", "True", "False", *DTYPES, *FUNCTIONS)
 
 
-def array_table() -> Any:
-    """The addresses that compiled code compares an array's with: its type, and its dtype."""
-    objects = (np.ndarray, *(np.dtype(name) for name in DTYPES))
-    return (ctypes.c_void_p * len(objects))(*map(id, objects))
+def object_table() -> Any:
+    """The addresses of `OBJECTS` in this process."""
+    objects = (np.ndarray, float, np.float64, int, True, False, *map(np.dtype, DTYPES))
+    functions = [getattr(ctypes.pythonapi, name) for name in FUNCTIONS]
+    found = [ctypes.cast(one, ctypes.c_void_p).value for one in functions]
+    return (ctypes.c_void_p * len(OBJECTS))(*map(id, objects), *found)
 
 
 def _why_unlike() -> str | None:
-    """Why arrays are not what compiled code takes them for; None if they are."""
-    probe, reason = np.zeros((3, 5)), "arrays of this Python and NumPy are laid out in another way"
-    start = id(probe)
+    """Why objects are not what compiled code takes them for; None if they are."""
+    reason = "objects of this Python and NumPy are laid out in another way"
+    for number in (1.5, np.float64(2.5)):
+        if number.__sizeof__() < HEAD + 8:
+            return reason
+        kind = ctypes.c_void_p.from_address(id(number) + HEAD - 8).value
+        if kind != id(type(number)):
+            return reason
+        if ctypes.c_double.from_address(id(number) + HEAD).value != number:
+            return reason
+    probe = np.zeros((3, 5))
     if np.ndarray.__basicsize__ < HEAD + 56:
         return reason
-    words = (ctypes.c_void_p * 7).from_address(start + HEAD - 8)
-    nd, flags = (ctypes.c_int.from_address(start + HEAD + at).value for at in (8, 48))
+    words = (ctypes.c_void_p * 7).from_address(id(probe) + HEAD - 8)
+    nd, flags = (ctypes.c_int.from_address(id(probe) + HEAD + at).value for at in (8, 48))
     kept = 0x1 | 0x100 | 0x400  # contiguous, aligned, writable
     if (words[0], words[1], nd) != (id(np.ndarray), probe.ctypes.data, 2) or not words[3]:
         return reason
     shape = tuple((ctypes.c_ssize_t * 2).from_address(words[3]))
     same = shape == (3, 5) and flags & kept == kept and words[6] == id(np.dtype("float64"))
     return None if same else reason
+
+
+class _Definition(ctypes.Structure):
+    """Python's definition of a function that takes an array of arguments."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+_TAKES_ARRAY = 0x80
+_definitions: list[_Definition] = []  # which Python goes on using
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def callable_at(place: int, name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled code as a function of Python's; `otherwise` is called with what it cannot take."""
+    definition = _Definition(name.encode(), place, _TAKES_ARRAY, None)
+    _definitions.append(definition)
+    function: Callable[..., Any] = _new_function(ctypes.byref(definition), otherwise, None)
+    return function

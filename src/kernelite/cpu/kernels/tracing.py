@@ -1,8 +1,7 @@
 """Kernels compiled by numba: what is behind a library that is built, and behind numba alone.
 
 The functions that are declared in `compiling` are given to numba with their helpers in place. Each
-kernel gets an entry, written in LLVM's own instructions: it looks at the objects whose addresses it
-is given, refuses what are not arrays of the declared kind, and calls the kernel with views of them.
+kernel gets an entry, written in LLVM's own instructions, that Python calls as one of its functions.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from kernelite.cpu.kernels.compiling import FAILED, OPTIONS, ArrayType, Kernel, Traced
-from kernelite.cpu.kernels.providers import DTYPES, HEAD, TABLE, array_table
+from kernelite.cpu.kernels.compiling import OPTIONS, ArrayType, Kernel, Traced
+from kernelite.cpu.kernels.providers import HEAD, OBJECTS, TABLE, object_table
 
 __all__ = ["compiled_now", "intrinsic_of", "jitted", "library_of", "target_is_wide"]
 
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # flags of NumPy's arrays
-_table = array_table()
+_table = object_table()
 llvm.add_symbol(TABLE, ctypes.addressof(_table))
 _compiling = threading.RLock()  # numba's own could be held by a thread that a forked child lacks
 if hasattr(os, "register_at_fork"):
@@ -113,7 +112,7 @@ def library_of(kernel: Kernel) -> Any:
         compiled = compiler.compile(signature, None)
         library = compiled.target_context.codegen().create_library(kernel.symbol)
         module = library.create_ir_module(kernel.symbol)
-        _write_entry(compiled, module, kernel)
+        _Entry(compiled, module, kernel).write()
         library.add_ir_module(module)
         library.add_linking_library(compiled.library)
         library.finalize()
@@ -135,79 +134,135 @@ def _numba_type(kind: ArrayType | str) -> Any:
     return getattr(types, kind)
 
 
-def _write_entry(compiled: Any, module: Any, kernel: Kernel) -> None:
-    """int64 entry(void *array, double number, ...): a whole number, or a status."""
-    i64, context = ir.IntType(64), compiled.target_context
-    numbers = {"float64": ir.DoubleType(), "float32": ir.FloatType()}
-    passed = [
-        ir.IntType(8).as_pointer() if isinstance(kind, ArrayType) else numbers.get(kind, i64)
-        for kind in kernel.arguments
-    ]
-    entry = ir.Function(module, ir.FunctionType(i64, passed), kernel.symbol)
-    builder = ir.IRBuilder(entry.append_basic_block("entry"))
-    table = ir.GlobalVariable(module, ir.ArrayType(i64, 1 + len(DTYPES)), TABLE)
-    given = []
-    for i, (kind, value) in enumerate(zip(kernel.arguments, entry.args)):
-        if isinstance(kind, ArrayType):
-            _refuse_others(builder, table, kind, value, FAILED - 1 - i)
-            value = _view(context, builder, kind, value)
-        elif kind == "boolean":
-            value = builder.icmp_signed("!=", value, i64(0))
-        given.append(value)
-    function = context.declare_function(module, compiled.fndesc)
-    result, arguments = compiled.fndesc.restype, compiled.fndesc.argtypes
-    status, found = context.call_conv.call_function(builder, function, result, arguments, given)
-    with cgutils.if_unlikely(builder, status.is_error):
-        builder.ret(i64(FAILED))
-    if isinstance(result, types.Integer):
-        widen = builder.sext if result.signed else builder.zext
-        builder.ret(widen(found, i64) if result.bitwidth < 64 else found)
-    elif isinstance(result, types.Boolean):
-        builder.ret(builder.zext(found, i64))
-    else:
-        assert isinstance(result, types.NoneType), f"{kernel.symbol} returns {result}"
-        builder.ret(i64(0))
+class _Entry:
+    """The function of Python's that calls a kernel: object *entry(self, object **given, n).
 
+    It looks at the objects, makes views and numbers of them, and calls the kernel without the
+    interpreter's lock. If one is of another kind, it has `self` called with all of them.
+    """
 
-def _field(builder: Any, array: Any, at: int, kind: Any) -> Any:
-    """A field of an array's object, so many bytes from its beginning."""
-    place = builder.gep(array, [ir.IntType(64)(at)])
-    return builder.load(builder.bitcast(place, kind.as_pointer()))
+    def __init__(self, compiled: Any, module: Any, kernel: Kernel) -> None:
+        self.compiled, self.kernel = compiled, kernel
+        self.context, self.i64 = compiled.target_context, ir.IntType(64)
+        self.pointer = ir.IntType(8).as_pointer()
+        passed = [self.pointer, self.pointer.as_pointer(), self.i64]
+        self.function = ir.Function(module, ir.FunctionType(self.pointer, passed), kernel.symbol)
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.otherwise = self.function.append_basic_block("otherwise")
+        table = ir.ArrayType(self.i64, len(OBJECTS))
+        self.table = ir.GlobalVariable(module, table, TABLE)
 
+    def write(self) -> None:
+        """All of it."""
+        builder, i64 = self.builder, self.i64
+        owner, given, count = self.function.args
+        self.go_on_if(builder.icmp_signed("==", count, i64(len(self.kernel.arguments))))
+        values = []
+        for i, kind in enumerate(self.kernel.arguments):
+            one = builder.load(builder.gep(given, [i64(i)]))
+            value = self.array if isinstance(kind, ArrayType) else self.number
+            values.append(value(one, kind))
+        state = self.call("PyEval_SaveThread", self.pointer)
+        described, convention = self.compiled.fndesc, self.context.call_conv
+        kernel = self.context.declare_function(self.function.module, described)
+        types_ = described.restype, described.argtypes
+        status, found = convention.call_function(builder, kernel, *types_, values)
+        self.call("PyEval_RestoreThread", ir.VoidType(), state)
+        with cgutils.if_unlikely(builder, status.is_error):
+            builder.ret(self.call("PyErr_NoMemory", self.pointer))
+        builder.ret(self.call("PyLong_FromLongLong", self.pointer, self.whole(found)))
+        builder.position_at_end(self.otherwise)
+        nothing = ir.Constant(self.pointer, None)
+        builder.ret(self.call("PyObject_Vectorcall", self.pointer, owner, given, count, nothing))
 
-def _refuse_others(builder: Any, table: Any, kind: ArrayType, array: Any, status: int) -> None:
-    """Return a status for what is not an array of a kind."""
-    i64, i32 = ir.IntType(64), ir.IntType(32)
+    def known(self, name: str) -> Any:
+        """The address of an object or a function in the process that the code runs in."""
+        place = self.builder.gep(self.table, [self.i64(0), self.i64(OBJECTS.index(name))])
+        return self.builder.load(place)
 
-    def known(number: int) -> Any:
-        return builder.load(builder.gep(table, [i64(0), i64(number)]))
+    def call(self, name: str, result: Any, *arguments: Any) -> Any:
+        """A function of Python's."""
+        kind = ir.FunctionType(result, [one.type for one in arguments])
+        return self.builder.call(
+            self.builder.inttoptr(self.known(name), kind.as_pointer()), arguments
+        )
 
-    def refuse_unless(good: Any) -> None:
-        with cgutils.if_unlikely(builder, builder.not_(good)):
-            builder.ret(i64(status))
+    def go_on_if(self, good: Any) -> None:
+        """Else Python deals with the arguments."""
+        following = self.function.append_basic_block("good")
+        branch = self.builder.cbranch(good, following, self.otherwise)
+        branch.set_weights([99, 1])
+        self.builder.position_at_end(following)
 
-    refuse_unless(builder.icmp_unsigned("==", _field(builder, array, HEAD - 8, i64), known(0)))
-    flags = i32(_CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writable else 0))
-    held = builder.and_(_field(builder, array, HEAD + 48, i32), flags)
-    good = builder.icmp_unsigned("==", held, flags)
-    n_dims = _field(builder, array, HEAD + 8, i32)
-    good = builder.and_(good, builder.icmp_unsigned("==", n_dims, i32(kind.n_dims)))
-    dtype, wanted = _field(builder, array, HEAD + 40, i64), known(1 + DTYPES.index(kind.dtype))
-    refuse_unless(builder.and_(good, builder.icmp_unsigned("==", dtype, wanted)))
+    def field(self, one: Any, at: int, kind: Any) -> Any:
+        """What is so many bytes from an object's beginning."""
+        place = self.builder.gep(one, [self.i64(at)])
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
 
+    def is_a(self, one: Any, name: str) -> Any:
+        """Whether an object is of a type, and of none that is derived from it."""
+        kind = self.field(one, HEAD - 8, self.i64)
+        return self.builder.icmp_unsigned("==", kind, self.known(name))
 
-def _view(context: Any, builder: Any, kind: ArrayType, array: Any) -> Any:
-    """numba's view of an array's object."""
-    i64, seen = ir.IntType(64), _numba_type(kind)
-    view = make_array(seen)(context, builder)
-    size = context.get_abi_sizeof(context.get_data_type(seen.dtype))
-    dimensions = _field(builder, array, HEAD + 16, i64.as_pointer())
-    shape = [builder.load(builder.gep(dimensions, [i64(n)])) for n in range(kind.n_dims)]
-    strides: list[Any] = []
-    step = i64(size)
-    for length in reversed(shape):
-        strides.insert(0, step)
-        step = builder.mul(step, length)
-    data = _field(builder, array, HEAD, context.get_data_type(seen.dtype).as_pointer())
-    populate_array(view, data, shape, strides, size, None)
-    return view._getvalue()
+    def number(self, one: Any, kind: Any) -> Any:
+        """The value of a float, a truth value or a whole number."""
+        builder = self.builder
+        if kind.startswith("float"):
+            self.go_on_if(builder.or_(self.is_a(one, "float"), self.is_a(one, "float of NumPy")))
+            value = self.field(one, HEAD, ir.DoubleType())
+            return builder.fptrunc(value, ir.FloatType()) if kind == "float32" else value
+        address = builder.ptrtoint(one, self.i64)
+        if kind == "boolean":
+            yes = builder.icmp_unsigned("==", address, self.known("True"))
+            no = builder.icmp_unsigned("==", address, self.known("False"))
+            self.go_on_if(builder.or_(yes, no))
+            return yes
+        self.go_on_if(self.is_a(one, "int"))
+        value = self.call("PyLong_AsLongLong", self.i64, one)
+        with cgutils.if_unlikely(builder, builder.icmp_signed("==", value, self.i64(-1))):
+            error = self.call("PyErr_Occurred", self.i64)
+            with cgutils.if_unlikely(builder, builder.icmp_unsigned("!=", error, self.i64(0))):
+                builder.ret(ir.Constant(self.pointer, None))
+        return value
+
+    def array(self, one: Any, kind: Any) -> Any:
+        """numba's view of an array of the declared kind."""
+        builder, i32 = self.builder, ir.IntType(32)
+        self.go_on_if(self.is_a(one, "array"))
+        flags = i32(_CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.writable else 0))
+        held = builder.and_(self.field(one, HEAD + 48, i32), flags)
+        good = builder.icmp_unsigned("==", held, flags)
+        n_dims = self.field(one, HEAD + 8, i32)
+        good = builder.and_(good, builder.icmp_unsigned("==", n_dims, i32(kind.n_dims)))
+        dtype = self.field(one, HEAD + 40, self.i64)
+        same = builder.icmp_unsigned("==", dtype, self.known(kind.dtype))
+        self.go_on_if(builder.and_(good, same))
+        return self.view(one, kind)
+
+    def view(self, one: Any, kind: ArrayType) -> Any:
+        """numba's view of an array."""
+        builder, seen = self.builder, _numba_type(kind)
+        data_type = self.context.get_data_type(seen.dtype)
+        size = self.context.get_abi_sizeof(data_type)
+        dimensions = self.field(one, HEAD + 16, self.i64.as_pointer())
+        shape = [builder.load(builder.gep(dimensions, [self.i64(n)])) for n in range(kind.n_dims)]
+        strides: list[Any] = []
+        step = self.i64(size)
+        for length in reversed(shape):
+            strides.insert(0, step)
+            step = builder.mul(step, length)
+        view = make_array(seen)(self.context, builder)
+        data = self.field(one, HEAD, data_type.as_pointer())
+        populate_array(view, data, shape, strides, size, None)
+        return view._getvalue()
+
+    def whole(self, found: Any) -> Any:
+        """What a kernel returns as a whole number; 0 if it returns nothing."""
+        result, i64 = self.compiled.fndesc.restype, self.i64
+        if isinstance(result, types.Boolean):
+            return self.builder.zext(found, i64)
+        if isinstance(result, types.Integer):
+            widen = self.builder.sext if result.signed else self.builder.zext
+            return widen(found, i64) if result.bitwidth < 64 else found
+        assert isinstance(result, types.NoneType), f"{self.kernel.symbol} returns {result}"
+        return i64(0)
