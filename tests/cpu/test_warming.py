@@ -56,7 +56,6 @@ def test_every_file_with_kernels_is_built() -> None:
     ("where", "value", "reason"),
     [
         ("kernelite.cpu.kernels.providers.families_here", list, "elsewhere numba compiles"),
-        ("shutil.which", lambda name: None, "no linker"),
         ("kernelite.cpu.kernels.build.why_distrusted", lambda path: "`x` is open", "`x` is open"),
     ],
 )
@@ -66,3 +65,15 @@ def test_why_it_cannot_be_built(
     monkeypatch.setattr(where, value)
     with pytest.raises(errors.InputError, match=reason):
         kernelite.warm_up()
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"), [("importlib.util.find_spec", "without numba"), ("shutil.which", "linker")]
+)
+def test_what_building_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, reason: str
+) -> None:
+    monkeypatch.setattr(where, lambda name: None)
+    with pytest.raises(errors.InputError, match=reason):
+        build.build("x86-64-v3", tmp_path / "x.so")
+    assert not list(tmp_path.iterdir())
