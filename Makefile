@@ -3,22 +3,18 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test campaign kernels test-torch fuzz soak attack lint docs docs-test bench paper release-check clean
+.NOTPARALLEL:
+.PHONY: demo test campaign test-kernels test-torch fuzz soak attack lint docs docs-test bench paper wheels release-check clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-jit $(VENV)/.kernels
 	$(BIN)/kernelite demo
 
-test: $(VENV)/.installed-dev
-	@echo "Lint, types and all tests but campaigns: about 4 minutes on 2 cores."
-	@$(MAKE) --no-print-directory -j 2 lint kernels
+test: $(VENV)/.installed-dev $(VENV)/.kernels lint
+	@echo "All tests but campaigns: about 4 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q -m "not campaign"
 
-# Once, on one core while another one is at the types: else every process of the tests would.
-kernels: $(VENV)/.installed-dev
-	$(BIN)/kernelite warm-up
-
 # Deep and long: benchmarks, examples of the documentation, fuzzing, more random models, torch.
-campaign: $(VENV)/.installed-dev
+campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 	@echo "Campaigns: about 10 minutes on 2 cores, and as long as it takes to install torch."
 	$(BIN)/python -m pytest -n 2 -q -m campaign
 	OPENBLAS_NUM_THREADS=2 KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 \
@@ -31,18 +27,26 @@ campaign: $(VENV)/.installed-dev
 		echo "left out: make test-torch, since torch could not be installed (see above)."; \
 	fi
 
+# What is proven of kernels, on each of their providers: libraries of both families, and numba.
+test-kernels: $(VENV)/.installed-dev
+	$(BIN)/python -m kernelite.cpu.kernels.build --family x86-64-v4 x86-64-v3
+	for kernels in x86-64-v4 x86-64-v3 numba; do \
+		echo "Kernels by $$kernels:"; \
+		KERNELITE_KERNELS=$$kernels $(BIN)/python -m pytest -n 2 -q tests/cpu tests/series || exit 1; \
+	done
+
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
 SECONDS ?= 600
 SEED    ?= 1
 MODELS  ?= 1000000
 
-fuzz: $(VENV)/.installed-dev
+fuzz: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --jobs 2
 
-soak: $(VENV)/.installed-dev
+soak: $(VENV)/.installed-dev $(VENV)/.kernels
 	$(BIN)/python -m tests.soak --seconds $(SECONDS)
 
-attack: $(VENV)/.installed-dev
+attack: $(VENV)/.installed-dev $(VENV)/.kernels
 	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
 	$(BIN)/python -m tests.attack --models $(MODELS) --jobs 2
 
@@ -51,7 +55,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(VENV)/.installed-docs
+docs: $(VENV)/.installed-docs $(VENV)/.kernels
 	@echo "The site, its examples included: about 3 minutes on 2 cores."
 	rm -rf docs/_build
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
@@ -73,11 +77,17 @@ $(VENV)-torch/.installed: pyproject.toml
 	$(VENV)-torch/bin/python -m pip install --quiet -e '.[test,torch]' gpytorch
 	touch $@
 
-bench: $(VENV)/.installed-bench
+bench: $(VENV)/.installed-bench $(VENV)/.kernels
 	$(BIN)/python -m benchmarks
 
-paper: $(VENV)/.installed-bench
+paper: $(VENV)/.installed-bench $(VENV)/.kernels
 	$(BIN)/python -m benchmarks.paper
+
+# One for Linux on x86-64, with libraries of kernels; one for all systems, without.
+wheels: $(VENV)/.installed-release
+	@echo "Two wheels, and the kernels of two families: about 3 minutes on 2 cores."
+	KERNELITE_WHEEL=all $(BIN)/python -m build --wheel --no-isolation
+	KERNELITE_WHEEL=none $(BIN)/python -m build --wheel --no-isolation
 
 release-check: $(VENV)/.installed-release
 	$(BIN)/python scripts/release_check.py
@@ -86,13 +96,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("kernelite needs Python 3.11 or newer; this is %s" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e .
-	touch $@
-
 $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[$*]'
-	touch $@ $(VENV)/.installed
+	touch $@
+
+# Kernels are compiled here, on all cores, and never again until their sources change.
+$(VENV)/.kernels: $(wildcard src/kernelite/*/kernels.py src/kernelite/cpu/kernels/*.py src/kernelite/tables/libsvm_kernel.py)
+	$(BIN)/kernelite warm-up || echo "Kernels will be compiled when they are first used."
+	touch $@
 
 # All that git ignores here, by name: what was built, cached, written by the demo or left by a test.
 clean:

@@ -40,12 +40,13 @@ examples:
   python -m benchmarks board --help                        # the models that people really fit
   python -m benchmarks gpu --help                          # on a machine with a GPU
   python -m benchmarks load                                # one row from 1 to 32 threads
+  python -m benchmarks ready                               # import, first answer, call
   python -m benchmarks.readme                              # the README's table from the results
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for, the board, single rows under load, or what needs a GPU."""
+    """Run the sections asked for, the board, single rows under load, first answers, or a GPU's."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["board"]:
         from benchmarks.board.command import main as board
@@ -57,6 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return gpu(given[1:])
     if given[:1] == ["load"]:
         return latencies(given[1:])
+    if given[:1] == ["ready"]:
+        from benchmarks.ready import main as first_answers
+
+        return first_answers(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="kernelite against its peers: verified, then timed.",

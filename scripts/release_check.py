@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -22,14 +23,17 @@ ROOT = Path(__file__).parents[1]
 EPOCH = "1577836800"  # the time that files inside the archives get
 IN_SDIST = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Makefile"),
-    *("SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", "pyproject.toml"),
+    *("SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", "pyproject.toml", "hatch_build.py"),
     *("docs/conf.py", "docs/index.md", "examples/compile_svc.py", "tests/test_imports.py"),
 )
 IN_WHEEL = (
     *("kernelite/__init__.py", "kernelite/py.typed", "kernelite/report/templates/report.html"),
     *("kernelite/export/templates/main.c", "kernelite/cli/predict.py"),
 )
-SMOKE = """
+# Kernels come with the wheel where this is run.
+LIBRARIES = sys.platform == "linux" and platform.machine() == "x86_64"
+LARGEST = 6_000_000  # bytes of a wheel
+SMOKE = f"""
 import kernelite as kl
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
@@ -40,6 +44,8 @@ fast = kl.compile(svc, X)
 assert (fast.predict(X) == svc.predict(X)).all()
 fast.save("iris.kernelite")
 assert (kl.load("iris.kernelite").predict(X) == svc.predict(X)).all()
+from kernelite.cpu.kernels.providers import jit_available
+assert jit_available() == {LIBRARIES}
 print(kl.__version__)
 """
 
@@ -73,8 +79,12 @@ def checks(folder: Path) -> Iterator[str]:
 def build(out: Path) -> tuple[Path, Path]:
     """sdist and wheel."""
     run = command(
-        [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)],
-        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)],
+        env={
+            **os.environ,
+            "SOURCE_DATE_EPOCH": EPOCH,
+            "KERNELITE_WHEEL": "all" if LIBRARIES else "none",
+        },
     )
     if run.returncode:
         sys.exit(f"release-check: the build failed\n{run.stdout}\n{run.stderr}")
@@ -94,6 +104,10 @@ def contents(sdist: Path, wheel: Path) -> Iterator[str]:
         for name in sorted(inside)
         if not name.startswith("kernelite") or "__pycache__" in name
     )
+    libraries = {f"kernelite/cpu/kernels/x86-64-v{n}.so" for n in (3, 4)} if LIBRARIES else set()
+    yield from (f"{wheel.name} has no {name}" for name in sorted(libraries - inside))
+    if wheel.stat().st_size > LARGEST:
+        yield f"{wheel.name} has more than {LARGEST} bytes"
     sources = {str(path.relative_to(ROOT / "src")) for path in ROOT.glob("src/kernelite/**/*.py")}
     yield from (f"{wheel.name} has no {name}" for name in sorted(sources - inside))
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-# Kernels are waited for, so that answers are those of one engine, to the bit.
-os.environ.setdefault("KERNELITE_COMPILE", "wait")
 # Threads of BLAS that wait for each other on cores which several processes share take half of them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

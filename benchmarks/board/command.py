@@ -34,7 +34,7 @@ examples:
   python -m benchmarks board --sets magic --keep  # one set anew, the others as they were
   python -m benchmarks board --csv rows.csv       # any data, label in the last column
   python -m benchmarks board --large              # up to a million centers: some minutes
-  NUMBA_CPU_NAME=haswell python -m benchmarks board   # AVX2 only; results of their own
+  KERNELITE_KERNELS=x86-64-v3 python -m benchmarks board   # AVX2 only; results of their own
 """
 
 
@@ -123,9 +123,9 @@ def _available(names: list[str], settings: BoardSettings) -> Any:
 
 
 def _section() -> str:
-    """The results' name: another one where another processor was asked for."""
-    processor = os.environ.get("NUMBA_CPU_NAME")
-    return "board" if processor is None else f"board-{processor}"
+    """The results' name: another one where other kernels were asked for."""
+    kernels = os.environ.get("KERNELITE_KERNELS")
+    return f"board-{kernels}" if kernels else "board"
 
 
 def _earlier(folder: Path) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def judge(cases: list[Found]) -> list[Judgement]:
     """One judgement per goal, in the order of the issue."""
     labels = [case for case in cases if case["group"] == "labels" and case["classes"] > 1]
     paper = [case for case in cases if case["group"] == "paper"]
-    narrow = os.environ.get("NUMBA_CPU_NAME") is not None
+    narrow = os.environ.get("KERNELITE_KERNELS") == "x86-64-v3"
     return [
         *_speed(labels, narrow),
         _agreement(cases),

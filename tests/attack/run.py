@@ -88,7 +88,6 @@ def attack(
     begin, spent = time.monotonic(), whole["seconds"]
     starts = range(whole["next"], first + models, BLOCK)
     blocks = [(seed, start, min(start + BLOCK, first + models)) for start in starts]
-    os.environ.setdefault("KERNELITE_COMPILE", "wait")
     os.environ["OMP_NUM_THREADS"] = "1"  # a process each; theirs would only be in each other's way
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         for block, found in zip(blocks, pool.imap(_in_process, blocks)):

@@ -120,7 +120,7 @@ def test_the_command_writes_what_it_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(command.PRESETS, "quick", TINY)
-    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+    monkeypatch.delenv("KERNELITE_KERNELS", raising=False)
     out = tmp_path / "out"
     arguments = ["board", "--quick", "--out", str(out)]
     assert main([*arguments, "--csv", str(flowers)]) == 0

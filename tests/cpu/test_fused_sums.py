@@ -16,8 +16,9 @@ import kernelite as kl
 from kernelite.cpu.exact import ExactEngine, QuickExponentials
 from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.fused_sums import EXP2_ERROR, FusedSums
+from kernelite.cpu.kernels.compiling import kernel
 from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
-from kernelite.cpu.kernels.panels import SUMS, double_values
+from kernelite.cpu.kernels.panels import over_rows, panel_types
 from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
@@ -342,6 +343,14 @@ def test_the_middle_is_what_most_centers_share() -> None:
     layout = Layout.about_middle(X, 1.0)
     assert set(layout.order) == {0, 1}  # in the third, all centers agree
     np.testing.assert_array_equal(middle(np.empty((0, 2))), [0.0, 0.0])
+
+
+SUMS = {
+    precision: kernel(*panel_types(precision.dtype))(over_rows(name, precision, summed=True))
+    for name, precision in (("a", SINGLE), ("b", DOUBLE), ("c", QUICK), ("d", QUICKEST))
+}
+
+double_values = kernel(*panel_types("float64"))(over_rows("values", DOUBLE, summed=False))
 
 
 def powers(exponents: np.ndarray, precision: Precision) -> np.ndarray:

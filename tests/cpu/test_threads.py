@@ -87,19 +87,17 @@ def test_omp_num_threads_lowers_the_default(
 
 
 def test_limits_nest_reach_blas_and_end() -> None:
-    from threadpoolctl import threadpool_info
-
     np.ones((2, 2)) @ np.ones((2, 2))
-    before = [pool["num_threads"] for pool in threadpool_info()]
+    before = blas_threads()
     with limit_threads(2):
         assert thread_count() == 2
         with limit_threads(1):
             assert thread_count() == 1
-            assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+            assert blas_threads() == {1}
         with limit_threads(None) as same:
             assert same == 2
         assert thread_count() == 2
-    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    assert blas_threads() == before
     assert thread_count() == 4
 
 

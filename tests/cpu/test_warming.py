@@ -1,8 +1,9 @@
-"""Compiling all kernels ahead, from Python and on the command line."""
+"""Building the kernels for this machine, from Python and on the command line."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,29 +11,69 @@ import pytest
 import kernelite
 from kernelite import errors
 from kernelite.cli import main
-from kernelite.cpu.kernels import background
+from kernelite.cpu.kernels import build, providers
 
 
-def test_every_kernel_is_ready_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
-    done = kernelite.warm_up()
-    assert done.kernels == len(background.declared()) >= 14
-    assert all(map(background.ready, background.declared()))
-    names = {kernel.py_func.__module__ for kernel in background.declared()}
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of some family, without libraries; building one takes no time."""
+
+    def built(family: str, path: Path, tell: Callable[[int, int], None]) -> int:
+        tell(1, 1)
+        path.write_bytes(providers.finished(b"code", family))
+        return 1
+
+    monkeypatch.setattr(providers, "families_here", lambda: ["x86-64-v3"])
+    monkeypatch.setattr(providers, "library_folders", lambda: [tmp_path / "kernels"])
+    monkeypatch.setattr(build, "build", built)
+    return tmp_path / "kernels"
+
+
+def test_it_is_built_once(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["warm-up"]) == 0
+    path = empty / providers.library_name("x86-64-v3")
+    assert path.exists()
+    assert capsys.readouterr().out == f"built 1 kernels for x86-64-v3 (0 s): {path}\n"
+    assert main(["warm-up", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["kernels"], said["family"], said["path"]) == (0, "x86-64-v3", str(path))
+    assert kernelite.warm_up().kernels == 0
+
+
+def test_every_file_with_kernels_is_built() -> None:
+    names = {kernel.function.__module__ for kernel in build.declare_all()}
     source = Path(kernelite.__file__).parent
     with_kernels = {
         ".".join(("kernelite", *path.relative_to(source).with_suffix("").parts))
         for path in source.rglob("*.py")
         if "\n@kernel(" in path.read_text(encoding="utf-8")
     }
-    assert with_kernels
+    assert len(names) >= 10
     assert with_kernels <= names
-    assert main(["warm-up"]) == 0
-    assert capsys.readouterr().out.startswith(f"all {done.kernels} kernels")
-    assert main(["warm-up", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["kernels"] == done.kernels
 
 
-def test_without_numba_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelite.cpu.kernels.compiling.jit_available", lambda: False)
-    with pytest.raises(errors.KerneliteError, match="nothing to warm up"):
+@pytest.mark.parametrize(
+    ("where", "value", "reason"),
+    [
+        ("kernelite.cpu.kernels.providers.families_here", list, "elsewhere numba compiles"),
+        ("kernelite.cpu.kernels.build.why_distrusted", lambda path: "`x` is open", "`x` is open"),
+    ],
+)
+def test_why_it_cannot_be_built(
+    empty: Path, monkeypatch: pytest.MonkeyPatch, where: str, value: object, reason: str
+) -> None:
+    monkeypatch.setattr(where, value)
+    with pytest.raises(errors.InputError, match=reason):
         kernelite.warm_up()
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"), [("importlib.util.find_spec", "without numba"), ("shutil.which", "linker")]
+)
+def test_what_building_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, reason: str
+) -> None:
+    monkeypatch.setattr(where, lambda name: None)
+    with pytest.raises(errors.InputError, match=reason):
+        build.build("x86-64-v3", tmp_path / "x.so")
+    assert not list(tmp_path.iterdir())

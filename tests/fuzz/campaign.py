@@ -171,7 +171,7 @@ class Campaign:
 
 def campaign(options: Options, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Run until the time is over or all inputs are done; what was tried and what came out."""
-    with suppress(InputError):  # without numba there is nothing to compile
+    with suppress(InputError):  # if kernels cannot be built, numba or NumPy answers
         warm_up()  # or else the time of the compiler would count
     os.environ["OMP_NUM_THREADS"] = "1"  # a process each; theirs would only be in each other's way
     scratch = tempfile.mkdtemp(prefix="kernelite-fuzz-", dir=_in_memory())

@@ -139,10 +139,9 @@ _MEMORY = _Memory()
 def work(state: Any, options: Any, taken: Any, stop: float) -> None:
     """Try inputs, block by block, until the clock says `stop` or there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends a campaign, after whole blocks
-    os.environ["KERNELITE_COMPILE"] = "wait"
     folder = Path(options.scratch, str(os.getpid()))
     folder.mkdir(parents=True)
-    for name in options.formats:  # libraries are loaded and kernels compiled before it counts
+    for name in options.formats:  # libraries are loaded before it counts
         for seed in corpus(name):
             attempt_freely(Input(name, seed.data, seed), folder)
     parent = os.getppid()

@@ -125,13 +125,3 @@ def test_memory_is_that_of_a_part_of_the_centers(monkeypatch) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * n * (d + 6) + 48 * 2**20
-
-
-def test_large_models_wait_for_the_kernel(monkeypatch) -> None:
-    waited = []
-    monkeypatch.setattr(forms, "prepare_now", waited.append)
-    rng = np.random.default_rng(2)
-    for n in (200, forms.FEWEST_WAITING):
-        expansion = KernelExpansion(rng.random((n, 2)), rng.normal(size=n), 0.0, gamma=0.1)
-        forms.certify(expansion, np.zeros(2))
-    assert len(waited) == 1

@@ -11,8 +11,6 @@ import pytest
 
 import kernelite
 from kernelite.cli import main
-from kernelite.cpu.kernels import background
-from kernelite.cpu.kernels.background import _Worker
 from kernelite.scoring import files
 from kernelite.support.overlap import read_ahead
 
@@ -65,16 +63,3 @@ def test_without_a_thread_that_is_said(
     assert said.startswith("kernelite: error: not enough memory (no thread can be started;")
     assert said.count("\n") == 1
     assert not (tmp_path / "out.txt").exists()
-
-
-def test_without_a_thread_kernels_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = _Worker()
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", _no_thread)
-        worker.add("kernel")
-        assert not worker.busy
-    monkeypatch.setattr(background, "prepare_now", lambda kernel: None)
-    worker.add("kernel")
-    worker.end()
-    assert not worker.busy
-    assert not worker.failed

@@ -1,4 +1,4 @@
-"""`kernelite warm-up`: compile every kernel ahead, for images and for a quick first prediction."""
+"""`kernelite warm-up`: build the kernels for this machine, where no wheel brought them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   kernelite warm-up
-  RUN pip install kernelite && kernelite warm-up     # in a Dockerfile
+  RUN pip install 'kernelite[jit]' && kernelite warm-up     # in a Dockerfile
 
-Kernels are kept beside the installation if that can be written, else in your cache folder
-($KERNELITE_CACHE, or `kernelite` in it); never where another user could change them. They belong to
-one kind of processor. Where an image is built on another one than it runs on, set NUMBA_CPU_NAME
-(say, to x86-64-v3) and NUMBA_CPU_FEATURES (to "+avx2,+fma") both times.
+Needed only where kernelite was installed without its libraries of kernels: from source, or by the
+wheel for all systems. It takes numba, a C compiler as the linker, and a minute or two. The library
+is put beside the installation if that can be written, else into your cache folder
+($KERNELITE_CACHE, or `kernelite` in it); never where another user could change it.
 """
 
 
@@ -28,15 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile, and say where the kernels are."""
+    """Build, and say where the library is."""
     from kernelite.cpu.warming import warm_up
 
     done = warm_up()
     if args.json:
-        print_json(done._asdict() | {"folder": done.folder and str(done.folder)})
-    elif not done.compiled:
-        print(f"all {done.kernels} kernels were ready")
+        print_json(done._asdict() | {"path": str(done.path)})
+    elif done.kernels:
+        print(f"built {done.kernels} kernels for {done.family} ({done.seconds:.0f} s): {done.path}")
     else:
-        where = f", kept in {done.folder}" if done.folder else ", for this process only"
-        print(f"{done.compiled} of {done.kernels} kernels compiled in {done.seconds:.1f} s{where}")
-    return 0 if done.folder or not done.compiled else 1
+        print(f"the kernels for {done.family} were ready: {done.path}")
+    return 0

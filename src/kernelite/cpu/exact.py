@@ -18,7 +18,7 @@ from kernelite.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExa
 from kernelite.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.fused_pairs import FusedPairs
-from kernelite.cpu.fused_sums import FusedSums
+from kernelite.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.cpu.kernels.compiling import jit_available
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.single_products import SinglePacked, SingleProducts
@@ -255,7 +255,8 @@ class SinglePrecision:
         if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
-        return Bounded(scores, bounds)
+        # No row that is not finite has a finite bound.
+        return Bounded(scores, bounds, finite=bool(np.isfinite(bounds.sum())))
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """A value is off by the tolerance at most, a label's score by what the label allows.
@@ -357,7 +358,7 @@ class DoublePrecision:
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
-        return isinstance(fused, FusedSums) and fused.ready
+        return isinstance(fused, FusedSums | FusedValues) and fused.ready
 
 
 def as_dense(rows: Rows) -> FloatArray:

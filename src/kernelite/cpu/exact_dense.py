@@ -33,7 +33,6 @@ __all__ = ["EXPONENTIAL", "WIDEST", "DenseExact", "SparseExact", "add_kernel_sum
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
-TILE_ROWS = 240  # of kernel values in panels
 WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
 MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
 TALL = 4  # which goes faster in taller tiles
@@ -105,7 +104,7 @@ class DenseExact:
         if layout is None:
             return None
         if self.expansion.n_outputs > 1:
-            return FusedValues.prepare(layout, self.expansion.coefficients)
+            return FusedValues.prepare(layout, self.expansion)
         from kernelite.cpu.kernels.exp2 import DOUBLE
 
         return FusedSums.prepare(self.rounding, layout, DOUBLE)
@@ -119,17 +118,11 @@ class DenseExact:
         shifts, fused = self.expansion.intercept.any(), self.fused
         if fused is not None and not fused.ready:
             fused = None  # until it is, BLAS answers
-        if isinstance(fused, FusedSums):
-            squares = fused.scores(rows, scores)
-            scores += self.expansion.intercept
-            return scores, squares
+        if fused is not None:
+            return scores, fused.scores(rows, scores)
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                if fused is not None:
-                    scores[block] = self.expansion.intercept
-                    squares[block] = fused.add(rows[block], scores[block])
-                    return
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
                 sums = scores[block]
@@ -147,8 +140,7 @@ class DenseExact:
         # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
         # core's cache.
         little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
-        tall = self.tall if fused is None else TILE_ROWS
-        chunk = max(1, m if little else min(tall, -(-m // thread_count())))
+        chunk = max(1, m if little else min(self.tall, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 

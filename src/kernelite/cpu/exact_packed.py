@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
@@ -146,12 +146,8 @@ class LinearExact:
 
         flat, intercept = scores.reshape(-1), float(self.intercept[0])
 
-        def part(block: slice) -> None:
-            linear_rows(rows[block], weights, intercept, flat[block], squares[block])
-
-        m = len(rows)
-        share = max(1, -(-m // thread_count())) if rows.size > LITTLE else max(m, 1)
-        for_each_chunk(part, m, share)
+        least = LITTLE // max(rows.shape[1], 1)
+        share_rows(linear_rows, len(rows), least, rows, weights, intercept, flat, squares)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way

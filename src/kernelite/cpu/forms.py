@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from kernelite.cpu.kernels.background import prepare_now
 from kernelite.cpu.kernels.compiling import jit_available, ready
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.threads import for_each_chunk
@@ -30,7 +29,6 @@ __all__ = ["FormEngine", "certify", "form_bounds"]
 # Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.7 times at
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
 FUSED_FEATURES = 2048
-FEWEST_WAITING = 5000  # centers, of which NumPy's sum over pairs takes longer than the compiler
 GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
 
 
@@ -193,12 +191,9 @@ def _sums(
     n, done, lock = len(A), 0, Lock()
     kernel: Remainders = remainders
     if jit_available():
-        from kernelite.cpu.kernels.bounds import remainder_kernel
         from kernelite.cpu.kernels.bounds import remainders as fast
 
         kernel = fast
-        if n >= FEWEST_WAITING:
-            prepare_now(remainder_kernel)
     parts: list[FloatArray] = []
 
     def part(left: slice) -> None:

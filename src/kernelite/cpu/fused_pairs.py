@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.exact_rounding import ExactRounding
-from kernelite.cpu.fused_sums import EXP2_ERROR, MOST_NORM, MOST_NUMBERS, few_rows
+from kernelite.cpu.fused_sums import EXP2_ERROR, LEAST_ROWS, LEAST_WORK, MOST_NORM, MOST_NUMBERS
 from kernelite.cpu.kernels.compiling import ready
 from kernelite.cpu.panels import Layout, Panels, aligned, error_terms
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.threads import for_each_chunk, share_rows
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import SINGLE_UNIT
@@ -26,8 +26,8 @@ __all__ = ["FusedPairs"]
 
 SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
-MOST_ROWS = 960  # that one thread takes at once
-TILE_BYTES = 1 << 20  # of kernel values that are kept between sums
+MOST_ENTRY_ROWS = 960  # whose entries a thread has room for at once
+TILE_ROWS, TILE_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,35 +137,23 @@ class FusedPairs:
         A class that surely has more votes than any other, or is the first of those with most where
         `ties_to_first`, leads by 0. Where no class is sure to win, -1.
         """
-        rows, m = np.ascontiguousarray(rows), len(rows)
-        winners, leads = np.empty(m, np.int64), np.empty(m)
-        run = self._run_entries if self.panels.layout.few_entries(rows) else self._run_rows
-
-        rooms: list[NDArray[np.float32]] = []  # one per thread that comes: pages take time to get
-
-        def part(block: slice) -> None:
-            room = rooms.pop() if rooms else self._room(block.stop - block.start)
-            run(rows[block], ties_to_first, room, winners[block], leads[block])
-            rooms.append(room)
-
-        if m == 1 or few_rows(m, self.panels.layout):
-            part(slice(0, m))
-        else:
-            each = -(-m // thread_count())
-            for_each_chunk(part, m, max(8, -(-each // -(-each // MOST_ROWS))))  # as many for all
-        return winners, leads
-
-    def _run_rows(self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any) -> None:
         from kernelite.cpu.kernels import pairs
 
-        layout = self.panels.layout
-        walk: Any = pairs.walk_rows
-        given = rows, layout.point, layout.order, layout.g, *self._model(0)
-        walk(*given, ties, room, winners, leads)
+        rows, m, layout = np.ascontiguousarray(rows), len(rows), self.panels.layout
+        winners, leads = np.empty(m, np.int64), np.empty(m)
+        if layout.few_entries(rows):
 
-    def _run_entries(
-        self, rows: FloatArray, ties: bool, room: Any, winners: Any, leads: Any
-    ) -> None:
+            def part(block: slice) -> None:
+                self._run_entries(rows[block], ties_to_first, winners[block], leads[block])
+
+            for_each_chunk(part, m, MOST_ENTRY_ROWS)
+            return winners, leads
+        least = max(LEAST_ROWS, int(LEAST_WORK / max(layout.shifted.size, 1)))
+        given = rows, layout.point, layout.order, layout.g, *self._model(0), ties_to_first
+        share_rows(pairs.walk_rows, m, least, *given, self._tall, winners, leads)
+        return winners, leads
+
+    def _run_entries(self, rows: FloatArray, ties: bool, winners: Any, leads: Any) -> None:
         from kernelite.cpu.kernels import pairs, panel_rows
 
         layout, m = self.panels.layout, len(rows)
@@ -178,16 +166,15 @@ class FusedPairs:
         )
         walk: Any = pairs.walk_entries
         given = indptr, indices, data, shifts, norms, *self._model(1)
-        walk(*given, ties, room, winners, leads)
+        walk(*given, ties, self._tall, winners, leads)
 
-    def _room(self, m: int) -> NDArray[np.float32]:
-        """For kernel values of a tile of rows, and what coefficients are padded by beyond them."""
+    @cached_property
+    def _tall(self) -> int:
+        """Rows whose kernel values stay in cache between sums."""
         from kernelite.cpu.kernels.exp2 import SINGLE
-        from kernelite.cpu.kernels.pair_sums import TURN
 
-        width = len(self.panels.exponents) + TURN * SINGLE.lanes
-        tall = max(SINGLE.rows, TILE_BYTES // (4 * width) // SINGLE.rows * SINGLE.rows)
-        return aligned(np.zeros((max(1, min(tall, m)), width), dtype=np.float32))
+        fit = TILE_BYTES // (4 * len(self.panels.exponents)) // SINGLE.rows * SINGLE.rows
+        return min(max(SINGLE.rows, fit), TILE_ROWS)
 
     def _model(self, by_entries: int) -> tuple[Any, ...]:
         panels = self.panels

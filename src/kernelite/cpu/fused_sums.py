@@ -15,21 +15,20 @@ precision's bound is some 5e-6 s. Values whose tolerance that meets are served b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.kernels.compiling import ready
-from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, error_terms
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.panels import BLOCK_PANELS, Layout, Panels, aligned, error_terms
+from kernelite.cpu.threads import share_out, share_rows
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
-from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
 
 __all__ = [
@@ -38,20 +37,15 @@ __all__ = [
     "MOST_NUMBERS",
     "FusedSums",
     "FusedValues",
-    "few_rows",
 ]
 
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
 MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
 MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
 MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
-ROWS = 240  # that one thread takes at once,
-SPARSE_ROWS = 4096  # if they are but a few entries each: panels are read once for all of them
-TILES = 12  # of which a thread takes multiples: so kernels need not take rows one by one
-LITTLE = 1 << 20  # multiply-adds of a call that one thread does at once
-
-Finish: TypeAlias = Callable[[slice, FloatArray, FloatArray, bool], None]
-"""Takes a block of rows, their sums and norms, and whether entries were taken."""
+LEAST_ROWS = 24  # that a thread takes at once
+LEAST_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
+NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,50 +107,70 @@ class FusedSums:
     @property
     def ready(self) -> bool:
         """Whether its kernels are compiled; if not, that is begun."""
-        return "_calls" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
+        return "_kernel" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
 
     @cached_property
     def _needs(self) -> list[Any]:
-        """The kernels that may be called: first what sums, then what makes rows ready."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+        """The kernels that may be called; the first one takes dense rows."""
+        from kernelite.cpu.kernels import panel_sums
 
-        precision = self.panels.precision
-        kernels: list[Any] = [panels_kernels.SUMS[precision]]
-        kernels += [panel_rows.single_rows if precision.size == 4 else panel_rows.double_rows]
-        if precision.size == 4 or precision.quick:
-            kernels += [panel_rows.bounded_sums]
-        if precision.size == 4 and self.panels.layout.sparse:
-            kernels += [panel_rows.entries, panel_rows.sparse_entries]
-            kernels += [panels_kernels.single_entry_sums]
+        kernels: list[Any] = [panel_sums.SCORES[self.panels.precision]]
+        if self.panels.precision.size == 4 and self.panels.layout.sparse:
+            kernels += [panel_sums.entry_scores, panel_sums.sparse_scores]
         return kernels
 
     @cached_property
-    def _calls(self) -> SimpleNamespace:
-        """The kernels by their names, found once: a single row would feel each import."""
-        named = {kernel.__name__: kernel for kernel in self._needs}
-        return SimpleNamespace(sums=self._needs[0], prepare=self._needs[1], **named)
+    def _kernel(self) -> Any:
+        """What takes dense rows, found once: a single row would feel each import."""
+        return self._needs[0]
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
-        """Scores without intercept into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
-        sums, norms = self._sums(rows)
-        # A matrix product's last digits would depend on how many rows there are, and where labels
-        # are undecidable they are the label. NumPy sums each row by halves: some 30 roundings.
-        sums *= self.signs
-        np.add.reduce(sums, axis=1, out=out[:, 0])
-        return norms[:, 0]
+        """Scores into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
+        squares = np.empty(len(rows))
+        if out.flags.c_contiguous:
+            self._run(np.ascontiguousarray(rows), out, NO_BOUNDS, squares)
+        else:
+            found = np.empty(out.shape)
+            self._run(np.ascontiguousarray(rows), found, NO_BOUNDS, squares)
+            out[...] = found
+        return squares
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
-        m = rows.shape[0]
-        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
-
-        def finish(block: slice, sums: FloatArray, norms: FloatArray, by_entries: bool) -> None:
-            terms, out = self._terms[by_entries], (scores[block], bounds[block])
-            self._calls.bounded_sums(sums, norms, self.signs, terms, self._constants, *out)
-
-        self._sums(rows, finish)
+        scores, bounds = np.empty((rows.shape[0], 1)), np.empty((rows.shape[0], 1))
+        self._run(rows, scores, bounds, NO_SQUARES)
         return scores, bounds
+
+    def _run(self, rows: Rows, *out: FloatArray) -> None:
+        """Fill scores, bounds and |u|^2, on as many threads as there is work for."""
+        layout, m = self.panels.layout, rows.shape[0]
+        few = self.panels.precision.size == 4 and layout.few_entries(rows)
+        least = max(LEAST_ROWS, int(LEAST_WORK / max(layout.shifted.size, 1)))
+        if few and is_sparse(rows):
+            share_out(lambda block: self._take_sparse(rows, block, out), m, least)
+            return
+        rows = np.ascontiguousarray(dense_block(rows, slice(None)))
+        given = layout.point, layout.order, layout.g, *((layout.least,) if few else ())
+        fixed = *given, *self._model, self._terms[few], self._constants
+        share_rows(self._needs[1] if few else self._kernel, m, least, rows, *fixed, *out)
+
+    def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
+        from kernelite.cpu.kernels.densify import check_canonical
+
+        layout = self.panels.layout
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        bad = self._needs[2](
+            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
+            *(layout.point, layout.always, layout.places, layout.g, layout.least),
+            *(*self._model, self._terms[1], self._constants),
+            *(np.empty(len(layout.point), np.int64), *(one[block] for one in out)),
+        )
+        check_canonical(bad, block.start, rows.shape[1])
+
+    @cached_property
+    def _model(self) -> tuple[Any, Any, Any, Any]:
+        panels = self.panels
+        return panels.lines, panels.exponents, panels.starts, self.signs
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray]:
@@ -167,7 +181,7 @@ class FusedSums:
 
     @cached_property
     def _constants(self) -> FloatArray:
-        """What `bounded_sums` wants to know besides."""
+        """What bounds and scores have besides, in the order of the kernels."""
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT
         relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
@@ -178,193 +192,87 @@ class FusedSums:
         most = MOST_NORM if precision.size == 4 else 1e150
         return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
 
-    def _sums(self, rows: Rows, finish: Finish | None = None) -> tuple[FloatArray, FloatArray]:
-        """Sums of blocks (m, B), norms of rows (m, 2); `finish` gets what each thread found."""
-        m, single = rows.shape[0], self.panels.precision.size == 4
-        sums, norms = np.empty((m, self.panels.n_blocks)), np.empty((m, 2))
-        by_entries = single and self.panels.layout.few_entries(rows)
-        sparse = is_sparse(rows)
-        if not sparse:
-            rows = np.ascontiguousarray(rows)
-        elif not by_entries:
-            rows, sparse = dense_block(rows, slice(None)), False
-
-        def part(block: slice) -> None:
-            if sparse:
-                self._sum_sparse(rows, block, sums[block], norms[block])
-            elif by_entries:
-                self._sum_entries(rows[block], sums[block], norms[block])
-            else:
-                self._sum_rows(rows[block], sums[block], norms[block])
-            if finish is not None:
-                finish(block, sums[block], norms[block], by_entries)
-
-        if m == 1 or few_rows(m, self.panels.layout):
-            part(slice(0, m))
-        else:
-            threads = thread_count()
-            turns = -(-m // (threads * (SPARSE_ROWS if sparse else ROWS)))  # as many for each
-            for_each_chunk(part, m, -(-m // (threads * turns * TILES)) * TILES)
-        return sums, norms
-
-    def _sum_rows(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        panels, layout, calls = self.panels, self.panels.layout, self._calls
-        w = np.empty((len(rows), len(layout.order)), panels.precision.dtype)
-        shifts = np.empty(len(rows), panels.precision.dtype)
-        calls.prepare(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        calls.sums(w, shifts, panels.lines, panels.exponents, panels.starts, sums)
-
-    def _sum_entries(self, rows: FloatArray, sums: FloatArray, norms: FloatArray) -> None:
-        layout = self.panels.layout
-        found = _room(len(rows), len(rows) * len(layout.order))
-        self._calls.entries(rows, layout.point, layout.order, layout.g, layout.least, *found, norms)
-        self._sum_found(*found, sums)
-
-    def _sum_sparse(self, rows: Any, block: slice, sums: FloatArray, norms: FloatArray) -> None:
-        """As `_sum_entries`, for rows of a csr_array."""
-        from kernelite.cpu.kernels.densify import check_canonical
-
-        layout, m = self.panels.layout, block.stop - block.start
-        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        found = _room(m, int(starts[-1] - starts[0]) + m * len(layout.always))
-        seen = np.full(len(layout.point), -1)
-        bad = self._calls.sparse_entries(
-            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
-            *(layout.point, layout.always, layout.places),
-            *(layout.g, layout.least, seen, *found, norms),
-        )
-        check_canonical(bad, block.start, rows.shape[1])
-        self._sum_found(*found, sums)
-
-    def _sum_found(self, indptr: Any, indices: Any, data: Any, shifts: Any, sums: Any) -> None:
-        panels = self.panels
-        self._calls.single_entry_sums(
-            *(indptr, indices, data, shifts, panels.lines, panels.exponents, panels.starts, sums)
-        )
-
-
-def _room(m: int, entries: int) -> tuple[Any, Any, Any, Any]:
-    """For indptr, indices, data and shifts of rows."""
-    return (
-        np.empty(m + 1, np.int64),
-        np.empty(entries, np.int32),
-        np.empty(entries, np.float32),
-        np.empty(m, np.float32),
-    )
-
-
-def few_rows(m: int, layout: Layout) -> bool:
-    """Whether a call is too little work to be shared out."""
-    return m * layout.shifted.size < LITTLE
-
-
-# Several outputs' exact sums in double precision: kernel values from panels, then their weights.
-#
-# Kernel values of a tile of rows and centers are written once and multiplied with the coefficients
-# while they are in cache. One-vs-one centers stand class by class and have K - 1 coefficients.
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Coefficients of the centers from `start` to `stop`, and the columns that they go to."""
-
-    start: int
-    stop: int
-    columns: slice
-    coefficients: FloatArray
-
-    def meets(self, first: int, end: int) -> bool:
-        """Whether some of these centers are among those from `first` to `end`."""
-        return self.start < end and first < self.stop
-
-    def between(self, first: int, end: int) -> Weights:
-        """Those from `first` to `end`, counted from `first`."""
-        start, stop = max(self.start, first), min(self.stop, end)
-        own = self.coefficients[start - self.start : stop - self.start]
-        return Weights(start - first, stop - first, self.columns, own)
-
 
 @dataclass(frozen=True, eq=False)
 class FusedValues:
-    """An expansion of several outputs in panels of double precision.
+    """An expansion of several outputs in panels of double precision (`kernels.panel_values`).
 
     Parameters
     ----------
     panels : Panels
-    weights : tuple of Weights
-        In the order of the centers. One-vs-one: K - 1 columns per class.
-    sides : ndarray of shape (2, k), optional
-        One-vs-one: where the two classes of a pair have their sums.
+        One-vs-one: class by class.
+    runs, columns : ndarrays of shape (R + 1,), (R,)
+        Centers that are summed up together, and where their sums begin.
+    weights : ndarray of shape (n, wide)
+        Coefficients; one-vs-one, of a center's own K - 1 pairs.
+    sides : ndarray of shape (2, k)
+        Where an output's sums are; one-vs-one, those of both classes, else -1 for the second.
+    intercept : ndarray of shape (k,)
     """
 
     panels: Panels
-    weights: tuple[Weights, ...]
-    sides: NDArray[np.intp] | None
+    runs: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: FloatArray
+    sides: NDArray[np.int64]
+    intercept: FloatArray
 
     @classmethod
-    def prepare(cls, layout: Layout, coefficients: FloatArray) -> FusedValues | None:
+    def prepare(cls, layout: Layout, expansion: KernelExpansion) -> FusedValues | None:
         """Lay the centers out; None where they would take gigabytes."""
         from kernelite.cpu.kernels.exp2 import DOUBLE
+        from kernelite.cpu.kernels.panel_values import CENTERS, LANES
 
+        coefficients = expansion.coefficients
         n, k = coefficients.shape
         if layout.shifted.size > MOST_NUMBERS or not n:
             return None
         owner = classes_of_centers(coefficients)
         K = n_classes(k) or 1
         kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
-        weights, first = [], 0
-        for c, kind in enumerate(kinds):
-            columns = slice(0, k) if owner is None else slice(c * (K - 1), (c + 1) * (K - 1))
-            mine = columns if owner is None else columns_of_class(K, c)
-            own = coefficients[kind][:, mine]
-            for part in row_blocks(len(kind), CENTERS):
-                held = np.ascontiguousarray(own[part])
-                weights.append(Weights(first + part.start, first + part.stop, columns, held))
-            first += len(kind)
-        order = np.concatenate(kinds)
-        panels = Panels.lay_out(layout, DOUBLE, [order], np.zeros(n))
-        return cls(panels, tuple(weights), None if owner is None else sides_of_pairs(K))
+        own = [np.arange(k)] if owner is None else [columns_of_class(K, c) for c in range(K)]
+        narrow = k if owner is None else K - 1
+        wide = -(-narrow // LANES) * LANES
+        weights, runs, columns, first = np.zeros((n, wide)), [], [], 0
+        for c, (kind, mine) in enumerate(zip(kinds, own)):
+            end = first + len(kind)
+            weights[first:end, :narrow] = coefficients[kind][:, mine]
+            cuts = [first, *range(-(-(first + 1) // CENTERS) * CENTERS, end, CENTERS)]
+            runs += cuts if len(kind) else []
+            columns += [c * wide] * (len(cuts) if len(kind) else 0)
+            first = end
+        sides = np.stack([np.arange(k), np.full(k, -1)])
+        if owner is not None:
+            sides = sides_of_pairs(K)
+            sides = sides // narrow * wide + sides % narrow
+        return cls(
+            Panels.lay_out(layout, DOUBLE, [np.concatenate(kinds)], np.zeros(n)),
+            np.array([*runs, n], dtype=np.int64),
+            np.array(columns, dtype=np.int64),
+            aligned(weights),
+            np.ascontiguousarray(sides, dtype=np.int64),
+            np.ascontiguousarray(expansion.intercept, dtype=np.float64),
+        )
 
     @property
     def ready(self) -> bool:
-        """Whether its kernels are compiled; if not, that is begun."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+        """Whether its kernel can be called."""
+        from kernelite.cpu.kernels.panel_values import several_scores
 
-        kernels = [panel_rows.double_rows, panels_kernels.double_values]
-        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+        return ready(several_scores)
 
-    def add(self, rows: FloatArray, out: FloatArray) -> FloatArray:
-        """out += sums without intercept, shape (m, k); returns |u|^2, shape (m,)."""
-        from kernelite.cpu.kernels import panel_rows
-        from kernelite.cpu.kernels import panels as panels_kernels
+    def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """Scores into `out` of shape (m, k); returns |u|^2, shape (m,)."""
+        from kernelite.cpu.kernels.panel_values import several_scores
 
-        rows, layout = np.ascontiguousarray(rows), self.panels.layout
-        w, shifts = np.empty((len(rows), len(layout.order))), np.empty(len(rows))
-        norms = np.empty((len(rows), 2))
-        panel_rows.double_rows(rows, layout.point, layout.order, layout.g, w, shifts, norms)
-        tile: NDArray[Any] = np.empty((len(rows), CENTERS))
-        sums = out if self.sides is None else np.zeros((len(rows), 2 * self.sides.shape[1]))
-        for (lines, exponents, starts), weights in self._tiles:
-            panels_kernels.double_values(w, shifts, lines, exponents, starts, tile)
-            for weight in weights:
-                values = tile[:, weight.start : weight.stop]
-                sums[:, weight.columns] += values @ weight.coefficients
-        if self.sides is not None:
-            for side in self.sides:
-                out += sums[:, side]
-        return norms[:, 0]
-
-    @cached_property
-    def _tiles(self) -> tuple[tuple[tuple[Any, Any, Any], tuple[Weights, ...]], ...]:
-        """The panels of each tile, and the weights of its centers, counted from its first."""
-        panels, width = self.panels, self.panels.precision.panel
-        per_center, count = len(panels.layout.order), int(panels.starts[-1])
-        tiles = []
-        for part in row_blocks(count, CENTERS // width):
-            a, b = part.start * width, part.stop * width
-            lines, exponents = panels.lines[a * per_center : b * per_center], panels.exponents[a:b]
-            starts = np.array([0, part.stop - part.start], dtype=np.int64)
-            met = tuple(weight.between(a, b) for weight in self.weights if weight.meets(a, b))
-            tiles.append(((lines, exponents, starts), met))
-        return tuple(tiles)
+        rows, layout, m = np.ascontiguousarray(rows), self.panels.layout, len(rows)
+        found, squares = out if out.flags.c_contiguous else np.empty(out.shape), np.empty(m)
+        least = max(LEAST_ROWS, int(LEAST_WORK / (layout.shifted.size + self.weights.size)))
+        share_rows(
+            *(several_scores, m, least, rows, layout.point, layout.order, layout.g),
+            *(self.panels.lines, self.panels.exponents, self.runs, self.columns, self.weights),
+            *(*self.sides, self.intercept, found, squares),
+        )
+        if found is not out:
+            out[...] = found
+        return squares

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.expansion import KernelExpansion, squared_distances
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
@@ -134,7 +134,7 @@ def _transposed(array: FloatArray) -> FloatArray:
 
 # The engine: which boxes a row visits, their sums, and what the others could add.
 
-CHUNK = 128  # rows handed to a thread at a time
+LEAST_ROWS = 32  # that are worth a thread
 MOST_FEATURES = 8
 BOXES = 80.0  # nanoseconds of a group of 32 boxes: distances and exponentials
 VALUE = 1.0  # and of a kernel value
@@ -241,12 +241,9 @@ class LocalEngine:
         limits = self.settings.absolute, self.settings.relative, self.settings.start
         fixed = *self.leaves, self.expansion.gamma, *limits
 
-        def part(block: slice) -> None:
-            padded = np.zeros((block.stop - block.start, self.width))
-            padded[:, : rows.shape[1]] = rows[block]
-            kernel(padded, *fixed, *(out[block] for out in found))
-
-        for_each_chunk(part, m, CHUNK)
+        padded = np.zeros((m, self.width))
+        padded[:, : rows.shape[1]] = rows
+        share_rows(kernel, m, LEAST_ROWS, padded, *fixed, *found)
         return found
 
 

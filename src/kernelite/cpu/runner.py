@@ -1,13 +1,17 @@
-"""Runs a cascade over many rows, block by block: memory is bounded whatever their number."""
+"""Runs a cascade over many rows, block by block: memory is bounded whatever their number.
+
+Of one output, a block is large, and the engines share it out: all that is left for one thread is a
+few operations per row. Votes and values of several outputs take longer than that: there threads
+take whole blocks through the whole cascade, from the check of the rows to the answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +27,7 @@ from kernelite.cpu.local import LocalEngine, NearCenters
 from kernelite.cpu.mapped import MappedRows
 from kernelite.cpu.outside import OutsideRows, damped
 from kernelite.cpu.sums import PartRows, PartStages, sum_stages
-from kernelite.cpu.threads import one_thread_each
+from kernelite.cpu.threads import map_blocks, thread_count
 from kernelite.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.polynomial_term import PolynomialTail
@@ -49,8 +53,13 @@ BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_LABELS = 1 << 13  # of a block of which only labels are found
 MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
+FEW_THREADS = 4  # up to which blocks that stay in cache are worth more calls of the engines
+# A thread takes so many rows or more through the whole cascade, since each block costs some time
+# that other threads wait for.
+SHARED_ROWS = 4096
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,33 +170,53 @@ class Runner:
         criterion : callable, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
-        # Set once, not in each block: the exact engine's own threads call BLAS.
-        with one_thread_each(rows.shape[0], FEWEST_ROWS) if self._exact_alone else nullcontext():
-            winners = self._winners(rows, criterion)
-            if winners is not None:
-                return self._labels(winners, rows, finish, criterion)
-            return self._answers(rows, finish, criterion)
+        winners = self._winners(rows, criterion)
+        if winners is not None:
+            return self._labels(winners, rows, finish, criterion)
+        return self._answers(rows, finish, criterion)
 
     def _answers(
         self, rows: Any, finish: Finish, criterion: Criterion | None
     ) -> tuple[NDArray[Any], Stats]:
-        out: NDArray[Any] | None = None
-        stats, stop, as_they_are = Stats(), 0, False
-        while out is None or stop < rows.shape[0]:
-            values = criterion is not None and criterion.sufficient_bounds is not None
-            block = self._block(rows, stop, straight=as_they_are, values=values)
-            into = out[block] if out is not None and as_they_are else None
-            seconds = np.zeros(len(self.cascade.stages))
-            bounded = self.evaluate(rows, block, criterion, into, seconds)
-            answers = finish(bounded.scores)
-            if out is None:
-                out = np.empty((rows.shape[0], *answers.shape[1:]), dtype=answers.dtype)
-                as_they_are = answers is bounded.scores  # so scores may be put there at once
+        values = criterion is not None and criterion.sufficient_bounds is not None
+        if len(blocks := self._blocks(rows, values=values)) == 1:
+            return self._answer(rows, blocks[0], finish, criterion, None)
+        scores = np.empty((0, self.n_outputs))
+        shown = finish(scores)  # what answers look like
+        out = np.empty((rows.shape[0], *shown.shape[1:]), dtype=shown.dtype)
+        as_they_are = shown is scores  # so scores may be put there at once
+        if as_they_are:
+            blocks = self._blocks(rows, values=values, straight=True)
+
+        def answered(block: slice) -> Stats:
+            into = out[block] if as_they_are else None
+            answers, stats = self._answer(rows, block, finish, criterion, into)
             if answers is not into:
                 out[block] = answers
-            stats += self._count(bounded, seconds)
-            stop = block.stop
-        return out, stats
+            return stats
+
+        return out, sum(self._each_block(answered, blocks), Stats())
+
+    def _each_block(
+        self, function: Callable[[slice], Result], blocks: Sequence[slice]
+    ) -> list[Result]:
+        """What a function makes of each block, on several threads unless engines use them."""
+        if self.n_outputs == 1:
+            return [function(block) for block in blocks]
+        return map_blocks(function, blocks)
+
+    def _answer(
+        self,
+        rows: Any,
+        block: slice,
+        finish: Finish,
+        criterion: Criterion | None,
+        into: FloatArray | None,
+    ) -> tuple[NDArray[Any], Stats]:
+        """Answers of one block; scores that are answers may be put `into` an array."""
+        seconds = np.zeros(len(self.cascade.stages))
+        found = self.evaluate(rows, block, criterion, into, seconds)
+        return finish(found.scores), self._count(found, seconds)
 
     def evaluate(
         self,
@@ -256,7 +285,7 @@ class Runner:
         Where there are several parts, it is called with the rows of each.
         """
         blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        return np.concatenate([answer(*self._dense(rows, block)) for block in blocks])
+        return np.concatenate(map_blocks(lambda some: answer(*self._dense(rows, some)), blocks))
 
     # One row ----------------------------------------------------------------------------------
 
@@ -329,9 +358,9 @@ class Runner:
         self, winners: FusedPairs, rows: Rows, finish: Finish, criterion: Any
     ) -> tuple[NDArray[Any], Stats]:
         """Labels of all rows; those without a sure winner are evaluated in full."""
-        out, stats = np.empty(rows.shape[0], dtype=criterion.voting_classes.dtype), Stats()
-        count = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
-        for block in list(row_blocks(rows.shape[0], count)) or [slice(0, 0)]:
+        out = np.empty(rows.shape[0], dtype=criterion.voting_classes.dtype)
+
+        def labelled(block: slice) -> Stats:
             started, undecidable = perf_counter(), 0
             found, still, exact = self._winners_of(winners, rows, block, criterion)
             out[block] = criterion.voting_classes[found]
@@ -340,8 +369,10 @@ class Runner:
                 undecidable = int(np.count_nonzero(~holds(criterion, exact)))
             stages = {PAIRS: len(found) - len(still), self.cascade.names[-1]: len(still)}
             seconds = {PAIRS: perf_counter() - started}
-            stats += Stats(len(found), stages, undecidable, seconds=seconds)
-        return out, stats
+            return Stats(len(found), stages, undecidable, seconds=seconds)
+
+        most = min(MOST_LABELS, BLOCK_ELEMENTS // max(rows.shape[1], 1) + 1)
+        return out, sum(map_blocks(labelled, _shared_out(rows.shape[0], most)), Stats())
 
     def _winners_of(
         self, winners: FusedPairs, rows: Rows, block: slice, criterion: Criterion
@@ -414,14 +445,10 @@ class Runner:
 
     def _joined(self, rows: Any, function: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of each block, in one array."""
-        size = self._block(rows, 0).stop
-        blocks = list(row_blocks(rows.shape[0], max(size, 1))) or [slice(0, 0)]
-        return np.concatenate([function(block) for block in blocks])
+        return np.concatenate(self._each_block(function, self._blocks(rows)))
 
-    def _block(
-        self, rows: Any, start: int, *, straight: bool = False, values: bool = False
-    ) -> slice:
-        """The block that starts there; `straight`: the exact engine's scores need no room.
+    def _blocks(self, rows: Any, *, straight: bool = False, values: bool = False) -> list[slice]:
+        """Blocks of all rows; `straight`: the exact engine's scores need no room.
 
         `values`: nothing else is made of the scores; votes take longer to start than a block of
         few rows lasts.
@@ -434,9 +461,12 @@ class Runner:
         if self._first_cells is None and not self.parts:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
-            count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if straight else small)
+            large = straight or thread_count() > FEW_THREADS
+            count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if large else small)
             count = max(FEWEST_ROWS, count)
-        return slice(start, min(start + count, rows.shape[0]))
+        if self.n_outputs == 1:
+            return list(row_blocks(rows.shape[0], count)) or [slice(0, 0)]
+        return _shared_out(rows.shape[0], count)
 
     # Bounds and counts ----------------------------------------------------------------------------
 
@@ -452,7 +482,7 @@ class Runner:
     def _count(self, found: Bounded, seconds: FloatArray) -> Stats:
         assert found.stage is not None
         names = self.cascade.names
-        counts = np.bincount(found.stage, minlength=len(names))
+        counts = [np.count_nonzero(found.stage == number) for number in range(len(names))]
         stages, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
         for name, count, taken in zip(names, counts, seconds):
             stages[name] += int(count)
@@ -468,5 +498,25 @@ class Runner:
 ONE_BY_PAIRS = Stats(1, {PAIRS: 1})
 
 
+def _shared_out(n_rows: int, most: int) -> list[slice]:
+    """Blocks of at most so many rows; of many rows, as many blocks for each thread.
+
+    Examples
+    --------
+    >>> from kernelite.cpu.threads import limit_threads
+    >>> with limit_threads(2):
+    ...     [len(_shared_out(n, 1 << 16)) for n in (0, 100, 2000, 8192, 100_000)]
+    [1, 1, 1, 2, 4]
+    """
+    threads, least = thread_count(), min(SHARED_ROWS, most)
+    if threads > 1 and n_rows >= threads * least:
+        room = max(least, most // threads)  # all threads together need no more than one would
+        turns = max(2, -(-n_rows // (threads * room)))
+        most = max(least, -(-n_rows // (8 * threads * turns)) * 8)
+    return list(row_blocks(n_rows, most)) or [slice(0, 0)]
+
+
 def _all_finite(found: Bounded) -> bool:
-    return found.sq_norms is not None and bool(np.isfinite(found.sq_norms.sum()))
+    if found.finite or found.sq_norms is None:
+        return found.finite
+    return bool(np.isfinite(found.sq_norms.sum()))

@@ -22,7 +22,7 @@ from kernelite.cpu.exact_packed import PackedExact
 from kernelite.cpu.exact_pointwise import PointwiseExact
 from kernelite.cpu.exact_rounding import CENTERS
 from kernelite.cpu.kernels.compiling import jit_available, ready
-from kernelite.cpu.threads import for_each_chunk, thread_count
+from kernelite.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.packed import packed_places
@@ -178,10 +178,8 @@ class SinglePacked:
         scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
         flat = scores.reshape(-1)
 
-        def part(block: slice) -> None:
-            single_packed(rows[block], zeros, self.weights, flat[block])
-
-        for_each_chunk(part, m, self.exact.fused.cubic.chunk)
+        least = self.exact.fused.cubic.least_rows
+        share_rows(single_packed, m, least, rows, zeros, self.weights, flat)
         scores *= self.scale
         scores += self.exact.expansion.intercept
         squares = self.exact.squares(rows)

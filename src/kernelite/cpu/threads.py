@@ -1,32 +1,38 @@
 """How many threads are used, and how work is given to them.
 
-Kernels are serial and release the interpreter's lock; rows are handed out in chunks to a few
-threads that live as long as the process. So there is no threading layer that fails under forks
-or concurrent calls, and any number of callers share the same threads.
+Kernels are serial, take any number of rows in one call, and release the interpreter's lock. A few
+threads live as long as the process. Many rows are taken by `map_blocks`: each thread takes whole
+blocks through everything that is done with them. Few rows are shared out inside an engine by
+`share_out`: one call of the kernel per thread. So there is no threading layer that fails under
+forks, and callers on several threads share the cores: whoever comes while they are all at work
+does its own work alone.
 """
 
 from __future__ import annotations
 
 import _thread
-import itertools
 import math
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from kernelite.errors import InputError
 
 __all__ = [
     "for_each_chunk",
     "limit_threads",
+    "map_blocks",
     "one_thread",
     "one_thread_each",
+    "share_out",
+    "share_rows",
     "single_threaded_blas",
     "thread_count",
 ]
@@ -36,6 +42,8 @@ _QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
+SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 _limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
 
 
@@ -69,7 +77,8 @@ def thread_count(n_jobs: int | None = None) -> int:
 def limit_threads(n_jobs: int | None) -> Iterator[int]:
     """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
 
-    BLAS keeps one setting a process, so callers on several threads should agree.
+    The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
+    the smallest that any thread asks for at the time.
 
     Examples
     --------
@@ -80,49 +89,17 @@ def limit_threads(n_jobs: int | None) -> Iterator[int]:
     if n_jobs is None:
         yield thread_count()
         return
-    from threadpoolctl import threadpool_limits
-
     threads = thread_count(n_jobs)
     token = _limit.set(threads)
     try:
-        with _in_control():
-            limits = threadpool_limits(threads)
-        try:
+        with _blas_limited(threads):
             yield threads
-        finally:
-            with _in_control():
-                limits.restore_original_limits()
     finally:
         _limit.reset(token)
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """BLAS uses one thread inside the block, because our own threads call it.
-
-    Callers on several threads may overlap: the first one in sets the limit, the last one out
-    lifts it, so that no caller restores what another one had set.
-    """
-    global _inside, _inherited, _lift
-    with _in_control():
-        if _inside == 0:
-            # Set in a forked child too, which need not have what its parent had set.
-            limit = _controller().limit(limits=1, user_api="blas")
-            _lift = _lift if _inherited else limit
-        _inherited = False
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _in_control():
-            _inside = max(0, _inside - 1)  # 0 already in a child that was forked in here
-            if _inside == 0:
-                _lift.restore_original_limits()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """As `limit_threads(1)`, for callers on several threads whose blocks overlap.
+def one_thread() -> AbstractContextManager[int]:
+    """As `limit_threads(1)`.
 
     Examples
     --------
@@ -130,12 +107,12 @@ def one_thread() -> Iterator[None]:
     ...     thread_count()
     1
     """
-    token = _limit.set(1)
-    try:
-        with single_threaded_blas():
-            yield
-    finally:
-        _limit.reset(token)
+    return limit_threads(1)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """BLAS uses one thread inside the block, because our own threads call it."""
+    return _blas_limited(1)
 
 
 def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
@@ -153,37 +130,121 @@ def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
 
 
 _blas_lock = threading.RLock()
-_inside = 0
-_inherited = False  # whether `_lift` is that of a parent that forked in here
-_lift: Any = None
+_asked: list[int] = []  # limits of BLAS that are in force: the smallest one counts
+_before: list[tuple[Any, int]] = []  # BLAS libraries, and their threads without a limit
+_inherited = False  # whether `_before` is that of a parent that forked while BLAS was limited
 
 
 @contextmanager
-def _in_control() -> Iterator[None]:
-    """BLAS listens to this thread inside the block.
+def _blas_limited(count: int) -> Iterator[None]:
+    """BLAS uses at most so many threads inside the block.
+
+    Blocks of several threads may overlap: the last one out lifts the limit, so that no caller
+    restores what another one had set.
+    """
+    global _before, _inherited
+    with _blas_lock:
+        if not _asked and not _inherited:
+            _before = [(library, library.get_num_threads()) for library in _blas()]
+        _inherited = False
+        _asked.append(count)
+        _set_blas()
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if count in _asked:  # not so in a child that was forked in here
+                _asked.remove(count)
+            _set_blas()
+
+
+def _set_blas() -> None:
+    """Tell every BLAS library how many threads it may use now.
 
     Newer versions of threadpoolctl give OpenBLAS to the thread that first set a limit, and
     ignore all others for as long as that one lives: ours could neither set nor lift theirs.
     """
-    with _blas_lock:
-        _let_go()
-        try:
-            yield
-        finally:
-            _let_go()
+    for library, without in _before:
+        free = getattr(library, "clear_controlling_thread", None)
+        if free is not None:
+            free(force=True)
+        library.set_num_threads(min([without, *_asked]))
+        if free is not None:
+            free(force=True)
 
 
-def _let_go() -> None:
-    for library in _controller().lib_controllers:
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process, looked up again when SciPy has brought its own."""
+    return _blas_libraries("scipy.linalg" in sys.modules)
 
 
 @cache
-def _controller() -> Any:
+def _blas_libraries(_with_scipy: bool) -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
+
+
+def share_out(work: Callable[[slice], None], n_items: int, least: int) -> None:
+    """Call `work` on few, large slices that cover `n_items`, on several threads.
+
+    For kernels that take any number of rows in one call. Each thread takes a share of what is
+    left when it comes, with `least` items or more, so that all end together although they begin
+    one after the other. Slices are multiples of eight, since kernels take eight rows at a time.
+
+    Examples
+    --------
+    >>> done = []
+    >>> share_out(done.append, 5, 100)
+    >>> done
+    [slice(0, 5, None)]
+    """
+    threads = min(_free(), n_items // max(least, 1))
+    if threads <= 1:
+        work(slice(0, n_items))
+        return
+    slices = _shrinking(n_items, threads, least)
+    _on_threads(lambda number: work(slices[number]), len(slices))
+
+
+def _shrinking(n_items: int, threads: int, least: int) -> list[slice]:
+    """Slices in the order in which they are taken: a share of what is left, then of the rest.
+
+    Examples
+    --------
+    >>> [part.stop - part.start for part in _shrinking(1000, 2, 100)]
+    [336, 224, 152, 104, 104, 80]
+    """
+    slices, start = [], 0
+    while start < n_items:
+        share = max((n_items - start) / (SHARES * threads), least)
+        stop = min(start + -(-int(share) // 8) * 8, n_items)
+        slices.append(slice(start, stop))
+        start = stop
+    return slices
+
+
+def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
+    """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
+
+    A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
+    code (`kernels.pool`): Python is not asked between.
+    """
+    threads = min(_free(), n_rows // max(least, 1))
+    if threads > 1:
+        from kernelite.cpu.kernels.pool import ensure_helpers
+
+        threads = 1 + ensure_helpers(threads - 1)
+    if threads <= 1:
+        kernel(*arguments)
+        return
+    step = max(least, n_rows // (TURNS * threads))
+    _at_work.extend([None] * threads)
+    try:
+        kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
+    finally:
+        del _at_work[-threads:]
 
 
 def for_each_chunk(
@@ -191,8 +252,7 @@ def for_each_chunk(
 ) -> None:
     """Call `work` on slices that cover `n_items`, on several threads; each takes the next one.
 
-    A slice has at most `chunk` items. The caller works too, so it waits for nobody but those who
-    have begun, and does everything where no thread can be had: while the interpreter ends, say.
+    For work that needs room for each item, which is bounded by slices of at most `chunk` items.
     `blas`: whether `work` calls BLAS, which then has one thread in each of ours.
 
     Examples
@@ -208,26 +268,90 @@ def for_each_chunk(
     if 0 < n_items <= chunk:
         return work(slice(0, n_items))
     chunk = _even(n_items, chunk, thread_count())
-    chunks = -(-n_items // chunk)
-    threads = min(thread_count(), chunks)
-    numbers = itertools.count()
+    count = -(-n_items // chunk)
+    _on_threads(lambda i: work(slice(i * chunk, min((i + 1) * chunk, n_items))), count)
+
+
+Result = TypeVar("Result")
+
+
+def map_blocks(function: Callable[[slice], Result], blocks: Sequence[slice]) -> list[Result]:
+    """What a function makes of each block, in their order; threads take whole blocks.
+
+    Inside the function there is one thread, for our kernels and for BLAS. Blocks are begun in
+    order, and of several that fail the first one's error is raised.
+
+    Examples
+    --------
+    >>> map_blocks(lambda block: block.stop, [slice(0, 3), slice(3, 5)])
+    [3, 5]
+    """
+    if len(blocks) <= 1 or thread_count() <= 1:
+        return [function(block) for block in blocks]
+    found: dict[int, Result] = {}
+    errors: dict[int, Exception] = {}
+
+    def take(number: int) -> None:
+        if errors:
+            return
+        token = _limit.set(1)
+        try:
+            found[number] = function(blocks[number])
+        except Exception as error:
+            errors[number] = error
+        finally:
+            _limit.reset(token)
+
+    with single_threaded_blas():
+        _on_threads(take, len(blocks))
+    if errors:
+        raise errors[min(errors)]
+    return [found[number] for number in range(len(blocks))]
+
+
+_at_work: list[None] = []  # one entry per thread that has been given work
+
+
+def _free() -> int:
+    """Threads that a caller may use: one at least, and no more than cores are free."""
+    limit = thread_count()
+    return limit if limit <= 1 else max(1, min(limit, _available() - len(_at_work)))
+
+
+def _on_threads(work: Callable[[int], None], count: int) -> None:
+    """Call `work` with each number below `count`, on the threads that are free.
+
+    The caller works too, so it waits for nobody but those who have begun, and does everything
+    where no thread can be had: while the interpreter ends, say.
+    """
+    if thread_count() <= 1:
+        for number in range(count):
+            work(number)
+        return
+    threads = min(_free(), count)
+    numbers = iter(range(count))  # `next` of it is one step: no two threads get the same
     failed: list[bool] = []
 
-    def take_chunks() -> None:
+    def take_numbers() -> None:
+        _at_work.append(None)
         try:
-            while not failed and (number := next(numbers)) < chunks:
-                work(slice(number * chunk, min((number + 1) * chunk, n_items)))
+            for number in numbers:
+                if failed:
+                    return
+                work(number)
         except BaseException:
             failed.append(True)
             raise
+        finally:
+            _at_work.pop()
 
     if threads <= 1:
-        take_chunks()
+        take_numbers()
         return
-    helpers = [_Helper(take_chunks) for _ in range(threads - 1)]
+    helpers = [_Helper(take_numbers) for _ in range(threads - 1)]
     try:
         _ask(helpers)
-        take_chunks()
+        take_numbers()
     finally:
         # A helper that never began (other callers keep the pool busy) has nothing left to do.
         begun = [helper for helper in helpers if not helper.take()]
@@ -353,10 +477,12 @@ def _pool() -> _Pool:
 
 def _start_anew() -> None:
     """In a forked child: threads do not survive a fork, nor does what they were about to undo."""
-    global _blas_lock, _inside, _inherited
+    global _blas_lock, _inherited
     _pool.cache_clear()
     _blas_lock = threading.RLock()
-    _inside, _inherited = 0, _inside > 0 or _inherited
+    _inherited = bool(_asked) or _inherited
+    _asked.clear()
+    _at_work.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,11 +1,10 @@
-"""Compiling every kernel ahead: after an installation, or while an image is built."""
+"""Building the kernels for this machine, where no wheel brought them."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kernelite.errors import InputError
 from kernelite.support.terminal import Progress
@@ -18,28 +17,27 @@ class WarmUp(NamedTuple):
 
     Parameters
     ----------
+    family : str
+        Of processors, which the kernels are for.
     kernels : int
-        How many there are, all ready now.
-    compiled : int
-        How many of them had to be compiled; the others were kept from an earlier time.
+        How many were built; 0 if they were there.
     seconds : float
-    folder : Path, optional
-        Where those that were compiled are kept now; None if they cannot be.
+    path : Path
+        The library that they are in.
     """
 
+    family: str
     kernels: int
-    compiled: int
     seconds: float
-    folder: Path | None
+    path: Path
 
 
 def warm_up() -> WarmUp:
-    """Compile all kernels and keep them, so that the first prediction need not wait.
+    """Build all kernels for this machine's processor and keep them, if nobody did.
 
-    Kernels are kept beside the installation if that can be written, else in the user's cache
-    folder ($KERNELITE_CACHE); never where another user could change them. Those that root made in
-    an image are used by everybody. They belong to one kind of processor: on another they are
-    compiled again.
+    The library is put beside the installation if that can be written, else into the user's cache
+    folder ($KERNELITE_CACHE); never where another user could change it. What root builds in an
+    image is used by everybody.
 
     Returns
     -------
@@ -48,39 +46,28 @@ def warm_up() -> WarmUp:
     Raises
     ------
     InputError
-        If there is no numba, so nothing to compile.
+        If it cannot be built: for want of numba or a linker, a known processor, or a safe folder.
 
     Examples
     --------
-    >>> done = warm_up()  # a minute, the first time
-    >>> done.compiled <= done.kernels
+    >>> warm_up().seconds >= 0.0  # a minute, the first time
     True
     """
-    from kernelite.cpu.kernels.background import declared, is_prepared, no_notice, prepare_now
-    from kernelite.cpu.kernels.compiling import jit_available
+    from kernelite.cpu.kernels import providers
+    from kernelite.cpu.kernels.build import build, kept_at
 
-    if not jit_available():
-        raise InputError("there is nothing to warm up: numba is not installed, or switched off.")
-    started = perf_counter()
-    _declare_all()
-    kernels: list[Any] = declared()
-    new = [kernel for kernel in kernels if not is_prepared(kernel)]
-    with no_notice(), Progress("compiling kernels", len(kernels)) as bar:
-        for kernel in kernels:
-            prepare_now(kernel)
-            bar.advance()
-    compiled = [kernel._cache for kernel in new if kernel._cache.missed]
-    folder = compiled[-1].kept_in if compiled else None
-    return WarmUp(len(kernels), len(compiled), perf_counter() - started, folder)
-
-
-def _declare_all() -> None:
-    """Load each module with kernels; one that makes them on demand has `all_kernels`."""
-    from kernelite.cpu.kernels.cache import kernel_files
-
-    package = Path(__file__).parents[1]
-    for path in sorted(kernel_files()):
-        inside = path.relative_to(package).with_suffix("")
-        module: Any = import_module(".".join(("kernelite", *inside.parts)))
-        if hasattr(module, "all_kernels"):
-            module.all_kernels()
+    started, families = perf_counter(), providers.families_here()
+    if not families:
+        known = " and ".join(providers.FAMILIES)
+        raise InputError(
+            f"libraries of kernels are for Linux on processors of the families {known}; "
+            "elsewhere numba compiles kernels when they are first used."
+        )
+    family = families[0]
+    found = providers.library_path(family)
+    if found is not None:
+        return WarmUp(family, 0, perf_counter() - started, found)
+    path = kept_at(family)
+    with Progress(f"building kernels for {family}") as bar:
+        count = build(family, path, bar.reach)
+    return WarmUp(family, count, perf_counter() - started, path)

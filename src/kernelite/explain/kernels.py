@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import (
     Longs,
@@ -21,9 +19,12 @@ from kernelite.cpu.kernels.compiling import (
     OutMatrix,
     OutVector,
     Vector,
+    cgutils,
     helper,
     instruction,
+    ir,
     kernel,
+    types,
 )
 from kernelite.cpu.kernels.exp import exp_nonpositive
 
@@ -33,19 +34,23 @@ WIDE = 8  # doubles of a vector
 LANES = 16  # centers of a tile
 LARGEST_EXPONENT = 690.0  # of a factor: what is smaller than exp(-690) counts as that
 _VECTORS = LANES // WIDE
-_TYPE = ir.VectorType(ir.DoubleType(), WIDE)
 _FUSED = ("contract",)
+
+
+def _vector() -> Any:
+    """LLVM's type of a vector."""
+    return ir.VectorType(ir.DoubleType(), WIDE)
 
 
 def _spread(builder: Any, number: Any) -> Any:
     """A vector whose entries are all one number."""
-    one = builder.insert_element(ir.Constant(_TYPE, ir.Undefined), number, ir.IntType(32)(0))
+    one = builder.insert_element(ir.Constant(_vector(), ir.Undefined), number, ir.IntType(32)(0))
     places = ir.Constant(ir.VectorType(ir.IntType(32), WIDE), [0] * WIDE)
     return builder.shuffle_vector(one, one, places)
 
 
 def _at(builder: Any, base: Any, offset: Any) -> Any:
-    return builder.inttoptr(builder.add(base, offset), _TYPE.as_pointer())
+    return builder.inttoptr(builder.add(base, offset), _vector().as_pointer())
 
 
 @contextmanager
@@ -61,7 +66,7 @@ def _lines(builder: Any, count: Any, *, backwards: bool = False) -> Iterator[Any
 
 def _variable(builder: Any) -> Any:
     """A vector that a loop changes; it becomes a register."""
-    room: Any = cgutils.alloca_once(builder, _TYPE)  # type: ignore[no-untyped-call]
+    room: Any = cgutils.alloca_once(builder, _vector())
     return room
 
 
@@ -104,7 +109,7 @@ def _add_two_nodes(
                 run = builder.load(runs[i][node])
                 builder.store(run, kept(line, i, node), align=8)
                 builder.store(builder.fmul(run, factor), runs[i][node])
-    start(ir.Constant(_TYPE, [1.0] * WIDE))
+    start(ir.Constant(_vector(), [1.0] * WIDE))
     with _lines(builder, p, backwards=True) as line:
         for i in range(_VECTORS):
             place = builder.add(line, i64(8 * WIDE * i))
@@ -121,8 +126,8 @@ def _add_two_nodes(
 def _spreads(builder: Any, u: Any, v: Any, p: Any, out: Any) -> None:
     """Of each lane: sum r_g, sum r_g^2 and prod (u_g + v_g) / 2, with r = (u - v) / (u + v)."""
     i64 = ir.IntType(64)
-    begin = [ir.Constant(_TYPE, [value] * WIDE) for value in (0.0, 0.0, 1.0)]
-    half = ir.Constant(_TYPE, [0.5] * WIDE)
+    begin = [ir.Constant(_vector(), [value] * WIDE) for value in (0.0, 0.0, 1.0)]
+    half = ir.Constant(_vector(), [0.5] * WIDE)
     found = [[_variable(builder) for _ in begin] for _ in range(_VECTORS)]
     for several in found:
         for value, one in zip(begin, several):

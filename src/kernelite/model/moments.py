@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.runner import Runner
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import LatentVariance, Posterior
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["joint_answers", "latent_answers", "posterior_of", "spread"]
 
-CHUNK = 512  # rows that a thread takes at a time, at most: with few, solving is slower
+SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving is slower
 
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
@@ -106,20 +106,9 @@ def _each(
     answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
 ) -> FloatArray:
     """Each thread has rows of its own, whose kernel values it solves with at once."""
-
-    def answers(*seen: FloatArray) -> FloatArray:
-        count = len(seen[0])
-        if count <= CHUNK:
-            return answer(latent, seen)
-        found: dict[int, FloatArray] = {}
-
-        def part(some: slice) -> None:
-            found[some.start] = answer(latent, [own[some] for own in seen])
-
-        for_each_chunk(part, count, CHUNK, blas=True)
-        return np.concatenate([found[start] for start in sorted(found)])
-
-    return runner.each(rows, answers, latent.posterior.block())
+    most = latent.posterior.block()
+    block = min(most, SHARED_ROWS) if thread_count() > 1 else most
+    return runner.each(rows, lambda *seen: answer(latent, seen), block)
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:

@@ -83,6 +83,8 @@ class Bounded(NamedTuple):
         How many stages this result went through: a fused one may stand for two.
     parts : tuple of Bounded
         Of a sum: what each part found.
+    finite : bool
+        Whether all rows are known to be finite.
     """
 
     scores: FloatArray
@@ -94,6 +96,7 @@ class Bounded(NamedTuple):
     settled: NDArray[np.bool_] | None = None
     tried: int = 1
     parts: tuple[Bounded, ...] = ()
+    finite: bool = False
 
     def rows(self, index: NDArray[np.intp]) -> Bounded:
         """The same for some rows, without the stages."""

@@ -16,8 +16,6 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import (
@@ -26,7 +24,9 @@ from kernelite.cpu.kernels.compiling import (
     OutVector,
     helper,
     instruction,
+    ir,
     kernel,
+    types,
 )
 
 __all__ = ["BAD", "GOOD", "HARD", "byte_at", "read_decimal", "read_lines"]

@@ -11,7 +11,30 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels.project import LANES, ROWS, SLICE, group_sizes, lay_out, project_rows
+from kernelite.cpu.kernels.compiling import (
+    Longs,
+    Matrix,
+    OutMatrix,
+    Vector,
+    kernel,
+)
+from kernelite.cpu.kernels.project import LANES, ROWS, SLICE, group_sizes, lay_out
+from kernelite.cpu.kernels.project import project_rows as compiled_into_others
+
+
+@kernel()
+def project_rows(
+    rows: Matrix,
+    start: int,
+    count: int,
+    way: Matrix,
+    columns: Vector,
+    sizes: Longs,
+    buffer: OutMatrix,
+    squares: OutMatrix,
+    y: OutMatrix,
+) -> None:
+    compiled_into_others(rows, start, count, way, columns, sizes, buffer, squares, y)
 
 
 @pytest.mark.parametrize("n_columns", [1, LANES, LANES + 1, 3 * LANES, 4 * LANES, 5 * LANES + 2])
@@ -63,16 +86,13 @@ def test_groups_hold_every_vector() -> None:
         ("+avx,+avx2,+fma,+avx512f,+avx512dq", 8),
     ],
 )
-def test_vectors_are_those_of_the_target_by_which_kernels_are_kept(
-    features: str, lanes: int
-) -> None:
-    # Machines that share a cache and a target share kernels, whatever their processors can do.
+def test_vectors_are_those_of_numbas_target(features: str, lanes: int) -> None:
     code = "from kernelite.cpu.kernels.project import LANES; print(LANES)"
-    target = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
+    numba = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
     source = str(Path(kernelite.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": source, **target},
+        env={**os.environ, "PYTHONPATH": source, "KERNELITE_KERNELS": "numba", **numba},
         capture_output=True,
         text=True,
         check=True,

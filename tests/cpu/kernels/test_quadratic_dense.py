@@ -58,7 +58,7 @@ def test_tile_boundaries(d: int, m: int) -> None:
 def test_threads_do_not_change_the_answers() -> None:
     form, rows = form_and_rows(1, d=9, k=2, m=40_000)
     prepared = quadratic_dense.prepare(form)
-    assert prepared.chunk < len(rows) / 2
+    assert prepared.least_rows < len(rows) / 2
     answers = []
     for threads in (1, 2, 3):
         with limit_threads(threads):

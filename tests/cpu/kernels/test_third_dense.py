@@ -130,7 +130,7 @@ def test_threads_do_not_change_the_answers() -> None:
     cell = make_cell(expansion, point, 9)
     third = third_dense.prepare(cell.form, cell.cubic, cell.certificate)
     rows = rng.normal(size=(20_000, 9))
-    assert third.chunk < len(rows) / 2
+    assert third.least_rows < len(rows) / 2
     with limit_threads(1):
         alone = scores_and_bounds(third_dense.scores(third, rows))
     with limit_threads(3):

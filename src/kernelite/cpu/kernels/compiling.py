@@ -1,32 +1,40 @@
-"""Compiling kernels with numba: whether it can be done, and with what freedom.
+"""Kernels are declared here: Python functions that become addresses with a C signature.
 
-A kernel is compiled for one signature when it is first needed, in the background where a twin in
-NumPy can answer meanwhile (`kernels.background`), and kept between processes (`kernels.cache`). The
-optimiser may contract a product and a sum into one fma and nothing more: the proof allows any order
-of summation, but `exp` needs its (x + c) - c, and rows whose polynomial overflows need infinities
-and NaN to behave.
+Declaring needs nothing but Python. Who provides the address is another matter (`providers`): a
+library that was built ahead, or numba, which compiles the same source now (`tracing`). Either is
+called in one way, as Python calls its own functions: compiled code is given the addresses of the
+arguments' objects, and looks what they are before it reads on. If one is something else than an
+array of the declared kind, or a number of Python's, Python makes it fit or says why it cannot.
+
+The optimiser may contract a product and a sum into one fma and nothing more: the proof allows any
+order of summation, but `exp` needs its (x + c) - c, and rows whose polynomial overflows need
+infinities and NaN to behave.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import warnings
+import operator
 from collections.abc import Callable
-from functools import cache, wraps
-from typing import Annotated, Any, TypeAlias, TypeVar, get_origin, get_type_hints
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from inspect import signature
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.background import declare, notice, ready
-from kernelite.cpu.kernels.cache import KernelCache
+from kernelite.cpu.kernels import providers
+from kernelite.cpu.kernels.providers import JitWarning, jit_available, wide_vectors
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "OPTIONS",
+    "ArrayType",
     "Blocks",
     "Ints",
     "JitWarning",
+    "Kernel",
     "Longs",
     "Matrix",
     "OutInts",
@@ -36,18 +44,26 @@ __all__ = [
     "OutVector",
     "SingleMatrix",
     "Singles",
+    "Traced",
     "Vector",
     "array_type",
+    "cgutils",
     "helper",
+    "imported",
     "inlined",
     "instruction",
+    "ir",
     "jit_available",
     "kernel",
     "ready",
+    "types",
     "wide_vectors",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The freedom of the optimiser, for whoever compiles; infinities where numbers are divided by zero.
+OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 # Arguments of kernels: dimensions, numbers, and whether they are written.
 Vector: TypeAlias = Annotated[FloatArray, 1, "float64", False]
@@ -64,135 +80,226 @@ OutInts: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", True]
 OutLongs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", True]
 
 
-class JitWarning(UserWarning):
-    """The fused kernels cannot be used, or not be kept; answers stay the same, only slower."""
+class ArrayType(NamedTuple):
+    """A C-contiguous array in a kernel's signature."""
+
+    n_dims: int
+    dtype: str
+    writable: bool
 
 
-@cache
-def jit_available() -> bool:
-    """Whether fused kernels can be used; says once, in a warning, why not.
-
-    Examples
-    --------
-    >>> isinstance(jit_available(), bool)
-    True
-    """
-    reason = _reason_against()
-    if reason:
-        warnings.warn(JitWarning(f"{reason}; prediction runs on BLAS alone."), stacklevel=2)
-    return reason is None
-
-
-def _reason_against() -> str | None:
-    if importlib.util.find_spec("numba") is None:
-        return "numba is not installed"
-    try:
-        numba = _loaded()
-    except Exception as error:  # an old numba under a new NumPy raises more than ImportError
-        return f"numba does not load ({error})"
-    off = getattr(numba.config, "DISABLE_JIT", False)
-    return "numba is switched off by NUMBA_DISABLE_JIT" if off else None
-
-
-def _loaded() -> Any:
-    """numba, without SciPy's linear algebra, which takes longer to load than the rest.
-
-    numba looks for it once, when it first meets a kernel, to know whether `dot` could be compiled.
-    SciPy is installed (we depend on it) and our kernels have no `dot`; others' find it as ever.
-    """
-    import numba
-
-    try:
-        from numba.np import linalg
-
-        look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
-        try:
-            importlib.import_module("numba.np.arraymath")
-        finally:
-            linalg.ensure_blas = look
-    except (ImportError, AttributeError):
-        pass  # a numba that is built otherwise; slower to load, no more
-    return numba
-
-
-def wide_vectors() -> bool:
-    """Whether kernels are compiled for vectors of 512 bits, with what `exp2` asks of them.
-
-    Asked of numba's target, not of this machine (they differ under NUMBA_CPU_NAME): numba's cache
-    is keyed by the target alone, so what is built into a kernel may depend on nothing else.
-    """
-    from numba.core.registry import cpu_target
-
-    target: Any = cpu_target.target_context
-    _triple, _processor, features = target.codegen().magic_tuple()
-    return {"+avx512f", "+avx512dq"} <= set(features.split(","))
-
-
-def array_type(n_dims: int, dtype: str = "float64", *, writable: bool = False) -> Any:
+def array_type(n_dims: int, dtype: str = "float64", *, writable: bool = False) -> ArrayType:
     """The type of a C-contiguous array in a kernel's signature."""
-    from numba import types
+    return ArrayType(n_dims, dtype, writable)
 
-    return types.Array(getattr(types, dtype), n_dims, "C", readonly=not writable)
+
+class _Later:
+    """A module that is loaded when something of it is needed: when a kernel is compiled."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return getattr(import_module(self._name), attribute)
+
+
+ir: Any = _Later("llvmlite.ir")
+cgutils: Any = _Later("numba.core.cgutils")
+
+
+class _Type(str):
+    """The name of a number's type; called with those of arguments, a signature."""
+
+    def __call__(self, *arguments: str) -> _Type:
+        return _Type(f"{self}({', '.join(arguments)})")
+
+
+class _Types:
+    def __getattr__(self, name: str) -> _Type:
+        return _Type(name)
+
+
+types: Any = _Types()
+"""What signatures of instructions are made of: `types.float64(types.int64)`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function that only kernels call, and what numba is to see in its place.
+
+    Parameters
+    ----------
+    function : callable
+        Called from Python, it answers itself, unless it writes instructions.
+    compiled : callable
+        Given `function`, makes what numba sees, when a kernel is compiled.
+    """
+
+    function: Callable[..., Any]
+    compiled: Callable[[Callable[..., Any]], Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
 
 
 def helper(function: Function) -> Function:
     """Compile a function that only kernels call; it goes into them."""
-    from numba import njit
-
-    compiled: Any = njit(fastmath={"contract"}, error_model="numpy")(function)
-    return compiled
+    declared: Any = Traced(function, _jitted)
+    return declared
 
 
-def instruction(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def inlined(function: Function) -> Function:
+    """As `helper`, but surely part of the loop that calls it, however long it is."""
+    declared: Any = Traced(function, lambda found: _jitted(found, inline="always"))
+    return declared
+
+
+def _jitted(function: Callable[..., Any], **more: Any) -> Any:
+    from kernelite.cpu.kernels.tracing import jitted
+
+    return jitted(function, **more)
+
+
+def instruction(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function that kernels call of one that writes it in LLVM's own instructions.
 
     That one is given a builder and the arguments, of the types that `signature` has; it returns the
     result, or None where there is none.
     """
-    from numba.extending import intrinsic
 
-    def made(build: Callable[..., Any]) -> Callable[..., Any]:
-        def lower(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            result = build(builder, *arguments)
-            return context.get_dummy_value() if result is None else result
+    def intrinsic(build: Callable[..., Any]) -> Any:
+        from kernelite.cpu.kernels.tracing import intrinsic_of
 
-        @wraps(build)  # numba takes the arguments' names from it: all but the first
-        def typed(_context: Any, *_types: Any) -> Any:
-            return signature, lower
+        return intrinsic_of(build, signature)
 
-        callable_: Any = intrinsic(typed)
-        return callable_
-
-    return made
+    return lambda build: Traced(build, intrinsic)
 
 
-def inlined(function: Function) -> Function:
-    """As `helper`, but surely part of the loop that calls it, however long it is."""
-    from numba import njit
-
-    compiled: Any = njit(fastmath={"contract"}, error_model="numpy", inline="always")(function)
-    return compiled
+def imported(module: str, name: str) -> Any:
+    """Something of another module, for kernels alone, which is loaded when they are compiled."""
+    return Traced(lambda: getattr(import_module(module), name), lambda found: found())
 
 
-def kernel(*argument_types: Any) -> Callable[[Function], Function]:
-    """Declare a function that is compiled for these arguments when it is first called.
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A function that is compiled for one signature.
+
+    Parameters
+    ----------
+    function : callable
+        Its source.
+    symbol : str
+        What it is called in a library.
+    arguments : tuple
+        An `ArrayType`, or the name of a scalar, for each.
+    by_row : tuple of int
+        Arguments with an entry per row, so that rows may be given to several threads.
+    """
+
+    function: Callable[..., Any]
+    symbol: str
+    arguments: tuple[ArrayType | str, ...]
+    by_row: tuple[int, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Of its entries: the second one shares rows out."""
+        return (self.symbol, f"{self.symbol}_shared") if self.by_row else (self.symbol,)
+
+    def ordinary(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """Arguments as compiled code takes them: arrays of no subclass, Python's numbers.
+
+        Raises
+        ------
+        TypeError
+            If one is of another kind.
+        """
+        if len(arguments) != len(self.arguments):
+            raise TypeError(f"{self.symbol} takes {len(self.arguments)} arguments.")
+        return [
+            self._ordinary(i, one, kind)
+            for i, (one, kind) in enumerate(zip(arguments, self.arguments))
+        ]
+
+    def _ordinary(self, i: int, given: Any, kind: ArrayType | str) -> Any:
+        if not isinstance(kind, ArrayType):
+            return float(given) if kind.startswith("float") else operator.index(given)
+        dtype = np.dtype(kind.dtype)
+        if not isinstance(given, np.ndarray):
+            raise TypeError(f"argument {i} of {self.symbol} is no array: {type(given).__name__}.")
+        flags, wanted = given.flags, f"{kind.n_dims} dimensions of {kind.dtype}"
+        fits = given.ndim == kind.n_dims and given.dtype == dtype and flags.aligned
+        if not (fits and flags.c_contiguous and (flags.writeable or not kind.writable)):
+            raise TypeError(
+                f"argument {i} of {self.symbol} should be a C-contiguous array of {wanted}"
+                f"{', writable' if kind.writable else ''}; it has {given.ndim} of {given.dtype}."
+            )
+        # dtype: an equal one may be another object.
+        return np.ndarray(given.shape, dtype, given.data if given.size else None)
+
+
+def kernel(
+    *argument_types: Any, name: str = "", by_row: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Declare a function that providers give an address for when it is first called.
 
     Types are those of `array_type`, or names of scalars; those of its annotations if none is given.
-    The compiled function releases the interpreter's lock. Where there is a slow twin, ask `ready`
-    before each call.
+    It returns a whole number or nothing, and may be called by any thread: it runs without the
+    interpreter's lock. `name` is for functions that are made several times. `by_row` names
+    arguments with an entry per row: `cpu.threads.share_rows` then has all threads run it.
     """
-    from numba import njit, types
 
     def made(function: Function) -> Function:
-        given = argument_types or _annotated(function)
-        signature = tuple(getattr(types, t) if isinstance(t, str) else t for t in given)
-        compiled: Any = njit(fastmath={"contract"}, error_model="numpy", nogil=True)(function)
-        compiled._cache = KernelCache(function, notice, _note_unkept)
-        declare(compiled, signature)
-        declared: Function = compiled
+        given = tuple(argument_types) or tuple(_annotated(function))
+        place = function.__module__.rpartition(".")[2]
+        names = list(signature(function).parameters)
+        rows = tuple(names.index(one) for one in by_row)
+        own = Kernel(function, f"{place}_{name or function.__name__}", given, rows)
+        call: Any = wraps(function)(_caller(own, own.symbol))
+        call.kernel = own
+        if by_row:
+            call.shared = _caller(own, own.symbols[1], before=2)
+        providers.declare(own)
+        declared: Function = call
         return declared
 
     return made
+
+
+def ready(_kernel: Callable[..., Any], /) -> bool:
+    """Whether a kernel can be called: always, where any can."""
+    return jit_available()
+
+
+def _caller(own: Kernel, symbol: str, before: int = 0) -> Callable[..., Any]:
+    """What is called: a function that finds its compiled code when it is called first.
+
+    `before` is how many whole numbers stand before the kernel's own arguments.
+    """
+    entry: Callable[..., Any]
+    strict: Callable[..., Any]
+
+    def call(*arguments: Any) -> Any:
+        return entry(*arguments)
+
+    def first(*arguments: Any) -> Any:
+        nonlocal entry, strict
+        place = providers.address(own, symbol)
+        strict = providers.callable_at(place, symbol, refused)
+        entry = providers.callable_at(place, symbol, fitted)
+        return entry(*arguments)
+
+    def fitted(*arguments: Any) -> Any:
+        """Called by compiled code that is given something else than it takes."""
+        return strict(*map(int, arguments[:before]), *own.ordinary(arguments[before:]))
+
+    def refused(*_: Any) -> Any:
+        raise TypeError(f"{own.symbol} cannot take these arguments.")
+
+    entry = strict = first
+    return call
 
 
 def _annotated(function: Callable[..., Any]) -> list[Any]:
@@ -206,19 +313,3 @@ def _annotated(function: Callable[..., Any]) -> list[Any]:
         else scalars[hint]
         for hint in hints.values()
     ]
-
-
-_said: list[str] = []
-
-
-def _note_unkept(reason: str) -> None:
-    """Warn once, whatever the number of kernels."""
-    if _said:
-        return
-    _said.append(reason)
-    message = (
-        f"compiled kernels cannot be kept ({reason}), so each process compiles them for seconds; "
-        "set KERNELITE_CACHE to a folder of your own that nobody else can write, or run "
-        "`kernelite warm-up` where kernelite is installed."
-    )
-    warnings.warn(JitWarning(message), stacklevel=2)

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import cgutils, helper, instruction, types
 from kernelite.cpu.kernels.exp2 import DOUBLE, WIDE, Code, Precision
-from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE
+from kernelite.cpu.kernels.tiles import LEAST_WORK, TILE
 from kernelite.errors import InputError
 from kernelite.rows.inputs import FloatArray
 
@@ -47,10 +46,10 @@ class JitCubic:
     weights: FloatArray
 
     @property
-    def chunk(self) -> int:
+    def least_rows(self) -> int:
         """Rows that a thread should take at a time."""
         work = float(self.weights.size) + 8.0 * len(self.point)
-        return TILE * max(FEWEST_TILES, int(CHUNK_WORK / max(work, 1.0) / TILE))
+        return TILE * max(FEWEST_TILES, int(LEAST_WORK / max(work, 1.0) / TILE))
 
 
 def prepare_cubic(packed: FloatArray, rank: int, point: FloatArray | None = None) -> JitCubic:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import Ints, Longs, Matrix, OutMatrix, Vector, kernel, ready
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_out
 from kernelite.machine.affine import AffineMap
 from kernelite.rows.inputs import FloatArray, refuse_csr
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_canonical", "dense_rows", "map_rows", "scattered"]
 
-_CHUNK = 1 << 17  # numbers that a thread writes at a time
+_LEAST = 1 << 16  # numbers that are worth a thread
 
 
 def dense_rows(rows: csr_array) -> FloatArray:
@@ -57,7 +57,7 @@ def scattered(
         starts = indptr[block.start : block.stop + 1].astype(np.int64)
         check_canonical(_scatter_kernel(starts, *entries, out[block]), block.start, width)
 
-    for_each_chunk(part, m, max(1, _CHUNK // max(width, 1)))
+    share_out(part, m, max(1, _LEAST // max(width, 1)))
     return out
 
 

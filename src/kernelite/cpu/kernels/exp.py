@@ -14,10 +14,8 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import helper, instruction, ir, types
 
 __all__ = [
     "LN2_LOWER",

@@ -29,10 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils
-
-from kernelite.cpu.kernels.compiling import wide_vectors
+from kernelite.cpu.kernels.compiling import cgutils, ir, wide_vectors
 
 __all__ = ["DOUBLE", "QUICK", "QUICKEST", "SINGLE", "VECTORS", "WIDE", "Code", "Precision"]
 
@@ -257,7 +254,7 @@ class Code:
 
     def variable(self, start: Any = None) -> Any:
         """A vector to add to, zeros unless it starts otherwise; it is kept in a register."""
-        made = cgutils.alloca_once(self.builder, self.precision.vector)  # type: ignore[no-untyped-call]
+        made = cgutils.alloca_once(self.builder, self.precision.vector)
         start = self.all_lanes(0.0) if start is None else start
         self.builder.store(start, made)  # again whenever a loop comes here
         return made
@@ -332,7 +329,7 @@ class Code:
         """An instruction of AVX-512, by LLVM's name."""
         signature = ir.FunctionType(kind, [argument.type for argument in arguments])
         module, name = self.builder.module, f"llvm.x86.avx512.{name}.512"
-        found = cgutils.get_or_insert_function(module, signature, name)  # type: ignore[no-untyped-call]
+        found = cgutils.get_or_insert_function(module, signature, name)
         return self.builder.call(found, arguments)
 
     def log2(self, x: Any) -> Any:
@@ -358,7 +355,7 @@ class Code:
         name = f"llvm.sqrt.v{self.precision.lanes}f{8 * self.precision.size}"
         signature = ir.FunctionType(kind, [kind])
         module: Any = self.builder.module
-        root = cgutils.get_or_insert_function(module, signature, name)  # type: ignore[no-untyped-call]
+        root = cgutils.get_or_insert_function(module, signature, name)
         return self.builder.call(root, [x])
 
     def at_most(self, x: Any, limit: float) -> Any:

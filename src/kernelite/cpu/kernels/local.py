@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import Blocks, Matrix, OutMatrix, Vector, inlined, kernel
+from kernelite.cpu.kernels.compiling import (
+    Blocks,
+    Matrix,
+    OutMatrix,
+    Vector,
+    imported,
+    inlined,
+    kernel,
+)
 from kernelite.cpu.kernels.exp import exp_nonpositive
 
 __all__ = ["WIDTHS", "all_kernels", "local_kernel"]
@@ -25,6 +33,9 @@ __all__ = ["WIDTHS", "all_kernels", "local_kernel"]
 WIDTHS = (2, 4, 8)  # features that kernels are compiled for; rows are padded with zeros
 STEP, GROWTH = 1.0, 1.25  # by how much the threshold rises, and that rise itself
 UNDERFLOW = 745.0  # exp of less is zero
+
+
+BY_ROW = ("rows", "scores", "magnitudes", "left_out", "counts")
 
 
 def all_kernels() -> list[Callable[..., None]]:
@@ -36,7 +47,7 @@ def all_kernels() -> list[Callable[..., None]]:
 def local_kernel(width: int) -> Callable[..., None]:
     """The compiled sums for rows of one of the `WIDTHS`."""
 
-    from numba.np.unsafe.ndarray import to_fixed_tuple
+    to_fixed_tuple = imported("numba.np.unsafe.ndarray", "to_fixed_tuple")
 
     @inlined
     def exponents(row: Any, low: Any, high: Any, gamma: float, t: Any, e: Any) -> None:
@@ -74,7 +85,7 @@ def local_kernel(width: int) -> Callable[..., None]:
                 sums[output, j] += value
                 sizes[output, j] += abs(value)
 
-    @kernel()
+    @kernel(name=f"local_sums_{width}", by_row=BY_ROW)
     def local_sums(
         rows: Matrix,
         centers: Blocks,
@@ -101,7 +112,7 @@ def local_kernel(width: int) -> Callable[..., None]:
         opened = np.empty(groups, np.int64)
         sums, sizes, values = np.empty((k, lanes)), np.empty((k, lanes)), np.empty(lanes)
         for i in range(rows.shape[0]):
-            row: Any = to_fixed_tuple(rows[i], width)  # type: ignore[call-arg]
+            row: Any = to_fixed_tuple(rows[i], width)
             sums[:] = 0.0
             sizes[:] = 0.0
             exponents(row, group_low, group_high, gamma, group_t, group_e)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
 
 from kernelite.cpu.kernels.compiling import (
     Matrix,
@@ -23,9 +22,11 @@ from kernelite.cpu.kernels.compiling import (
     OutVector,
     SingleMatrix,
     Vector,
+    cgutils,
     instruction,
     kernel,
     ready,
+    types,
 )
 from kernelite.cpu.kernels.cubic import (
     PARTIAL,
@@ -38,7 +39,7 @@ from kernelite.cpu.kernels.cubic import (
 )
 from kernelite.cpu.kernels.exp2 import DOUBLE, SINGLE, Code
 from kernelite.cpu.kernels.tiles import TILE, aligned, load_tile
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_rows
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["LANES", "PackedCubic", "linear_rows", "linear_weights", "single_packed"]
@@ -75,14 +76,11 @@ class PackedCubic:
     def run(self, rows: FloatArray, out: FloatArray) -> None:
         """out = the polynomial of dense, contiguous rows: shape (m, k)."""
         zeros, weights = np.zeros(rows.shape[1]), self.cubic.weights
-
-        def part(block: slice) -> None:
-            packed_kernel(rows[block], zeros, weights, out[block])
-
-        for_each_chunk(part, len(rows), self.cubic.chunk)
+        least = self.cubic.least_rows
+        share_rows(packed_kernel, len(rows), least, rows, zeros, weights, out)
 
 
-@kernel()
+@kernel(by_row=("rows", "out"))
 def packed_kernel(rows: Matrix, zeros: Vector, weights: Matrix, out: OutMatrix) -> Any:
     m, d = rows.shape
     k, rank = out.shape[1], d + 1
@@ -108,7 +106,7 @@ def packed_kernel(rows: Matrix, zeros: Vector, weights: Matrix, out: OutMatrix) 
 _weigh = weigher("weigh_singles", SINGLE)
 
 
-@kernel()
+@kernel(by_row=("rows", "out"))
 def single_packed(
     rows: Matrix,
     zeros: Vector,
@@ -219,7 +217,7 @@ def _products(rows: int) -> Callable[..., Any]:
 _several, _one = _products(ROWS), _products(1)
 
 
-@kernel()
+@kernel(by_row=("rows", "scores", "squares"))
 def linear_rows(
     rows: Matrix, weights: Vector, intercept: float, scores: OutVector, squares: OutVector
 ) -> Any:

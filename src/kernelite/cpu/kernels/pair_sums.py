@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import cgutils, types
-
-from kernelite.cpu.kernels.compiling import instruction
+from kernelite.cpu.kernels.compiling import cgutils, instruction, types
 from kernelite.cpu.kernels.exp2 import SINGLE, Code
 
 __all__ = ["RUN", "TURN", "one_side", "pair_size", "pair_sum", "several_sides", "weight"]

@@ -9,10 +9,9 @@ wins so, the votes of all pairs are counted. Rows that they do not settle are le
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import (
     Ints,
@@ -36,12 +35,14 @@ from kernelite.cpu.kernels.pair_sums import (
     several_sides,
     weight,
 )
-from kernelite.cpu.kernels.panel_rows import chain_weights, growth, ready_rows
+from kernelite.cpu.kernels.panel_rows import chain_weights, ready_rows
+from kernelite.cpu.kernels.panel_sums import growth
 from kernelite.cpu.kernels.panels import value_entries, value_rows
 
 __all__ = ["walk_entries", "walk_rows"]
 
 _LANES, _SEVERAL = SINGLE.lanes, SINGLE.rows
+SPARE = TURN * _LANES  # entries by which a class's coefficients may be padded
 _CUT = 1e-30  # infinite errors of a class without centers must not become NaN
 
 
@@ -280,10 +281,15 @@ def _walk_tile(
         winners[first + i], leads[first + i] = winner, lead
 
 
-_Room: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", True]
+@helper
+def _room(tall: int, width: int, spare: int) -> Any:
+    """For kernel values of a tile of rows, and zeros beyond, where coefficients are padded."""
+    values = np.empty((tall, width + spare), np.float32)
+    values[:, width:] = 0.0
+    return values
 
 
-@kernel()
+@kernel(by_row=("rows", "winners", "leads"))
 def walk_rows(
     rows: Matrix,
     point: Vector,
@@ -302,19 +308,18 @@ def walk_rows(
     relative: Vector,
     most: float,
     ties_to_first: bool,
-    values: _Room,
+    tall: int,
     winners: OutLongs,
     leads: OutVector,
 ) -> None:
     """Winners (m,) of rows, -1 where none is proven, and by how much they lead at least.
 
-    Those that won by votes lead by 0.
-
-    `values` is room for the kernel values of a tile of rows.
+    Those that won by votes lead by 0. Kernel values of `tall` rows are kept at a time.
     """
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
-    weights, tall = chain_weights(order, rows.shape[1]), len(values)
+    tall = max(1, min(tall, len(rows)))
+    weights, values = chain_weights(order, rows.shape[1]), _room(tall, len(exponents), SPARE)
     w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
     norms = np.empty((tall, 2))
     for first in range(0, len(rows), tall):
@@ -344,15 +349,16 @@ def walk_entries(
     relative: Vector,
     most: float,
     ties_to_first: bool,
-    values: _Room,
+    tall: int,
     winners: OutLongs,
     leads: OutVector,
 ) -> None:
     """As `walk_rows` for rows given by their entries."""
+    values = _room(min(tall, len(shifts)), len(exponents), SPARE)  # none where no rows are
     classes, model = (starts, offsets, coefficients, lines), (offset, fixed, terms, relative)
     rules, out = (most, ties_to_first), (winners, leads)
-    for first in range(0, len(shifts), len(values)):
-        count = min(len(values), len(shifts) - first)
+    for first in range(0, len(shifts), tall):
+        count = min(tall, len(shifts) - first)
         some, own = slice(first, first + count), indptr[first : first + count + 1]
         value_entries(own, indices, data, shifts[some], panels, exponents, blocks, values)
         _walk_tile(values, norms[some], classes, model, rules, first, out)

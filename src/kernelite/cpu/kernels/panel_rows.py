@@ -1,6 +1,6 @@
-"""Rows before and after panels: u = z - p in their order and precision; scores from their sums.
+"""Rows made ready for panels: u = z - p in their order and precision, or its entries.
 
-Before: u, -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
+Besides u: -g |u|^2, |u|^2 in doubles, and what roundings of the products u.x can grow with.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from kernelite.cpu.kernels.compiling import (
-    Ints,
     Longs,
     Matrix,
     OutInts,
@@ -19,19 +18,15 @@ from kernelite.cpu.kernels.compiling import (
     OutMatrix,
     OutSingles,
     Vector,
-    array_type,
     helper,
     kernel,
 )
 
 __all__ = [
-    "bounded_sums",
     "chain_weights",
-    "double_rows",
     "entries",
-    "growth",
+    "ready_entries",
     "ready_rows",
-    "single_rows",
     "sparse_entries",
 ]
 
@@ -73,44 +68,18 @@ def ready_rows(
         norms[i, 0], norms[i, 1] = total, math.sqrt(chain)
 
 
-_INPUT = array_type(2), array_type(1), array_type(1, "int64"), "float64"
-_NORMS = array_type(2, writable=True)
-
-
-def _output(dtype: str) -> tuple[Any, ...]:
-    return array_type(2, dtype, writable=True), array_type(1, dtype, writable=True), _NORMS
-
-
-@kernel(*_INPUT, *_output("float32"))
-def single_rows(
-    rows: Any, point: Any, order: Any, g: float, w: Any, shifts: Any, norms: Any
-) -> None:
-    """w (m, L), shifts (m,), norms (m, 2): |u|^2, and sqrt(sum_l (L - l) u_l^2)."""
-    weights = chain_weights(order, rows.shape[1])
-    ready_rows(rows, point, order, weights, g, w, shifts, norms)
-
-
-@kernel(*_INPUT, *_output("float64"))
-def double_rows(
-    rows: Any, point: Any, order: Any, g: float, w: Any, shifts: Any, norms: Any
-) -> None:
-    """As `single_rows`, in doubles."""
-    weights = chain_weights(order, rows.shape[1])
-    ready_rows(rows, point, order, weights, g, w, shifts, norms)
-
-
-@kernel()
-def entries(
-    rows: Matrix,
-    point: Vector,
-    order: Longs,
+@helper
+def ready_entries(
+    rows: Any,
+    point: Any,
+    order: Any,
     g: float,
-    least: Vector,
-    indptr: OutLongs,
-    indices: OutInts,
-    data: OutSingles,
-    shifts: OutSingles,
-    norms: OutMatrix,
+    least: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    shifts: Any,
+    norms: Any,
 ) -> None:
     """The entries of u above `least`, row after row.
 
@@ -137,23 +106,40 @@ def entries(
 
 
 @kernel()
-def sparse_entries(
-    starts: Longs,
-    columns: Ints,
-    values: Vector,
+def entries(
+    rows: Matrix,
     point: Vector,
-    always: Longs,
-    places: Longs,
+    order: Longs,
     g: float,
     least: Vector,
-    seen: OutLongs,
     indptr: OutLongs,
     indices: OutInts,
     data: OutSingles,
     shifts: OutSingles,
     norms: OutMatrix,
+) -> None:
+    """As `ready_entries`."""
+    ready_entries(rows, point, order, g, least, indptr, indices, data, shifts, norms)
+
+
+@helper
+def sparse_entries(
+    starts: Any,
+    columns: Any,
+    values: Any,
+    point: Any,
+    always: Any,
+    places: Any,
+    g: float,
+    least: Any,
+    seen: Any,
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    shifts: Any,
+    norms: Any,
 ) -> int:
-    """As `entries`, for CSR rows of which `always` are the features that p is not zero in.
+    """As `ready_entries`, for CSR rows of which `always` are the features that p is not zero in.
 
     `places` (d,) are those of features in the panels' order, -1 for none. `seen` (d,) is room,
     below zero. Returns the first malformed row, or -1.
@@ -186,47 +172,3 @@ def sparse_entries(
         indptr[i + 1] = found
         norms[i, 0], norms[i, 1] = total, (found - indptr[i]) * math.sqrt(kept)
     return -1
-
-
-# Scores and bounds from sums over blocks of panels.
-#
-# In: sums of |a| K per block and norms per row. Out: f and how far it may be off.
-
-
-@helper
-def growth(error: float) -> float:
-    """2^error - 1, rounded up; infinite where the exponent may be off by more than 20."""
-    if error <= 0.01:
-        return 0.7 * error  # 2^0.01 - 1 < 0.00696
-    if error <= 20.0:
-        return 1.001 * (2.0**error - 1.0)
-    return math.inf  # NaN too
-
-
-@kernel()
-def bounded_sums(
-    sums: Matrix,
-    norms: Matrix,
-    signs: Vector,
-    terms: Matrix,
-    constants: Vector,
-    scores: OutMatrix,
-    bounds: OutMatrix,
-) -> None:
-    """scores = sum of signed blocks + b; bounds as `fused_sums` derives them."""
-    relative, cut_off, intercept, fixed, most, safety = constants
-    for i in range(len(sums)):
-        square, chain = norms[i, 0], norms[i, 1]
-        norm = math.sqrt(square)
-        score, size, error = 0.0, 0.0, 0.0
-        for b in range(sums.shape[1]):
-            found = sums[i, b]
-            e = terms[b, 0] * chain + terms[b, 1] + terms[b, 2] * norm + terms[b, 3] * square
-            score += signs[b] * found
-            size += found
-            error += (found + cut_off) * (growth(e) + relative)
-        bound = safety * (error + cut_off) + 1e-15 * (size + abs(intercept)) + fixed
-        if square <= most and bound < math.inf:
-            scores[i, 0], bounds[i, 0] = score + intercept, bound
-        else:
-            scores[i, 0], bounds[i, 0] = intercept, math.inf

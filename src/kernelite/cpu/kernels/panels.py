@@ -14,13 +14,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, helper, instruction, kernel
+from kernelite.cpu.kernels.compiling import (
+    array_type,
+    cgutils,
+    helper,
+    instruction,
+    ir,
+    types,
+)
 from kernelite.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, VECTORS, Code, Precision
 
-__all__ = ["SUMS", "double_values", "single_entry_sums", "value_entries", "value_rows"]
+__all__ = ["SUMS", "single_entry_sums", "value_entries", "value_rows"]
 
 
 def _row_products(
@@ -122,7 +127,7 @@ def _add(code: Code, values: list[Any], total: Any) -> None:
     code.builder.store(code.builder.fadd(code.builder.load(total), values[0]), total)
 
 
-def _over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
+def over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
     """A function of rows: sums of each block of panels, or 2^(...) of row i and center j."""
     many, size = precision.rows, precision.size
     several = _over_panels(_row_products, precision, many, summed=summed)
@@ -152,7 +157,7 @@ def _over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[...
 
 
 def _over_entries(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
-    """As `_over_rows` for rows given by their entries; `indptr` may start anywhere."""
+    """As `over_rows` for rows given by their entries; `indptr` may start anywhere."""
     one = _over_panels(_entry_products, precision, 1, summed=summed)
     size, each = precision.size, 8 if summed else precision.size
 
@@ -185,29 +190,25 @@ def _over_entries(name: str, precision: Precision, *, summed: bool) -> Callable[
     return run
 
 
-def _types(dtype: str) -> tuple[Any, ...]:
+def panel_types(dtype: str) -> tuple[Any, ...]:
     """Of rows, shifts, panels, exponents, starts and out."""
     flat = array_type(1, dtype)
     out = array_type(2, writable=True)
     return array_type(2, dtype), flat, flat, flat, array_type(1, "int64"), out
 
 
-single_sums = kernel(*_types("float32"))(_over_rows("single_sums", SINGLE, summed=True))
-"""(rows, shifts, panels, exponents, starts, out): sums of blocks into `out` (m, B)."""
-double_sums = kernel(*_types("float64"))(_over_rows("double_sums", DOUBLE, summed=True))
-quick_sums = kernel(*_types("float64"))(_over_rows("quick_sums", QUICK, summed=True))
-quickest_sums = kernel(*_types("float64"))(_over_rows("quickest_sums", QUICKEST, summed=True))
-SUMS = {SINGLE: single_sums, DOUBLE: double_sums, QUICK: quick_sums, QUICKEST: quickest_sums}
-double_values = kernel(*_types("float64"))(_over_rows("double_values", DOUBLE, summed=False))
-"""Likewise: out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
-single_entry_sums = kernel(
-    array_type(1, "int64"),
-    array_type(1, "int32"),
-    *(array_type(1, "float32") for _ in range(4)),
-    array_type(1, "int64"),
-    array_type(2, writable=True),
-)(_over_entries("single_entry_sums", SINGLE, summed=True))
-"""(indptr, indices, data, shifts, panels, exponents, starts, out), as `single_sums`."""
-value_rows = helper(_over_rows("value_rows", SINGLE, summed=False))
-"""As `double_values` in single precision, for other kernels."""
+SUMS = {
+    precision: helper(over_rows(f"{name}_sums", precision, summed=True))
+    for name, precision in (
+        ("single", SINGLE),
+        ("double", DOUBLE),
+        ("quick", QUICK),
+        ("quickest", QUICKEST),
+    )
+}
+"""By precision: (rows, shifts, panels, exponents, starts, out): sums of blocks into out (m, B)."""
+single_entry_sums = helper(_over_entries("single_entry_sums", SINGLE, summed=True))
+"""(indptr, indices, data, shifts, panels, exponents, starts, out), as `SUMS`."""
+value_rows = helper(over_rows("value_rows", SINGLE, summed=False))
+"""out[i, j] = 2^(...) of row i and center j; `out` may be wider than that."""
 value_entries = helper(_over_entries("value_entries", SINGLE, summed=False))

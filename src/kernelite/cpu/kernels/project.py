@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import cgutils, helper, instruction, ir, types
 from kernelite.cpu.kernels.exp2 import DOUBLE, Code
 from kernelite.cpu.kernels.tiles import (
     Change,

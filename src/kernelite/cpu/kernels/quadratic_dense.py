@@ -18,7 +18,7 @@ from kernelite.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_t
 from kernelite.cpu.kernels.compiling import Blocks, Matrix, OutMatrix, OutVector, Vector, kernel
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.tiles import (
-    CHUNK_WORK,
+    LEAST_WORK,
     TILE,
     add_triangle,
     aligned,
@@ -30,7 +30,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
@@ -66,10 +66,10 @@ class JitForm:
         return len(self.outputs)
 
     @property
-    def chunk(self) -> int:
-        """Rows that a thread should take at a time."""
+    def least_rows(self) -> int:
+        """Rows that are worth a thread."""
         work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0
-        return TILE * max(1, int(CHUNK_WORK / work / TILE))
+        return TILE * max(1, int(LEAST_WORK / work / TILE))
 
 
 def prepare(form: QuadraticForm) -> JitForm:
@@ -124,21 +124,14 @@ def scores(
     bounds = np.empty((m, k)) if proven else _NOTHING
     way = _NOTHING if input_map is None else input_map.way(form.point)
     fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
-    if m <= form.chunk:
-        form_kernel(rows, *fixed, values, sq_norms, bounds)
-    else:
-
-        def part(block: slice) -> None:
-            form_kernel(rows[block], *fixed, values[block], sq_norms[block], bounds[block])
-
-        for_each_chunk(part, m, form.chunk)
+    share_rows(form_kernel, m, form.least_rows, rows, *fixed, values, sq_norms, bounds)
     return Bounded(values, bounds if proven else None, sq_norms)
 
 
 _NOTHING = np.empty((0, 0))
 
 
-@kernel()
+@kernel(by_row=("rows", "values", "sq_norms", "bounds"))
 def form_kernel(
     rows: Matrix,
     point: Vector,

@@ -42,8 +42,8 @@ from kernelite.cpu.kernels.compiling import (
 )
 from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.exp import exp_nonpositive
-from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned, damp_tile
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.kernels.tiles import LEAST_WORK, TILE, aligned, damp_tile
+from kernelite.cpu.threads import share_out
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray, row_blocks
 from kernelite.series.rounding import folded_square
@@ -299,17 +299,17 @@ def scores_and_reach(
         arguments: tuple[Any, ...] = (starts, *entries, *fixed, certificate.numbers, *out)
         check_canonical(sparse_kernel(*arguments), block.start, d)
 
-    for_each_chunk(part, m, _chunk(rows, k))
+    share_out(part, m, _least_rows(rows, k))
     folded = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms)
     evaluate = partial(quadratic_dense.scores, dense, certificate=certificate)
     replace_cancelled(folded, rows, reach, dense.gamma, evaluate)
     return folded, reach
 
 
-def _chunk(rows: csr_array, k: int) -> int:
-    """Rows that a thread should take at a time."""
+def _least_rows(rows: csr_array, k: int) -> int:
+    """Rows that are worth a thread."""
     filled = rows.nnz / max(rows.shape[0], 1)
-    return TILE * max(1, int(CHUNK_WORK / 8 / (k * filled * filled + 8.0 * filled + 16.0) / TILE))
+    return TILE * max(1, int(LEAST_WORK / 8 / (k * filled * filled + 8.0 * filled + 16.0) / TILE))
 
 
 def replace_cancelled(

@@ -18,10 +18,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
 
-from kernelite.cpu.kernels.compiling import array_type, instruction, kernel
+from kernelite.cpu.kernels.compiling import array_type, cgutils, instruction, ir, kernel, types
 from kernelite.cpu.kernels.exp2 import DOUBLE, VECTORS, WIDE, Code
 
 __all__ = ["FUNCTIONS", "PANEL", "all_kernels", "radial_kernel"]

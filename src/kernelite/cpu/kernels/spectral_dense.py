@@ -29,7 +29,7 @@ from kernelite.cpu.kernels.compiling import (
 from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.cpu.kernels.project import LANES, ROWS, SLICE, group_sizes, lay_out, project_rows
 from kernelite.cpu.kernels.tiles import (
-    CHUNK_WORK,
+    LEAST_WORK,
     TILE,
     add_triangle,
     aligned,
@@ -37,7 +37,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_rows
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
@@ -158,10 +158,10 @@ class JitSpectralForm:
         return group_sizes(self.rank + len(self.outputs))
 
     @property
-    def chunk(self) -> int:
-        """Rows that a thread should take at a time."""
+    def least_rows(self) -> int:
+        """Rows that are worth a thread."""
         work = 1.0 * self.columns.size + self.cores.size + 8.0 * len(self.point) + 32.0
-        return TILE * max(1, int(CHUNK_WORK / work / TILE))
+        return TILE * max(1, int(LEAST_WORK / work / TILE))
 
 
 def prepare(form: SpectralForm) -> JitSpectralForm:
@@ -201,12 +201,8 @@ def scores(
         way = input_map.way(form.point)
     basis = way, form.columns, form.sizes, form.rank
     fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
-
-    def part(block: slice) -> None:
-        out = values[block], sq_norms[block], kept[block], bounds[block]
-        spectral_kernel(rows[block], *fixed, *out)
-
-    for_each_chunk(part, m, form.chunk)
+    out = values, sq_norms, kept, bounds
+    share_rows(spectral_kernel, m, form.least_rows, rows, *fixed, *out)
     return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
 
 
@@ -225,7 +221,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
             linear[c, first + i] = y[i, rank + c]
 
 
-@kernel()
+@kernel(by_row=("rows", "values", "sq_norms", "kept", "bounds"))
 def spectral_kernel(
     rows: Matrix,
     way: Matrix,

@@ -40,8 +40,8 @@ from kernelite.cpu.kernels.densify import check_canonical
 from kernelite.cpu.kernels.project import LANES, project_entries
 from kernelite.cpu.kernels.quadratic_sparse import replace_cancelled
 from kernelite.cpu.kernels.spectral_dense import finish_tile, tile_of
-from kernelite.cpu.kernels.tiles import CHUNK_WORK, TILE, aligned
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.kernels.tiles import LEAST_WORK, TILE, aligned
+from kernelite.cpu.threads import share_out
 from kernelite.program.bounded import Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.rounding import folded_hidden_square, folded_square
@@ -113,18 +113,18 @@ def scores(
         arguments: tuple[Any, ...] = (starts, *entries, *fixed, *out)
         check_canonical(sparse_spectral_kernel(*arguments), block.start, d)
 
-    for_each_chunk(part, m, _chunk(rows, form))
+    share_out(part, m, _least_rows(rows, form))
     found = Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
     evaluate = partial(spectral_dense.scores, dense, certificate=certificate)
     replace_cancelled(found, rows, reach, dense.gamma, evaluate)
     return found
 
 
-def _chunk(rows: csr_array, form: JitSparseSpectralForm) -> int:
-    """Rows that a thread should take at a time."""
+def _least_rows(rows: csr_array, form: JitSparseSpectralForm) -> int:
+    """Rows that are worth a thread."""
     filled = rows.nnz / max(rows.shape[0], 1)
     work = filled * (len(form.at_zero) + 16.0) + form.dense.cores.size + 64.0
-    return TILE * max(1, int(CHUNK_WORK / work / TILE))
+    return TILE * max(1, int(LEAST_WORK / work / TILE))
 
 
 @helper

@@ -36,7 +36,7 @@ from kernelite.cpu.kernels.tiles import (
     square_tile,
     triangle_blocks,
 )
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import share_rows
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
@@ -88,9 +88,9 @@ class JitThird:
     matrix: FloatArray
 
     @property
-    def chunk(self) -> int:
-        """Rows that a thread should take at a time."""
-        return min(self.form.chunk, self.cubic.chunk)
+    def least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return min(self.form.least_rows, self.cubic.least_rows)
 
 
 def prepare(form: QuadraticForm, cubic: CubicForm, certificate: Certificate) -> JitThird:
@@ -175,16 +175,12 @@ def _run(third: JitThird, rows: FloatArray, tolerance: FloatArray) -> Bounded:
     second = form.point, form.blocks, form.outputs, form.gamma
     order = cubic.point, cubic.weights, third.vectors, third.matrix
     bounding = third.certificates, third.tails, tolerance
-
-    def part(block: slice) -> None:
-        to = room[0][block], room[1][block], sq_norms[block]
-        third_kernel(rows[block], Y[block], *second, *order, *bounding, *to, stage[block])
-
-    for_each_chunk(part, m, third.chunk)
+    given = rows, Y, *second, *order, *bounding, *room, sq_norms, stage
+    share_rows(third_kernel, m, third.least_rows, *given)
     return Bounded(*room, sq_norms, stage=stage)
 
 
-@kernel()
+@kernel(by_row=("rows", "Y", "values", "bounds", "sq_norms", "stage"))
 def third_kernel(
     rows: Matrix,
     Y: Matrix,

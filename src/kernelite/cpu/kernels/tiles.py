@@ -11,14 +11,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 
-from kernelite.cpu.kernels.compiling import helper, instruction
+from kernelite.cpu.kernels.compiling import helper, instruction, ir, types
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
-    "CHUNK_WORK",
+    "LEAST_WORK",
     "TILE",
     "Change",
     "add_triangle",
@@ -37,7 +35,7 @@ __all__ = [
 ]
 
 TILE = 64  # rows; best of 32 to 256 for d = 4 to 256: two tiles of 22 features fit the L1 cache
-CHUNK_WORK = 4e6  # multiply-adds a thread takes at a time: a fraction of a millisecond
+LEAST_WORK = 5e5  # multiply-adds that are worth a thread: some tens of microseconds
 _LANES = 8  # rows transposed at once: a 512-bit vector, or several smaller ones
 # What one step of the transpose takes from a pair of vectors: 8 + i is entry i of the second.
 _SHUFFLES = (

@@ -149,16 +149,25 @@ class ClassifierHead(LabelHead):
         if self.labels_by_probability:
             return xp.argmax(self.probabilities(scores), axis=1)
         if self.n_classes == 2:
-            # LIBSVM gives a score of zero to the second class.
-            score, limit = scores[:, 0], self.threshold
-            if self.zero_is_first:
-                first = score >= limit if self.first_positive else score <= limit
-            else:
-                first = score > limit if self.first_positive else score < limit
-            return xp.where(first, 0, 1)
+            return xp.where(self._is_first(scores), 0, 1)
         if self.break_ties:
             return xp.argmax(ovr_scores(self.towards_first(scores), self.n_classes), axis=1)
         return xp.argmax(count_votes(self.towards_first(scores) > 0, self.n_classes), axis=1)
+
+    def _is_first(self, scores: FloatArray) -> BoolArray:
+        """Which rows get the first of two classes."""
+        # LIBSVM gives a score of zero to the second class.
+        score, limit = scores[:, 0], self.threshold
+        if self.zero_is_first:
+            return score >= limit if self.first_positive else score <= limit
+        return score > limit if self.first_positive else score < limit
+
+    def predict(self, scores: FloatArray) -> NDArray[Any]:
+        """Labels of shape (m,); in NumPy, those of two classes take one pass over the rows."""
+        two = self.n_classes == 2 and not self.labels_by_probability
+        if two and isinstance(scores, np.ndarray):
+            return np.where(self._is_first(scores), self.classes[:1], self.classes[1:])
+        return super().predict(scores)
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """Shape (m,) for two classes, (m, k) for "ovo", (m, K) for "ovr"."""
@@ -188,7 +197,8 @@ class ClassifierHead(LabelHead):
             return self._decided_by_probability(scores, bounds)
         if self.n_classes == 2:
             # Subtracting rounds, but never past the bound: rounding is monotone.
-            return ops(scores).abs(scores[:, 0] - self.threshold) > bounds[:, 0]
+            gap = scores[:, 0] - self.threshold if self.threshold else scores[:, 0]
+            return ops(scores).abs(gap) > bounds[:, 0]
         towards_first = self.towards_first(scores)
         if self.break_ties:
             return winner_decided_by_sums(towards_first, bounds, self.n_classes)

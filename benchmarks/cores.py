@@ -1,0 +1,253 @@
+"""How predictions scale with cores, beside scikit-learn-intelex in the same process.
+
+    python -m benchmarks.cores                       # all cores of this machine: 1, 2, 4, ...
+    python -m benchmarks.cores --threads 1 2 --rows 50000
+
+Writes results/cores.json, docs/measured/cores.md and its picture. Each number of threads has a
+process of its own that may use so many cores, and no others. Labels are compared with
+scikit-learn's before anything is timed; the best of several turns counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine, results
+
+__all__ = ["MODELS", "main"]
+
+HERE = Path(__file__).resolve().parent.parent
+PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
+SMALL_ROWS, TURNS, SMALL_TURNS, CALLERS = 1000, 7, 60, 16
+PEER_SECONDS = 2.0  # that a call of the peer should take at most
+# name: rows to fit, features, classes, parameters of the SVC
+MODELS: dict[str, tuple[int, int, int, dict[str, float]]] = {
+    "two classes, few vectors": (2100, 20, 2, {}),
+    "two classes": (8400, 22, 2, {}),
+    "two classes, small gamma": (8400, 22, 2, {"gamma": 0.002, "C": 10.0}),
+    "two classes, 60 features": (6000, 60, 2, {}),
+    "twenty classes": (10500, 16, 20, {}),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit the models, run one process per number of threads, write page and picture."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cores", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--threads", type=int, nargs="+", help="numbers of threads (1, 2, 4, ...)")
+    parser.add_argument("--rows", type=int, default=200_000, help="of a large batch (200,000)")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print the figures, write no page")
+    options = parser.parse_args(arguments)
+    if options.one:
+        print(json.dumps(_measure(options.folder, options.one)))
+        return 0
+    cores = len(os.sched_getaffinity(0))
+    counts = options.threads or [2**i for i in range(cores.bit_length()) if 2**i <= cores]
+    if max(counts) > cores or min(counts) < 1:
+        parser.error(f"--threads must be from 1 to the {cores} cores of this process")
+    with tempfile.TemporaryDirectory() as folder:
+        _fit(Path(folder), options.models, options.rows)
+        found = [_in_a_process(Path(folder), count) for count in counts]
+    whole = {"machine": machine.describe(), "rows": options.rows, "threads": found}
+    if options.json:
+        print(json.dumps(whole))
+        return 0
+    (results.FOLDER / "cores.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(whole), encoding="utf-8")
+    _draw(whole)
+    return 0
+
+
+def _fit(folder: Path, names: list[str], rows: int) -> None:
+    from sklearn.datasets import make_classification
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    for name in names:
+        n, d, k, parameters = MODELS[name]
+        clusters = 1 if k > 2 else 2
+        X, y = make_classification(
+            *(n * 10 // 7, d),
+            n_informative=min(d, 15),
+            n_redundant=0,
+            n_classes=k,
+            n_clusters_per_class=clusters,
+            random_state=3,
+        )
+        X = StandardScaler().fit_transform(X)
+        svc = SVC(**parameters).fit(X[:n], y[:n])
+        few = X[n:]
+        given = {"fit": (X[:n], y[:n]), "svc": svc, "few": few, "labels": svc.predict(few)}
+        given |= {"rows": rows, "parameters": parameters}
+        (folder / f"{name}.pickle").write_bytes(pickle.dumps(given))
+        print(f"fitted: {name}, {len(svc.support_)} support vectors", file=sys.stderr)
+
+
+def _in_a_process(folder: Path, count: int) -> dict[str, Any]:
+    environment = {**os.environ, "OMP_NUM_THREADS": str(count)}
+    command = [sys.executable, "-m", "benchmarks.cores", "--one", str(count)]
+    done = subprocess.run(
+        [*command, "--folder", str(folder)],
+        env=environment,
+        cwd=HERE,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    print(f"measured with {count} threads", file=sys.stderr)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _measure(folder: Path, count: int) -> dict[str, Any]:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    files = sorted(folder.glob("*.pickle"), key=lambda file: list(MODELS).index(file.stem))
+    return {"threads": count, "models": [_one_model(file) for file in files]}
+
+
+def _one_model(file: Path) -> dict[str, Any]:
+    """Nanoseconds per row of each contestant."""
+    import kernelite as kl
+
+    given = pickle.loads(file.read_bytes())  # written by the parent, a moment ago
+    svc, few = given["svc"], given["few"]
+    X = np.ascontiguousarray(np.resize(few, (given["rows"], few.shape[1])))
+    labels = np.resize(given["labels"], len(X))
+    fast = kl.compile(svc, given["fit"][0])
+    exact = kl.compile(svc, given["fit"][0], guarantee="exact")
+    for model in (fast, exact):
+        if not (model.predict(X) == labels).all():
+            raise SystemExit(f"cores: labels differ on {file.stem}")
+    small = X[:SMALL_ROWS]
+    found = {
+        "model": file.stem,
+        "support_vectors": len(svc.support_),
+        "plan": fast.plan.chosen.name,
+        "certified": _best(lambda: fast.predict(X), len(X)),
+        "exact": _best(lambda: exact.predict(X), len(X)),
+        "values": _best(lambda: fast.decision_function(X), len(X), 3),
+        "small batch": _best(lambda: fast.predict(small), len(small), SMALL_TURNS),
+        "callers": _concurrent(fast, small),
+    }
+    time.sleep(0.1)
+    try:
+        from sklearnex.svm import SVC
+    except ImportError:
+        return found
+    peer = SVC(**given["parameters"]).fit(*given["fit"])
+    each = _best(lambda: peer.predict(X[:2000]), 2000, 1)
+    some = X[: max(2000, int(PEER_SECONDS * 1e9 / each))]
+    return found | {"intelex": _best(lambda: peer.predict(some), len(some), 3)}
+
+
+def _best(call: Callable[[], object], rows: int, turns: int = TURNS) -> float:
+    """Nanoseconds per row of the quickest of several turns."""
+    call()
+    taken = []
+    for _ in range(turns):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return 1e9 * min(taken) / rows
+
+
+def _concurrent(model: Any, rows: Any) -> float:
+    """Nanoseconds per row where many threads ask for small batches at the same time."""
+    calls = 20
+
+    def one() -> float:
+        ready = threading.Barrier(CALLERS + 1)
+
+        def caller() -> None:
+            ready.wait()
+            for _ in range(calls):
+                model.predict(rows)
+
+        threads = [threading.Thread(target=caller) for _ in range(CALLERS)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        return time.perf_counter() - started
+
+    return 1e9 * min(one() for _ in range(3)) / (CALLERS * calls * len(rows))
+
+
+# The page.
+
+
+def page(found: dict[str, Any]) -> str:
+    """The figures as a page of the documentation."""
+    most = found["threads"][-1]
+    lines = [
+        "# All cores",
+        "",
+        f"Nanoseconds per row in batches of {found['rows']:,} rows, of {SMALL_ROWS:,} rows, and of "
+        f"{CALLERS} threads that ask for {SMALL_ROWS:,} rows each at the same time. Labels are "
+        "equal to scikit-learn's. scikit-learn-intelex runs in the same process, on the same "
+        "cores. `python -m benchmarks.cores` measures it again.",
+        "",
+        "![Times faster than one thread](../img/cores.svg)",
+        "",
+    ]
+    heads = ("threads", "certified", "exact", "values", "1,000 rows", "16 callers", "intelex")
+    for number, model in enumerate(most["models"]):
+        lines += [f"## {model['model'].capitalize()} ({model['support_vectors']:,} vectors)", ""]
+        lines += [f"Plan: {model['plan']}.", ""]
+        lines += ["| " + " | ".join((*heads, "intelex / certified")) + " |"]
+        lines += ["|" + "--:|" * (len(heads) + 1)]
+        for run in found["threads"]:
+            own = run["models"][number]
+            peer = own.get("intelex")
+            cells = [f"{run['threads']}"]
+            cells += [f"{own[key]:,.0f}" for key in ("certified", "exact", "values")]
+            cells += [f"{own[key]:,.0f}" for key in ("small batch", "callers")]
+            cells += (
+                ["-", "-"] if peer is None else [f"{peer:,.0f}", f"{peer / own['certified']:.1f}"]
+            )
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+    lines += [f"Measured on {machine.in_words(found['machine'])}.", ""]
+    return "\n".join(lines)
+
+
+def _draw(found: dict[str, Any]) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4))
+    counts = [run["threads"] for run in found["threads"]]
+    for number, model in enumerate(found["threads"][0]["models"]):
+        own = [run["models"][number]["certified"] for run in found["threads"]]
+        axes.plot(counts, [own[0] / one for one in own], marker="o", label=model["model"])
+    axes.plot(counts, [count / counts[0] for count in counts], color="0.7", linestyle=":")
+    axes.set(xlabel="threads", ylabel="times faster than one", xscale="log", yscale="log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.set_yticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize="small")
+    figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
