@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,20 @@ def test_one_version_everywhere() -> None:
     assert PROJECT["version"] == kernelite.__version__
     assert f"version: {kernelite.__version__}\n" in citation
     assert f"## {kernelite.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_all_that_the_tests_need_is_in_the_source_distribution() -> None:
+    """Every tracked file, save for what only a checkout needs."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout")
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    tops = {name.partition("/")[0] for name in listed}
+    left = {top for top in tops if not any(fnmatch(f"/{top}", pattern) for pattern in patterns)}
+    assert left <= {".ci", ".gitignore", "pyproject.toml"}, left  # the last comes by itself
 
 
 def test_the_page_of_the_project_has_links() -> None:

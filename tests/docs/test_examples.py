@@ -7,17 +7,22 @@ docs/deploy.md, whose blocks have a test of their own. `# needs: NAME` names an 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import threading
+from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from sklearn.svm import SVC
 
+import kernelite
 from tests.docs.pages import DOCS, ROOT, Block, blocks, pages
 from tests.helpers import PATIENCE
 from tests.test_deploy_docs import environment
@@ -114,3 +119,48 @@ def test_gallery_scripts_are_sound(script: Path) -> None:
 
 def test_the_gallery_is_large_enough() -> None:
     assert len(list((ROOT / "examples" / "gallery").glob("plot_*.py"))) >= 12
+
+
+ATTACKS: dict[str, tuple[bytes, str | None, int]] = {
+    "rows": (b"[[0.5, 1.0]]", None, 200),
+    "nested deeply": (b"[" * 200_000, None, 400),
+    "beyond doubles": (f"[[1{'0' * 400}, 1]]".encode(), None, 400),
+    "many digits": (f"[[1{'0' * 5000}, 1]]".encode(), None, 400),
+    "another width": (b"[[1, 2, 3]]", None, 400),
+    "an object": (b'{"rows": [[1, 2]]}', None, 400),
+    "no JSON": (b"\xff", None, 400),
+    "NaN": (b"[[NaN, 1]]", None, 400),
+    "a negative length": (b"[[1, 2]]", "-1", 411),
+    "no length": (b"", "", 411),
+    "a length in words": (b"[[1, 2]]", "eight", 411),
+    "a long body": (b"", str(2**40), 413),
+    "a length of many digits": (b"", "9" * 6000, 413),
+}
+
+
+def test_the_server_answers_attacks_by_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bump = SVC().fit([[0.0, 0.0], [1.0, 1.0]], ["no", "yes"])
+    kernelite.compile(bump, guarantee="exact").save("cancer.kernelite")
+    (text,) = (b.text for b in blocks(DOCS / "guide" / "serving.md") if "# server.py" in b.text)
+    namespace: dict[str, Any] = {}
+    run_python(text, namespace, DOCS / "guide" / "serving.md")
+    server = namespace["server"]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for name, (body, length, code) in ATTACKS.items():
+            connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+            connection.putrequest("POST", "/")
+            if length != "":
+                connection.putheader("Content-Length", length or str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+            connection.close()
+            assert answer.status == code, name
+            assert code == 200 or (found["error"] and "\n" not in found["error"]), name
+    finally:
+        server.shutdown()
+        server.server_close()

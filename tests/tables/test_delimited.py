@@ -10,7 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.svm import SVC
 
+import kernelite
+from kernelite.cli import main
 from kernelite.errors import FileFormatError, InputError
 from kernelite.tables.data import iter_data, read_data
 from kernelite.tables.delimited import Layout, parse_block
@@ -20,6 +23,30 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 SAME_FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
 )
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ('"a;x","b""q",c', ("a;x", 'b"q', "c")),
+        ('"a,x";"b\ty";c', ("a,x", "b\ty", "c")),
+        ('"a;";"b ""c"" d";"""e"""', ("a;", 'b "c" d', '"e"')),
+    ],
+)
+def test_names_in_quotes_hold_delimiters(
+    header: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    mark = "," if header.startswith('"a;x') else ";"
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1{mark}2{mark}3\n4{mark}5{mark}6\n")
+    data = read_data(path)
+    assert data.feature_names == names
+    np.testing.assert_array_equal(data.rows, [[1, 2, 3], [4, 5, 6]])
+    model = kernelite.compile(SVC().fit([[0.0] * 3, [1.0] * 3], ["no", "yes"]), guarantee="exact")
+    model.save(tmp_path / "a.kernelite")
+    wanted = [str(path), str(tmp_path / "a.kernelite")]
+    assert main(["report", *wanted[::-1], "-o", str(tmp_path / "page.html")]) == 0
+    assert main(["predict", *wanted, str(tmp_path / "out.csv")]) == 0
 
 
 def read(folder: Path, text: str, name: str = "a.csv", **options: Any) -> Any:

@@ -41,6 +41,7 @@ BROKEN_QUOTES = "has a quoted cell that does not end on the line"
 _NO_NAME = re.compile(r"(?:[+.-]?[0-9].*|[+-]?(?:nan|inf|infinity)|n/?a|null|none|\?|-|)", re.I)
 _NO_LABEL = re.compile(r"(?:[+-]?(?:nan|inf|infinity)|[+-]?[0-9]*+,[0-9]++|)", re.I)
 _BLANKS = re.compile(r"[ \t]++")
+_QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
 
 Line = tuple[int, str]
 
@@ -196,7 +197,8 @@ def split_cells(text: str, delimiter: str) -> list[str] | None:
 
 
 def _guess_delimiter(line: str) -> str:
-    return next((mark for mark in "\t;, " if mark in line.strip(" \t")), ",")
+    bare = _QUOTED.sub("", line).strip(" \t")  # a name in quotes may hold any of them
+    return next((mark for mark in "\t;, " if mark in bare), ",")
 
 
 def _is_text(label: str) -> bool:
