@@ -10,7 +10,7 @@ demo: $(VENV)/.installed-jit $(VENV)/.kernels
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev $(VENV)/.kernels lint
-	@echo "All tests but campaigns: about 4 minutes on 2 cores."
+	@echo "Lint, types and all tests but campaigns: about 4 minutes on 2 cores."
 	$(BIN)/python -m pytest -n 2 -q -m "not campaign"
 
 # Deep and long: benchmarks, examples of the documentation, fuzzing, more random models, torch.
