@@ -89,8 +89,9 @@ def radius(model: ModelFields, X: Any, *, norm: str = "l2") -> FloatArray:
     scales = [_scales(model, own) for own in seen]
     sizes = [own.expansion.n_centers * own.expansion.n_features for own in seen]
     out = np.zeros(len(seen[0].rows))
+    norms: dict[Any, FloatArray] = {}
     for block in row_blocks(len(out), max(1, NUMBERS_AT_ONCE // max(1, *sizes))):
-        out[block] = _of_block(model, [_part(own, block) for own in seen], scales, norm)
+        out[block] = _of_block(model, [_part(own, block) for own in seen], scales, norm, norms)
     return out
 
 
@@ -99,7 +100,11 @@ def _part(own: SeenBy, block: slice) -> SeenBy:
 
 
 def _of_block(
-    model: ModelFields, seen: list[SeenBy], scales: list[FloatArray], norm: str
+    model: ModelFields,
+    seen: list[SeenBy],
+    scales: list[FloatArray],
+    norm: str,
+    norms: dict[Any, FloatArray],
 ) -> FloatArray:
     m, k = len(seen[0].rows), model.head.n_scores
     scores, bounds = np.zeros((m, k)), np.zeros((m, k))
@@ -109,7 +114,7 @@ def _of_block(
         scores[:, own.outputs] += own.expansion.intercept
         bounds[:, own.outputs] += own.expansion.known.intercept
         bounds[:, own.outputs] += 8.0 * UNIT * np.abs(own.expansion.intercept)
-        for change, value, error, reach in _terms(own, scale, norm):
+        for change, value, error, reach in _terms(own, scale, norm, norms):
             scores[:, own.outputs] += value
             bounds[:, own.outputs] += error
             changes.append((own.outputs, change))
@@ -169,12 +174,12 @@ def _scales(model: ModelFields, own: SeenBy) -> FloatArray:
 # What changes, term by term.
 
 
-def _terms(own: SeenBy, scale: FloatArray, norm: str) -> Any:
+def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArray]) -> Any:
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
     expansion = own.expansion
     kernel: Any = expansion.kernel
     if kernel == "rbf":
-        yield _gaussian(own, expansion, expansion.gamma, 1.0, scale, norm)
+        yield _gaussian(own, expansion, expansion.gamma, 1.0, scale, norm, norms)
         return
     if kernel == "poly2":
         kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
@@ -183,8 +188,8 @@ def _terms(own: SeenBy, scale: FloatArray, norm: str) -> Any:
         if isinstance(one, Rbf):
             inverse = 1.0 / np.broadcast_to(np.array(one.length_scale), scale.shape)
             scaled = SeenBy(own.model, own.outputs, own.rows * inverse, _moved(own, inverse))
-            made = _gaussian(scaled, expansion, 0.5, amplitude, scale * inverse, norm, inverse)
-            yield made
+            stretched = scale * inverse
+            yield _gaussian(scaled, expansion, 0.5, amplitude, stretched, norm, norms, inverse)
         else:
             yield _plain(own, expansion, one, amplitude, scale, norm)
 
@@ -204,7 +209,8 @@ def _lengths(vectors: FloatArray, norm: str) -> FloatArray:
 class _Gaussian:
     """D(r) of RBF terms; m rows, n centers, k outputs."""
 
-    gamma: float
+    gamma: float  # at most
+    least_gamma: float
     stretch: float  # |scaled w| is at most this times r
     lengths: FloatArray  # (m, n): |q_i|
     distances: FloatArray  # (m, n): at most, of row and center
@@ -231,15 +237,17 @@ class _Gaussian:
             G = plain + 0.5 * r * r * self.bends + third
             second = plain + 0.5 * r * r * self.curvatures + third
             second = second + e * G + 0.5 * e * e * (self.sums + G)
-            least = np.minimum(least, second)
-        least = np.minimum(least, self._apart(r))
-        with np.errstate(invalid="ignore"):
-            return np.minimum(least, self.norm * np.sqrt(-2.0 * np.expm1(-e)) * ABOVE)
+            least = np.fmin(least, second)
+        least = np.fmin(least, self._apart(r))
+        # Infinity times zero says nothing: whichever is a number counts.
+        return np.fmin(least, self.norm * np.sqrt(-2.0 * np.expm1(-e)) * ABOVE)
 
     def _apart(self, r: FloatArray) -> FloatArray:
         """By how far kernel values move when the ball's nearest and farthest points count."""
         way = self.stretch * r + self.moved
-        near = np.exp(-self.gamma * np.square(np.maximum(self.distances - way, 0.0)))
+        # Distances and gamma are rounded up, which a nearest point must not be.
+        nearest = np.maximum(self.distances * (1.0 - 4e-9) - way, 0.0)
+        near = np.exp(-self.least_gamma * np.square(nearest))
         far = np.exp(-self.gamma * np.square(self.distances + way))
         return (np.maximum(near - far, 0.0) * ABOVE + 1e-14) @ self.weights
 
@@ -247,7 +255,8 @@ class _Gaussian:
 def _above(value: FloatArray, t: FloatArray, order: int) -> FloatArray:
     """exp(t) less its first terms, not below the real: where they cancel, by a power times exp."""
     series = t**order / math.factorial(order) * np.exp(np.minimum(t, 700.0))
-    return np.where(t < 0.1, series, value * (1.0 + 1e-9)) * ABOVE
+    found = np.where(t < 0.1, series, value * (1.0 + 1e-9)) * ABOVE
+    return np.where(t < 700.0, found, np.inf)
 
 
 def _gaussian(
@@ -257,6 +266,7 @@ def _gaussian(
     amplitude: float,
     scale: FloatArray,
     norm: str,
+    norms: dict[Any, FloatArray],
     inverse: FloatArray | float = 1.0,
 ) -> Any:
     A = amplitude * expansion.coefficients
@@ -297,8 +307,15 @@ def _gaussian(
         more = more + 2.0 * gamma * stretch**2 * error
         bends, curvatures = _curvatures(found.value, A, q, value, gamma, scale, norm)
         bends, curvatures = bends + more, curvatures + more
+    key = id(expansion), amplitude, np.asarray(inverse).tobytes()
+    if key not in norms:
+        spread = (known.centers + 8.0 * UNIT) * np.sqrt(np.square(centers).sum(axis=1)) + (
+            8.0 * UNIT * np.sqrt(np.square(C).sum(axis=1))
+        )
+        norms[key] = _norms(C, A, gamma, 2.02 * spread[:, None], lost)
     change = _Gaussian(
         gamma * (1.0 + known.gamma) * ABOVE,
+        gamma * max(1.0 - known.gamma, 0.0) / ABOVE,
         stretch,
         lengths,
         distances,
@@ -309,7 +326,7 @@ def _gaussian(
         curvatures,
         bends,
         sums,
-        _norms(C, A, gamma, found_error=float(lost.max(initial=0.0))),
+        norms[key],
     )
     reach = (float(distances.max(initial=0.0)) + 6.0 / math.sqrt(gamma)) * _inverse(scale)
     return _with_lost(change, 2.0 * lost), value, error, reach
@@ -353,18 +370,22 @@ def _curvatures(
     return found[0], found[1]
 
 
-def _norms(C: FloatArray, A: FloatArray, gamma: float, found_error: float) -> FloatArray:
-    """|f|_H of each output, rounded up; infinite where there are too many centers, or errors."""
+def _norms(
+    C: FloatArray, A: FloatArray, gamma: float, moved: FloatArray, lost: FloatArray
+) -> FloatArray:
+    """|f|_H of each output, rounded up; infinite where there are too many centers.
+
+    Coefficients that are off by `lost` in all change the norm by no more, since |k(x, .)|_H = 1.
+    """
     n = len(C)
-    if n > LARGEST_NORM or not n or found_error:
+    if n > LARGEST_NORM or not n:
         return np.full(A.shape[1], np.inf)
-    zero = np.zeros((n, 1))
-    found = slope_of("rbf", gamma, C, C, zero)
+    found = slope_of("rbf", gamma, C, C, moved)
     squares = np.einsum("ik,ij,jk->k", A, found.value, A, optimize=True)
     upper = np.abs(A)
     off = found.value_error + (2.0 * n + 16.0) * UNIT * found.value
     squares = squares + 1.05 * np.einsum("ik,ij,jk->k", upper, off, upper, optimize=True)
-    return np.sqrt(np.maximum(squares, 0.0)) * ABOVE
+    return (np.sqrt(np.maximum(squares, 0.0)) + lost) * ABOVE
 
 
 def _plain(
