@@ -23,9 +23,9 @@ import numpy as np
 
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.explain.balls import ABOVE, Change, dual_lengths, gaussian_change
+from kernelite.explain.maps import scales
 from kernelite.explain.slopes import slope_of
 from kernelite.explain.terms import SeenBy, seen_by
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
@@ -38,8 +38,6 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
     SumKernel,
 )
-from kernelite.machine.preparation import Selection
-from kernelite.machine.preparation.numeric import OwnScaling
 from kernelite.model.fields import ModelFields
 from kernelite.rows.inputs import FloatArray, row_blocks
 
@@ -62,12 +60,12 @@ def radius(model: ModelFields, X: Any, *, norm: str = "l2") -> FloatArray:
     if model.guarantee == "calibrated":
         raise InputError("guarantee='calibrated' is statistical: no label is proven.")
     seen = seen_by(model, X)
-    scales = [_scales(model, own) for own in seen]
+    stretches = [ABOVE * scales(model, own) for own in seen]
     sizes = [own.expansion.n_centers * own.expansion.n_features for own in seen]
     out = np.zeros(len(seen[0].rows))
     norms: dict[Any, FloatArray] = {}
     for block in row_blocks(len(out), max(1, NUMBERS_AT_ONCE // max(1, *sizes))):
-        out[block] = _of_block(model, [_part(own, block) for own in seen], scales, norm, norms)
+        out[block] = _of_block(model, [_part(own, block) for own in seen], stretches, norm, norms)
     return out
 
 
@@ -78,7 +76,7 @@ def _part(own: SeenBy, block: slice) -> SeenBy:
 def _of_block(
     model: ModelFields,
     seen: list[SeenBy],
-    scales: list[FloatArray],
+    stretches: list[FloatArray],
     norm: str,
     norms: dict[Any, FloatArray],
 ) -> FloatArray:
@@ -86,7 +84,7 @@ def _of_block(
     scores, bounds = np.zeros((m, k)), np.zeros((m, k))
     changes: list[tuple[Any, Change]] = []
     largest = 0.0
-    for own, scale in zip(seen, scales):
+    for own, scale in zip(seen, stretches):
         scores[:, own.outputs] += own.expansion.intercept
         bounds[:, own.outputs] += own.expansion.known.intercept
         bounds[:, own.outputs] += 8.0 * UNIT * np.abs(own.expansion.intercept)
@@ -122,29 +120,6 @@ def _largest(holds: Any, m: int, largest: float) -> FloatArray:
         proven = np.where(sure, np.maximum(proven, r), proven)
         low, high = np.where(sure, middle, low), np.where(sure, high, middle)
     return proven * (1.0 - 1e-9)
-
-
-def _scales(model: ModelFields, own: SeenBy) -> FloatArray:
-    """What each feature of a machine is multiplied with before: features move by that much."""
-    steps = list(model.preparation.steps)
-    if own.model is not model:
-        steps += own.model.preparation.steps
-    scale: Any = 1.0
-    for step in steps:
-        if isinstance(step, AffineMap):
-            scale = scale * np.abs(step.scale)
-        elif isinstance(step, OwnScaling):
-            pairs: Any = zip(step.marks, step.by, strict=True)
-            scale = scale * np.abs(AffineMap.of(*pairs).scale)
-        elif isinstance(step, Selection) and len(set(step.columns.tolist())) == step.n_out:
-            scale = np.broadcast_to(scale, (step.n_features,))[step.columns]
-        else:
-            raise UnsupportedModelError(
-                f"rows go through a {type(step).__name__} step before this model, which distances "
-                "are not measured through; compile the last step of the pipeline by itself, and "
-                "pass transformed rows."
-            )
-    return np.broadcast_to(np.asarray(scale, dtype=np.float64), (own.rows.shape[1],)) * ABOVE
 
 
 # What changes, term by term.
