@@ -137,11 +137,10 @@ def add_products(
     p = max(1, len(used))
     tiles = _Tiles.of(term, player.astype(np.int64), p, own.expansion.known.centers)
     sizes = np.abs(term.coefficients).sum(axis=0)
-    share, choosing = SHARE, p > FEW_PLAYERS
+    share = SHARE
     if tolerance is not None:
         share = max(SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300))))
-        choosing = p > FEW_PLAYERS // 2
-    nodes = rules(p, share, choosing)
+    nodes = rules(p, share, p > FEW_PLAYERS)
     line = tiles.centers.shape[0] * p * _lanes()
     m, some = len(own.rows), max(1, min(ROWS_AT_ONCE, ROOM // line))
     for others in row_blocks(len(other.rows), max(1, ROOM // line)):
