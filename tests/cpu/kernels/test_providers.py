@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels import providers
+from kernelite.cpu.kernels import objects, providers
 from kernelite.cpu.kernels.build import build
 
 SOURCE = Path(kernelite.__file__).parents[1]
@@ -152,7 +152,7 @@ def test_arrays_that_are_laid_out_otherwise_are_not_touched(
     library: bytes, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(alone, library)
-    monkeypatch.setattr(providers, "HEAD", 32)  # as without the interpreter's lock
+    monkeypatch.setattr(objects, "HEAD", 32)  # as without the interpreter's lock
     with pytest.warns(providers.JitWarning, match="laid out in another way"):
         assert providers.library_path(FAMILY) is None
 
