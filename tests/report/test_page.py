@@ -210,3 +210,11 @@ def test_one_size_is_said() -> None:
 
     assert page.count(sized(model.nbytes)) >= 3
     assert "of them the support vectors" not in page
+
+
+def test_a_page_shows_itself() -> None:
+    page = CASES["certified, three"].report(rows())
+    assert len(repr(page)) < 120
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe")
+    assert "<!doctype" not in shown  # escaped, so that its styles stay inside

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from html import escape
 from importlib import resources
 from typing import Any
 
@@ -25,7 +26,7 @@ from kernelite.report.measure import (
 from kernelite.report.nearest import nearest_rows
 from kernelite.support.files import atomic_write
 
-__all__ = ["page_of", "report", "write"]
+__all__ = ["Page", "page_of", "report", "write"]
 
 MOST_CANDIDATES = 8
 
@@ -39,6 +40,29 @@ class Picture:
     caption: str
 
 
+class Page(str):
+    """HTML that shows itself: as a frame in notebooks, as one line elsewhere.
+
+    Examples
+    --------
+    >>> Page("<!doctype html><p>Hello</p>")
+    <report: 27 characters of HTML; `print` shows them, `fast.report(X, "report.html")` writes them>
+    """
+
+    def __repr__(self) -> str:
+        return (
+            f"<report: {len(self):,} characters of HTML; `print` shows them, "
+            '`fast.report(X, "report.html")` writes them>'
+        )
+
+    def _repr_html_(self) -> str:
+        # In a frame, so that the page's styles do not reach the notebook.
+        style = "width:100%;height:40em;border:1px solid currentColor"
+        return (
+            f'<iframe title="report" style="{style}" srcdoc="{escape(self, quote=True)}"></iframe>'
+        )
+
+
 def report(
     compiled: CompiledModel,
     X: Any,
@@ -47,7 +71,7 @@ def report(
     model: Any = None,
     exact: CompiledModel | None = None,
     rows_name: str = "",
-) -> str:
+) -> Page:
     """A page about a model and how it does on some rows.
 
     Parameters
@@ -64,8 +88,8 @@ def report(
 
     Returns
     -------
-    str
-        HTML.
+    Page
+        HTML, a `str`.
 
     Examples
     --------
@@ -77,7 +101,7 @@ def report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    return page_of(compiled, X, original=model, exact=exact, rows_name=rows_name)[0]
+    return Page(page_of(compiled, X, original=model, exact=exact, rows_name=rows_name)[0])
 
 
 def page_of(
