@@ -163,6 +163,23 @@ def test_csv_without_pyarrow(toys, compiled, tmp_path) -> None:
     assert [int(line) for line in ran.stdout.split()] == toys.svc.predict(toys.X_test).tolist()
 
 
+def test_without_pyarrow_an_id_names_the_cure(compiled, tmp_path) -> None:
+    (tmp_path / "rows.csv").write_text("id,a,b,c,d\nu7,1,2,3,4\n")
+    code = "import sys; sys.modules['pyarrow'] = None; from kernelite.cli import main; exit(main())"
+    command = [sys.executable, "-c", code, "predict", "rows.csv", compiled / "svc.kernelite", "-"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "`u7` is not a decimal number; beside columns of text" in ran.stderr
+    assert "(pip install pyarrow)" in ran.stderr
+
+
+def test_several_ids(data, compiled, good, tmp_path) -> None:
+    for number, options in enumerate((["--id", "id,a"], ["--id", "id", "--id", "a"])):
+        out = tmp_path / f"{number}.parquet"
+        good("predict", data, compiled / "svc.kernelite", out, "--columns", "a:d", *options)
+        assert parquet.read_table(out).column_names == ["id", "a", "label"]
+
+
 def test_wrong_usage(toys, data, compiled, kernelite, tmp_path) -> None:
     model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
     for arguments, said in (
@@ -273,7 +290,7 @@ def test_without_pyarrow(data, compiled, tmp_path) -> None:
     )
     assert ran.returncode == 1
     assert ran.stderr.startswith("kernelite: error: ")
-    assert ran.stderr.endswith("pip install 'kernelite[arrow]'.\n")
+    assert ran.stderr.endswith("pip install pyarrow (the extra `arrow`).\n")
     assert ran.stderr.count("\n") == 1
 
 

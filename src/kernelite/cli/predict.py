@@ -14,6 +14,7 @@ from kernelite.cli.arguments import (
     add_data_options,
     add_json,
     add_pickle,
+    column_list,
     whole,
 )
 from kernelite.cli.console import note, print_json
@@ -88,9 +89,10 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     kept = group.add_mutually_exclusive_group()
     kept.add_argument(
         "--id",
-        metavar="COLUMN",
-        action="append",
-        help="keep this column in OUTPUT; may be given several times",
+        metavar="NAMES",
+        type=column_list,
+        action="extend",
+        help="keep these columns in OUTPUT: names with commas between them",
     )
     kept.add_argument("--keep-all", action="store_true", help="keep all columns in OUTPUT")
     group.add_argument(

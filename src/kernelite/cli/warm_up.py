@@ -12,7 +12,7 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   kernelite warm-up
-  RUN pip install kernelite && kernelite warm-up     # in a Dockerfile
+  RUN pip install ./kernelite && kernelite warm-up   # in a Dockerfile, from a checkout
 
 Kernels are kept beside the installation if that can be written, else in your cache folder
 ($KERNELITE_CACHE, or `kernelite` in it); never where another user could change them. They belong to

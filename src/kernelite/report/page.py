@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from kernelite import __version__
-from kernelite.errors import MissingExtraError
+from kernelite.errors import missing_extra
 from kernelite.model import CompiledModel
 from kernelite.report import figures, words
 from kernelite.report.measure import (
@@ -216,9 +216,7 @@ def _environment() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise MissingExtraError(
-            "a report needs matplotlib and jinja2: pip install 'kernelite[report]'."
-        ) from None
+        raise missing_extra(*words.NEEDS) from None
     folder = resources.files("kernelite.report").joinpath("templates")
 
     def load(name: str) -> str:

@@ -11,6 +11,7 @@ from kernelite.report.measure import TIERS, Compared, Measured
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "NEEDS",
     "Fact",
     "duration",
     "facts",
@@ -23,6 +24,7 @@ __all__ = [
     "span",
 ]
 
+NEEDS = ("a report needs matplotlib and jinja2", "matplotlib jinja2", "report")
 LABELS = ("classifier", "outlier")
 
 

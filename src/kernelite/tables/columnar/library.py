@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
+from kernelite.errors import (
+    FileFormatError,
+    InputError,
+    KerneliteError,
+    MissingExtraError,
+    missing_extra,
+)
 from kernelite.tables.parsing import quote
 
 __all__ = [
@@ -37,8 +43,8 @@ def require_pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtraError(
-            "record batches and columnar files need pyarrow: pip install 'kernelite[arrow]'."
+        raise missing_extra(
+            "record batches and columnar files need pyarrow", "pyarrow", "arrow"
         ) from None
     return pyarrow
 
