@@ -171,6 +171,8 @@ class ModelFields:
             names = names - self.head.needs_posterior
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
+        if self.head.kind == "regressor" and self.posterior is not None:
+            names |= {"sample_y"}
         if self.head.kind == "density" and self.origin.family == "scipy":
             names |= {"evaluate", "pdf", "logpdf"}
         if self.head.kind == "transform":
