@@ -180,6 +180,30 @@ def test_several_ids(data, compiled, good, tmp_path) -> None:
         assert parquet.read_table(out).column_names == ["id", "a", "label"]
 
 
+def test_bad_rows_are_skipped_if_asked(compiled, good, kernelite, tmp_path) -> None:
+    data, out = tmp_path / "rows.csv", tmp_path / "labels.txt"
+    data.write_text("a,b,c,d\n1,2,3,4\n1,2,x,4\n4,3,2,1\n")
+    assert kernelite("predict", data, compiled / "svc.kernelite", out).code == 1
+    ran = good("predict", data, compiled / "svc.kernelite", out, "--on-bad-row", "skip")
+    assert len(out.read_text().split()) == 2
+    assert f"1 of 3 rows were skipped; {out}.skipped.csv says why" in ran.err
+    lines = (tmp_path / "labels.txt.skipped.csv").read_text().splitlines()
+    assert lines == ["file,line,row,problem", f"{data},,2,column `c`: `x` is not a number"]
+    summary = good(
+        *("predict", data, compiled / "svc.kernelite", out, "--json"),
+        *("--on-bad-row", "skip", "--skipped", tmp_path / "why.csv"),
+    ).json
+    assert summary["skipped"] == {"rows": 1, "file": str(tmp_path / "why.csv")}
+    for options, said in (
+        ([out, "--skipped", "a.csv"], "only with --on-bad-row skip"),
+        (["-", "--on-bad-row", "skip"], "name a file by --skipped"),
+        ([out, "--on-bad-row", "skip", "--engine", "dask"], "skip is for --engine local"),
+    ):
+        ran = kernelite("predict", data, compiled / "svc.kernelite", *options)
+        assert ran.code == 2
+        assert said in " ".join(ran.err.split())
+
+
 def test_wrong_usage(toys, data, compiled, kernelite, tmp_path) -> None:
     model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
     for arguments, said in (

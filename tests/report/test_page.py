@@ -139,7 +139,7 @@ def test_without_the_extra_its_name_is_said(library: str, monkeypatch) -> None:
     for name in [n for n in sys.modules if n.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"the extra .report."):
         report(CASES["certified, binary"], rows())
 
 
