@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -31,28 +31,28 @@ HEADER = ("file", "line", "row", "problem")
 
 
 class Skipped:
-    """Rows that were skipped, written as they are met; readers are threads of their own.
+    """Rows that were skipped, told as they are met; readers are threads of their own.
 
     Parameters
     ----------
-    file : text file
+    tell : callable
+        Of file, line, row and problem; of line and row, one is None.
     """
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, tell: Callable[[str, int | None, int | None, str], object]) -> None:
         self.count = 0
         self._first: str | None = None
-        self._lines, self._lock = csv.writer(file, lineterminator="\n"), Lock()
-        self._lines.writerow(HEADER)
+        self._tell, self._lock = tell, Lock()
 
     def add(
         self, path: str, problem: str, *, line: int | None = None, row: int | None = None
     ) -> None:
-        """Write down one row, with its line or its number, both counted from 1."""
+        """Tell one row, with its line or its number, both counted from 1."""
         with self._lock:
             self.count += 1
             place = f"row {row}: " if line is None else ""
             self._first = self._first or str(FileFormatError(path, place + problem, line=line))
-            self._lines.writerow([path, line, row, problem])
+            self._tell(path, line, row, problem)
 
     def report(self, path: str) -> Report:
         """What a reader of text tells its defects to: those of a row skip it, others stop."""
@@ -81,7 +81,9 @@ class Skipped:
 def open_skipped(path: str | os.PathLike[str]) -> Iterator[Skipped]:
     """The file that skipped rows are written to; it appears whole, or not at all."""
     with atomic_write(path) as file:
-        yield Skipped(file)
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(HEADER)
+        yield Skipped(lambda *told: lines.writerow(told))
 
 
 def good_rows(path: str, part: Part, columns: tuple[str, ...], skipped: Skipped) -> Part:
