@@ -19,7 +19,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.option import array_bytes, tiers_cost
-from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.series.calibration import (
@@ -187,11 +187,12 @@ class _Trial:
             for option in tried
             if option is not best
         ]
-        line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
+        name = exact_name(expansion.n_centers)
+        line = Candidate(name, exact, 1.0, expansion.nbytes, "looks at every support vector")
         if cost >= exact:
             note = "No threshold keeps the promised rate at less than the exact cost."
             lost = tested.candidate(f"{cost / exact:.2g}x the cost of exact, once tested")
-            line = replace(line, verdict="no form is cheaper")
+            line = replace(line, verdict="no form is cheaper here")
             return None, None, Plan("calibrated", line, (lost, *others), exact, (note,))
         notes = (
             f"Statistical, for rows like `X`: labels differ on at most {self.max_disagreement:g} "

@@ -201,7 +201,7 @@ def _pictures(model: CompiledModel, measured: Measured, compared: Compared | Non
 def _missing(model: CompiledModel, measured: Measured) -> str:
     """Why pictures are missing, if any."""
     if model.approximation is None:
-        return "The plan is the exact model itself, so there is no form to compare with it."
+        return "This plan sums all support vectors, so there is no form to compare with that."
     if measured.exact is None:
         return (
             "This model holds no support vectors, so nothing could be compared with the exact "
