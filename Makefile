@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 
 .PHONY: demo test test-torch fuzz soak attack lint docs docs-test bench paper release-check clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-report
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev lint
