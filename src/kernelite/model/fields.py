@@ -123,7 +123,7 @@ class ModelFields:
         Of a Gaussian process: what its variance is computed from.
     score_tolerance : ndarray of shape (columns,), optional
         How far certified decision values may be from the exact ones, per column; None in files
-        of earlier versions, whose decision values are as good as their labels.
+        of earlier versions, of whose decision values only the labels are guaranteed.
     parts : tuple of ModelPart
         Machines whose kernels or inputs differ, each with its own approximation; their scores are
         added up for `head`. A model with parts has no approximation or expansion of its own.
