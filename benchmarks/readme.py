@@ -136,8 +136,8 @@ def _one_thread(folder: Path) -> str:
     )
     return (
         " scikit-learn's `predict` uses one core, kernelite all: on one thread its exact engine "
-        f"takes {exact:.2g} times as long as on {all_threads['threads']}, and a form {certified:.2g} "
-        "times."
+        f"takes {exact:.2g} times as long as on {all_threads['threads']}, and a form "
+        f"{certified:.2g} times."
     )
 
 

@@ -1,7 +1,7 @@
 """What the snippets of the pages for users print, below each of them, from running them.
 
-The blocks of a page run in order, in a folder with the files that the pages speak of, when the site is
-built; so no output on the site is older than the code. One that fails ends the build.
+The blocks of a page run in order, in a folder with the files that the pages speak of, when the site
+is built; so no output on the site is older than the code. One that fails ends the build.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class Stats:
             why = "of these: so near to a boundary that double precision cannot tell the label"
             shown.append((f"{self.undecidable:,}", "undecidable", why))
         if self.outside_validity:
-            why = "of these: outside the paper's validity bound, so the form may be far off"
+            why = "of these: outside the paper's validity bound; a proof does not need it"
             shown.append((f"{self.outside_validity:,}", "outside validity", why))
         widths = [max(len(row[i]) for row in shown) for i in range(2)] if shown else [0, 0]
         lines = [f"  {n:>{widths[0]}}  {name:<{widths[1]}}  {what}" for n, name, what in shown]
