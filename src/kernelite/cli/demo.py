@@ -209,7 +209,7 @@ def _cells(result: Result) -> list[str]:
     times = (result.scikit_learn, result.kernelite, result.one_thread)
     return [
         f"{result.model} ({result.support_vectors:,} support vectors)",
-        *(f"{value:,.3g} µs" for value in times),
+        *(f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs" for value in times),
         f"{result.times_faster:,.0f}x",
         f"{result.labels_that_differ} of {result.labels:,}",
     ]
