@@ -35,7 +35,7 @@ examples:
   kernelite check svm.model.bz2
   kernelite check svm.kernelite --json
   kernelite check table --as data --label-column 0
-  kernelite check rows.parquet --model svm.kernelite
+  kernelite check rows.csv --model svm.kernelite
 
 With --model, FILE is read as `predict` reads it, and rows that the model refuses count as defects.
 
