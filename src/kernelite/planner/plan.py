@@ -52,7 +52,7 @@ class Candidate:
     @property
     def is_exact(self) -> bool:
         """Whether it sums all support vectors, so that nothing falls back."""
-        return self.name == "exact" or self.name.startswith(SUMMING_ALL)
+        return self.name == "exact" or SUMMING_ALL in self.name
 
 
 @dataclass(frozen=True)
