@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,6 +27,7 @@ from tests.docs.pages import FENCE
 from tests.test_deploy_docs import environment
 
 FOLDERS = ("start/", "guide/")
+NEEDS = re.compile(r"^# needs: (\w+)$", re.MULTILINE)  # an optional library; without it, no output
 MOST_LINES = 40
 
 
@@ -36,7 +38,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _fill(_: Sphinx, page: str, source: list[str]) -> None:
-    if page.startswith(FOLDERS):
+    needed = NEEDS.findall(source[0])
+    if page.startswith(FOLDERS) and all(find_spec(name) is not None for name in needed):
         with tempfile.TemporaryDirectory() as folder:
             make_files(Path(folder))
             source[0] = with_outputs(source[0], Path(folder), page)
