@@ -160,6 +160,7 @@ def test_predicting_dense_rows_does_without_scipys_slow_parts(
     if provider().family != "numba":
         assert "numba.core" not in loaded
     assert not loaded & {"scipy.sparse", "scipy.linalg", "scipy.special", "sklearn.base"}
+    assert not loaded & {"kernelite.compiler", "kernelite.sources", "kernelite.planner.planner"}
 
 
 def test_every_public_name_exists() -> None:
