@@ -73,6 +73,11 @@ def test_the_same_sources_give_the_same_bytes(library: bytes, tmp_path: Path) ->
     assert (tmp_path / "again.so").read_bytes() == library
 
 
+def test_it_names_no_folder_of_the_machine_it_was_built_on(library: bytes) -> None:
+    assert str(SOURCE).encode() not in library
+    assert b"site-packages" not in library
+
+
 def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:
     assert set(re.findall(rb"lib[a-z+]+\.so[.0-9]*", library)) <= {b"libc.so.6", b"libm.so.6"}
 
