@@ -18,7 +18,7 @@ from kernelite.cpu.kernels import objects, providers
 from kernelite.cpu.kernels.build import build
 
 SOURCE = Path(kernelite.__file__).parents[1]
-SOME = ["pointwise_affine", "pointwise__exp_kernel", "local_local_sums_2"]
+SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
 FAMILY = next(iter(providers.families_here()), "")
 HERE = FAMILY and shutil.which("cc") and providers._against_numba() is None
 pytestmark = pytest.mark.skipif(not HERE, reason="needs Linux on x86-64-v3, numba and cc")
