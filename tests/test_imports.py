@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"machine", "series", "program", "cpu", "planner", "store", "export", "report", "gpu"}
     | {"explain"}
     | EVERYWHERE,
-    "explain": {"machine", "series", "cpu", "model"} | EVERYWHERE,
+    "explain": {"machine", "cpu", "model"} | EVERYWHERE,
     "store": {"machine", "series", "program", "cpu", "planner", "tables", "model"} | EVERYWHERE,
     "formats": {"store", "tables"},  # deprecated names
     "compiler": {"machine", "series", "program", "cpu", "planner", "sources", "model", "store"}
