@@ -53,9 +53,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the figures, write no page")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="write the page of figures that --json printed",
+    )
     options = parser.parse_args(arguments)
     if options.one:
         print(json.dumps(_measure(options.folder, options.one)))
+        return 0
+    if options.page:
+        _write(_joined([json.loads(file.read_text(encoding="utf-8")) for file in options.page]))
         return 0
     cores = len(os.sched_getaffinity(0))
     counts = options.threads or [2**i for i in range(cores.bit_length()) if 2**i <= cores]
@@ -68,10 +78,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(json.dumps(whole))
         return 0
+    _write(whole)
+    return 0
+
+
+def _joined(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Runs of several numbers of threads on one machine as one."""
+    threads = [one for run in runs for one in run["threads"]]
+    return runs[0] | {"threads": sorted(threads, key=lambda one: one["threads"])}
+
+
+def _write(whole: dict[str, Any]) -> None:
     (results.FOLDER / "cores.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(whole), encoding="utf-8")
     _draw(whole)
-    return 0
 
 
 def _fit(folder: Path, names: list[str], rows: int) -> None:
@@ -205,7 +225,7 @@ def page(found: dict[str, Any]) -> str:
         "equal to scikit-learn's. scikit-learn-intelex runs in the same process, on the same "
         "cores. `python -m benchmarks.cores` measures it again.",
         "",
-        "![Times faster than one thread](../img/cores.svg)",
+        "![How much faster more threads are](../img/cores.svg)",
         "",
     ]
     heads = ("threads", "certified", "exact", "values", "1,000 rows", "16 callers", "intelex")
@@ -241,9 +261,14 @@ def _draw(found: dict[str, Any]) -> None:
         own = [run["models"][number]["certified"] for run in found["threads"]]
         axes.plot(counts, [own[0] / one for one in own], marker="o", label=model["model"])
     axes.plot(counts, [count / counts[0] for count in counts], color="0.7", linestyle=":")
-    axes.set(xlabel="threads", ylabel="times faster than one", xscale="log", yscale="log")
+    axes.set(
+        xlabel="threads", ylabel=f"times faster than with {counts[0]}", xscale="log", yscale="log"
+    )
     axes.set_xticks(counts, [str(count) for count in counts])
-    axes.set_yticks(counts, [str(count) for count in counts])
+    axes.set_yticks(
+        [count / counts[0] for count in counts],
+        labels=[f"{count // counts[0]}" for count in counts],
+    )
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize="small")
     figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
