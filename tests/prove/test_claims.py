@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,6 +105,19 @@ def test_the_tools_answer() -> None:
         enclosures("{ x in [1, 2] -> y in ? }")
     with pytest.raises(Unproven, match="equal"):
         enclosures("{ x in [1, 2] -> x - y in ? } x - y -> x + 1;")
+
+
+@needs_tools
+@pytest.mark.campaign
+def test_all_is_proven_and_the_page_has_the_figures() -> None:
+    page = (Path(__file__).parents[2] / "docs/theory/proven-by-whom.md").read_text(encoding="utf-8")
+    for claim in claims():
+        figure = claim.find()
+        assert figure <= claim.stated, claim
+        if claim.what.startswith("error"):
+            shown = float(figure / claim.unit)
+            text = f"{shown:.2f}" if shown > 1 else f"{shown:.2e}".replace("e-0", "e-")
+            assert f" {text} " in page, (claim.subject, text)
 
 
 @needs_tools
