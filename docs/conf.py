@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src"), str(HERE.parent)]
 os.environ.setdefault("COLUMNS", "88")  # the width of usage lines
 
 import kernelite  # noqa: E402
@@ -28,6 +28,7 @@ extensions = [
     "commands",
     "mathml",
     "members",
+    "outputs",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "auto_gallery/**/*.ipynb", "auto_gallery/**/*.json"]
@@ -74,6 +75,7 @@ html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}
 
 copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output) > div.highlight > pre"
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import gaussian_kde
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 import kernelite as kl
 from kernelite.errors import InputError, UnsupportedModelError
@@ -45,6 +45,25 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a file": (lambda: FAST.predict("a.csv"), "got a str; `kl.predict_files` reads files"),
     "a plan": (lambda: kl.compile(SOURCE, X, plan="no"), "'auto', 'estimate', 'measure' and 'form"),
     "text": (lambda: kl.compile(SOURCE, X, tolerance="0.1"), "`tolerance` must be a number"),
+    "no rank": (lambda: kl.compile(SOURCE, X, rank=-5), "`rank` must be a whole .* got -5"),
+    "a rank's name": (lambda: kl.compile(SOURCE, X, rank="foo"), "'auto' or 'full', got 'foo'"),
+    "a rate": (
+        lambda: kl.compile(SOURCE, X, max_disagreement=2),
+        "must lie between 0 and 1, got 2",
+    ),
+    "certainty": (lambda: kl.compile(SOURCE, X, confidence=1), "must lie between 0 and 1, got 1"),
+    "a regressor": (
+        lambda: kl.CompiledClassifier(SVR()).fit(X, X[:, 0] > 0),
+        "`CompiledClassifier` takes a classifier, got SVR",
+    ),
+    "a classifier": (
+        lambda: kl.CompiledRegressor(SVC()).fit(X, X[:, 0]),
+        "`CompiledRegressor` takes a regressor, got SVC",
+    ),
+    "a detector": (
+        lambda: kl.CompiledOutlierDetector(SVC()).fit(X, X[:, 0] > 0),
+        "takes an outlier detector, got SVC",
+    ),
     "the sample": (lambda: kl.compile(SOURCE, X[:, :1]), "has 1 features, but this model takes 2"),
 }
 

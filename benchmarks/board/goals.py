@@ -158,7 +158,7 @@ def _compiling(cases: list[Found]) -> list[Judgement]:
     exact = {
         c["name"]: spent[c["name"]]
         for c in cases
-        if c.get("plan", "").startswith("exact") and c["classes"] <= 10
+        if c.get("plan", "").startswith(("exact", "summing all")) and c["classes"] <= 10
     }
     goal = "compile: at most 1 s where the outcome is exact and classes are 10 or fewer"
     return [

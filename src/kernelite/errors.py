@@ -64,6 +64,17 @@ class MissingExtraError(KerneliteError, ImportError):
     """An optional library is absent: the message names the extra that installs it."""
 
 
+def missing_extra(need: str, packages: str, extra: str) -> MissingExtraError:
+    """The error about an absent library, with a command that installs it.
+
+    Examples
+    --------
+    >>> str(missing_extra("exporting to ONNX needs onnx", "onnx", "onnx"))
+    'exporting to ONNX needs onnx: pip install onnx (the extra `onnx`).'
+    """
+    return MissingExtraError(f"{need}: pip install {packages} (the extra `{extra}`).")
+
+
 class FileFormatError(KerneliteError):
     """A file that does not parse: the message names file, line (when there is one) and token.
 

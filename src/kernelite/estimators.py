@@ -21,6 +21,9 @@ from sklearn.base import (
     OutlierMixin,
     RegressorMixin,
     clone,
+    is_classifier,
+    is_outlier_detector,
+    is_regressor,
 )
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils.metadata_routing import (
@@ -33,6 +36,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelite.compiler import compile
+from kernelite.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,6 +47,7 @@ __all__ = ["CompiledClassifier", "CompiledOutlierDetector", "CompiledRegressor"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+_WRAPPERS = "`CompiledClassifier`, `CompiledRegressor` and `CompiledOutlierDetector`"
 _DEFAULTS = {
     name: parameter.default
     for name, parameter in inspect.signature(compile).parameters.items()
@@ -71,6 +76,8 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
     # Weights are for the wrapped estimator, whose requests are asked: `set_fit_request` is its own.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
     _inner_class: type
+    _kind: str
+    _serves: Callable[[object], bool]
 
     def __init__(
         self,
@@ -122,6 +129,11 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self
         """
         inner = clone(self._inner())
+        if not self._serves(inner):
+            raise InputError(
+                f"`{type(self).__name__}` takes {self._kind}, got {type(inner).__name__}; "
+                f"{_WRAPPERS} take the other kinds."
+            )
         # Not a keyword when absent: precomputed wrappers and subclasses may not take weights.
         if sample_weight is not None:
             fit_params["sample_weight"] = sample_weight
@@ -234,6 +246,7 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
     """
 
     _inner_class = SVC
+    _kind, _serves = "a classifier", staticmethod(is_classifier)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -290,6 +303,7 @@ class CompiledRegressor(RegressorMixin, CompiledEstimator):  # type: ignore[misc
     """
 
     _inner_class = SVR
+    _kind, _serves = "a regressor", staticmethod(is_regressor)
 
 
 class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[misc]
@@ -324,6 +338,7 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
     """
 
     _inner_class = OneClassSVM
+    _kind, _serves = "an outlier detector", staticmethod(is_outlier_detector)
 
     @property
     def offset_(self) -> float:

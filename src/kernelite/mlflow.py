@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.errors import InputError, MissingExtraError
+from kernelite.errors import InputError, missing_extra
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.store.files import load, save
 
@@ -199,7 +199,5 @@ def _mlflow() -> Any:
         import mlflow.models
         import mlflow.models.utils
     except ImportError:
-        raise MissingExtraError(
-            "MLflow is not installed; `pip install 'kernelite[mlflow]'` brings it."
-        ) from None
+        raise missing_extra("this needs MLflow", "mlflow-skinny pandas", "mlflow") from None
     return mlflow

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kernelite.cpu.threads import one_thread
-from kernelite.errors import InputError, MissingExtraError
+from kernelite.errors import InputError, missing_extra
 from kernelite.model import CompiledModel
 from kernelite.scoring.expected import expected_of
 from kernelite.scoring.outputs import answer, check_outputs, example
@@ -175,6 +175,6 @@ def _spark(part: str) -> Any:
     try:
         return import_module(f"pyspark.{part}")
     except ImportError:
-        raise MissingExtraError(
-            "scoring with Spark needs pyspark: pip install 'kernelite[spark]'."
+        raise missing_extra(
+            "scoring with Spark needs pyspark", "pyspark pandas pyarrow", "spark"
         ) from None

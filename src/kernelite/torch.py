@@ -6,14 +6,12 @@ takes tensors too, and anything that speaks DLPack. docs/gpu.md says what is pro
 
 from __future__ import annotations
 
-from kernelite.errors import MissingExtraError
+from kernelite.errors import missing_extra
 
 try:
     import torch  # noqa: F401  # first, for the message
 except ImportError as error:
-    raise MissingExtraError(
-        "tensors need torch; install it with `pip install 'kernelite[torch]'`."
-    ) from error
+    raise missing_extra("tensors need torch", "torch", "torch") from error
 
 from kernelite.gpu.program import Answer, Program
 from kernelite.gpu.streaming import predict

@@ -120,3 +120,26 @@ def test_columns_that_are_there_twice_and_text(kernelite, tmp_path) -> None:
     assert "(columns of text are fine for models that take them" in ran.out
     (tmp_path / "b.csv").write_text("age,size\n1,2\n")
     assert "columns of text" not in kernelite("check", tmp_path / "b.csv").out
+
+
+def test_rows_against_a_model(toys, compiled, kernelite, good, tmp_path) -> None:
+    model = compiled / "svc.kernelite"
+    assert good("check", toys.path("test.csv"), "--model", model).out.endswith("(data file)\n")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,a,b,c,d\nu1,1,2,3,4\nu2,1,x,3,4\nu3,1,y,3,4\nu4,,2,3,4\n")
+    ran = kernelite("check", rows, "--model", model, "--columns", "a:d")
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        f"{rows}: row 2: column `b`: `x` is not a number; 1 more like this, the last in row 3",
+        f"{rows}: row 4: column `a`: the value is missing (null); fill such rows or leave them out",
+        f"{rows}: 3 defects of 2 kinds (data file)",
+    ]
+    found = kernelite("check", rows, "--model", model, "--columns", "a:d", "--json").json
+    assert found["defects"][0]["row"] == 2
+    assert found["count"] == 3
+    narrow = tmp_path / "narrow.csv"
+    narrow.write_text("a,b\n1,2\n")
+    ran = kernelite("check", narrow, "--model", model)
+    assert ran.code == 1
+    assert "4" in ran.out.splitlines()[0]
+    assert kernelite("check", rows, "--columns", "a:d").code == 2

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.cli import demo
@@ -22,7 +25,7 @@ def small(monkeypatch) -> None:
 
     def part() -> demo.Data:
         data = whole()
-        return demo.Data(data.X[::12], data.y[::12], data.X_test[::40], data.y_test[::40])
+        return demo.Data(data.X[::7], data.y[::7], data.X_test[::40], data.y_test[::40])
 
     monkeypatch.setattr(demo, "digits", part)
 
@@ -31,36 +34,54 @@ def small(monkeypatch) -> None:
 def test_the_table_and_the_files(good, tmp_path) -> None:
     folder = tmp_path / "here"
     ran = good("demo", "--folder", folder)
-    header, *rows = ran.out.splitlines()[:5]
-    assert header.split()[0] == "predictor"
-    assert [row.partition("  ")[0] for row in rows] == [
-        "scikit-learn",
-        "kernelite, exact",
-        "kernelite, none (the paper)",
-        "kernelite, certified",
+    header, *rows = ran.out.splitlines()[:4]
+    assert header.split()[:2] == ["model", "scikit-learn"]
+    assert [row.partition(" (")[0] for row in rows] == [
+        "small gamma, even or odd",
+        "default SVC(), ten digits",
+        "the same, one row a call",
     ]
-    assert {path.name for path in folder.iterdir()} == {
-        *("train.svm", "test.svm", "svc.joblib", "labels.txt"),
-        *("svc.kernelite", "exact.kernelite", "paper.kernelite"),
+    assert all(" 0 of " in row for row in rows)
+    assert "small gamma: certified: " in ran.out
+    assert "default SVC(): certified: summing all " in ran.out
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        *("train.svm", "test.svm", "svm.model", "svm.kernelite", "digits.kernelite"),
+        "report.html",
     }
-    assert kl.load(folder / "svc.kernelite").guarantee == "certified"
+    assert f"report: {folder / 'report.html'}" in ran.out
+    assert ran.err.count("compiling") <= 1
+
+
+@pytest.mark.usefixtures("small")
+def test_the_libsvm_model_is_the_svc(tmp_path) -> None:
+    two = demo.digits().two_classes()
+    svc = SVC(**demo.SMALL_GAMMA).fit(two.X, two.y)
+    (tmp_path / "svm.model").write_text("".join(demo._libsvm_lines(svc)))
+    exact = kl.compile(str(tmp_path / "svm.model"), guarantee="exact")
+    np.testing.assert_array_equal(exact.predict(two.X_test), svc.predict(two.X_test))
+    scores = np.abs(exact.scores(two.X_test)[:, 0])
+    np.testing.assert_allclose(scores, np.abs(svc.decision_function(two.X_test)), atol=1e-9)
 
 
 @pytest.mark.usefixtures("small")
 def test_the_commands_it_suggests_work(good, tmp_path) -> None:
-    results = good("demo", "--folder", tmp_path, "--json").json["results"]
-    by_name = {result["predictor"]: result for result in results}
-    assert by_name["kernelite, certified"]["labels_that_differ"] == 0
-    assert by_name["kernelite, exact"]["labels_that_differ"] == 0
-    assert by_name["kernelite, none (the paper)"]["rows_outside_validity"] is not None
-    suggested = demo._next_steps(str(tmp_path)).partition("try next:")[2].replace("\\\n", " ")
+    found = good("demo", "--folder", tmp_path, "--json").json
+    assert [result["labels_that_differ"] for result in found["results"]] == [0, 0, 0]
+    suggested = demo._next_steps(str(tmp_path), None).partition("try next:")[2]
     commands = [shlex.split(line) for line in suggested.strip().splitlines()]
-    assert len(commands) >= 4
-    labels = (tmp_path / "labels.txt").read_text()
+    assert len(commands) == 5
     for program, *arguments in commands:
         assert program == "kernelite"
         good(*arguments)
-    assert (tmp_path / "labels.txt").read_text() == labels
+
+
+@pytest.mark.usefixtures("small")
+def test_without_the_extra_there_is_no_report(good, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    found = good("demo", "--folder", tmp_path, "--json")
+    assert found.json["report"] is None
+    assert "no report page: a report needs matplotlib and jinja2: pip install" in found.err
 
 
 @pytest.mark.usefixtures("small")
@@ -69,8 +90,8 @@ def test_the_commands_run_as_printed(good, tmp_path, monkeypatch) -> None:
     folder = tmp_path / "with a blank"
     good("demo", "--folder", folder, "--json")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    printed = demo._next_steps(str(folder), demo._program()).partition("try next:")[2]
-    lines = printed.replace("\\\n", " ").strip().splitlines()
+    printed = demo._next_steps(str(folder), None, demo._program()).partition("try next:")[2]
+    lines = printed.strip().splitlines()
     assert len(lines) == 5
     clean = {**os.environ, "PYTHONPATH": SOURCE}
     for line in lines:
@@ -98,9 +119,9 @@ def test_a_folder_that_cannot_be(kernelite, tmp_path) -> None:
 
 def test_the_digits_are_moved_by_a_pixel() -> None:
     data = demo.digits()
-    assert data.X.shape == (1198 * 9, 64)
+    assert data.X.shape == (1198 * 9 // 2, 64)
     assert data.X_test.shape == (599 * 9, 64)
     assert data.X.min() == 0
     assert data.X.max() == 1
-    first, moved = data.X[0].reshape(8, 8), data.X[1198].reshape(8, 8)
+    first, moved = data.X[0].reshape(8, 8), data.X[1198 // 2].reshape(8, 8)
     assert (first[:, 1:] == moved[:, :-1]).all()

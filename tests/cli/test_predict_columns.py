@@ -165,6 +165,47 @@ def test_csv_without_pyarrow(toys, compiled, tmp_path) -> None:
     assert [int(line) for line in ran.stdout.split()] == toys.svc.predict(toys.X_test).tolist()
 
 
+def test_without_pyarrow_an_id_names_the_cure(compiled, tmp_path) -> None:
+    (tmp_path / "rows.csv").write_text("id,a,b,c,d\nu7,1,2,3,4\n")
+    code = "import sys; sys.modules['pyarrow'] = None; from kernelite.cli import main; exit(main())"
+    command = [sys.executable, "-c", code, "predict", "rows.csv", compiled / "svc.kernelite", "-"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "`u7` is not a decimal number; beside columns of text" in ran.stderr
+    assert "(pip install pyarrow)" in ran.stderr
+
+
+def test_several_ids(data, compiled, good, tmp_path) -> None:
+    for number, options in enumerate((["--id", "id,a"], ["--id", "id", "--id", "a"])):
+        out = tmp_path / f"{number}.parquet"
+        good("predict", data, compiled / "svc.kernelite", out, "--columns", "a:d", *options)
+        assert parquet.read_table(out).column_names == ["id", "a", "label"]
+
+
+def test_bad_rows_are_skipped_if_asked(compiled, good, kernelite, tmp_path) -> None:
+    data, out = tmp_path / "rows.csv", tmp_path / "labels.txt"
+    data.write_text("a,b,c,d\n1,2,3,4\n1,2,x,4\n4,3,2,1\n")
+    assert kernelite("predict", data, compiled / "svc.kernelite", out).code == 1
+    ran = good("predict", data, compiled / "svc.kernelite", out, "--on-bad-row", "skip")
+    assert len(out.read_text().split()) == 2
+    assert f"1 of 3 rows were skipped; {out}.skipped.csv says why" in ran.err
+    lines = (tmp_path / "labels.txt.skipped.csv").read_text().splitlines()
+    assert lines == ["file,line,row,problem", f"{data},,2,column `c`: `x` is not a number"]
+    summary = good(
+        *("predict", data, compiled / "svc.kernelite", out, "--json"),
+        *("--on-bad-row", "skip", "--skipped", tmp_path / "why.csv"),
+    ).json
+    assert summary["skipped"] == {"rows": 1, "file": str(tmp_path / "why.csv")}
+    for options, said in (
+        ([out, "--skipped", "a.csv"], "only with --on-bad-row skip"),
+        (["-", "--on-bad-row", "skip"], "name a file by --skipped"),
+        ([out, "--on-bad-row", "skip", "--engine", "dask"], "skip is for --engine local"),
+    ):
+        ran = kernelite("predict", data, compiled / "svc.kernelite", *options)
+        assert ran.code == 2
+        assert said in " ".join(ran.err.split())
+
+
 def test_wrong_usage(toys, data, compiled, kernelite, tmp_path) -> None:
     model, out = compiled / "svc.kernelite", tmp_path / "out.csv"
     for arguments, said in (
@@ -275,7 +316,7 @@ def test_without_pyarrow(data, compiled, tmp_path) -> None:
     )
     assert ran.returncode == 1
     assert ran.stderr.startswith("kernelite: error: ")
-    assert ran.stderr.endswith("pip install 'kernelite[arrow]'.\n")
+    assert ran.stderr.endswith("pip install pyarrow (the extra `arrow`).\n")
     assert ran.stderr.count("\n") == 1
 
 

@@ -164,10 +164,10 @@ def test_a_missing_library_names_its_extra(
     model: kl.CompiledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[dask\]"):
+    with pytest.raises(MissingExtraError, match=r"the extra .dask."):
         kd.predict(model, da.zeros((4, 3)))
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[dask\]"), connect():
+    with pytest.raises(MissingExtraError, match=r"the extra .dask."), connect():
         pass
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from http.client import HTTPConnection
 from importlib.util import find_spec
@@ -91,6 +92,25 @@ def test_the_examples_run(
                 run_python(block.text, namespace, page)
             else:
                 run_bash(block.text, folder)
+
+
+def test_the_newcomer_types_all_that_the_first_pages_print() -> None:
+    """scripts/newcomer.py runs it in a clean clone; here, that nothing is left out."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        import newcomer
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+    listed = (DOCS / "start" / "index.md").read_text(encoding="utf-8")
+    order = re.findall(
+        r"^([a-z-]+)$", listed.partition("```{toctree}")[2].partition("```")[0], re.M
+    )
+    assert list(newcomer.START) == order
+    for page in newcomer.pages(ROOT):
+        typed = [step.text for step in newcomer.steps(page)]
+        assert typed == [block.text for block in runnable(page)]
+    readme = [step.text for step in newcomer.steps(ROOT / "README.md")]
+    assert any("kernelite predict test.svm svm.kernelite" in text for text in readme)
 
 
 def test_every_language_is_known() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernelite.cli import VERBS
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, blocks
 
 pytest.importorskip("sphinx", reason="Sphinx is not installed: extra `docs`")
 
@@ -20,7 +20,7 @@ def extension(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Import an extension by name, as docs/conf.py does."""
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     yield import_module
-    for name in ("commands", "mathml", "members"):
+    for name in ("commands", "mathml", "members", "outputs"):
         sys.modules.pop(name, None)
 
 
@@ -55,3 +55,42 @@ def test_bars_and_stars_are_not_markup(extension: Any) -> None:
     lines = ["The norm |u|^2 of (m, *shape).", ">>> 2 ** 3 | 1", "9"]
     extension("members").plain_marks(None, "", "", None, None, lines)
     assert lines == [r"The norm \|u\|^2 of (m, \*shape).", ">>> 2 ** 3 | 1", "9"]
+
+
+def test_outputs_stand_below_their_blocks(extension: Any, tmp_path: Any) -> None:
+    page = """Text.
+
+```python
+a = 20
+print(a + 1)
+```
+
+1. In a list:
+
+   ```bash
+   echo two
+   ```
+
+<!-- not run: it would fail -->
+```python
+1 / 0
+```
+
+```python
+b = a
+```
+"""
+    filled = extension("outputs").with_outputs(page, tmp_path)
+    assert filled.count("```{code-block} text") == 2
+    assert "print(a + 1)\n```\n\n```{code-block} text\n:class: output\n\n21\n```" in filled
+    assert "   ```{code-block} text\n   :class: output\n\n   two\n   ```" in filled
+    with pytest.raises(Exception, match="an example fails"):
+        extension("outputs").with_outputs("```python\n1 / 0\n```\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", [*DOCS.glob("start/*.md"), *DOCS.glob("guide/*.md")], ids=str)
+def test_every_snippet_for_users_shows_something(page: Any) -> None:
+    """Below it stands what it prints; what only defines says so by a comment in its first line."""
+    for block in blocks(page):
+        if block.language == "python" and block.reason is None:
+            assert "print(" in block.text or block.text.startswith("# "), block.text

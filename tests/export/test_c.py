@@ -155,7 +155,7 @@ int main(void)
         for (i = 0; i < m_FEATURES; i++)
             if (scanf("%lf", &x[i]) != 1)
                 return 0;
-        m_error_bound(x, bounds);
+        m_score_bound(x, bounds);
         for (k = 0; k < m_OUTPUTS; k++)
             printf("%.17g%c", bounds[k], k + 1 < m_OUTPUTS ? ' ' : '\\n');
     }
@@ -178,7 +178,7 @@ def test_bounds_are_hardly_above_ours(name: str, tmp_path: Path) -> None:
 
 
 THIRD = BOUNDS.replace("double x[m_FEATURES],", "double x[m_FEATURES], scores[m_OUTPUTS],").replace(
-    "m_error_bound(x, bounds)", "m_third(x, scores, bounds)"
+    "m_score_bound(x, bounds)", "m_third(x, scores, bounds)"
 )
 
 
@@ -348,7 +348,7 @@ def test_the_header_begins_with_its_functions_and_the_order_of_features() -> Non
         "void m_score(const double *x, double *scores)",
         "int m_index(const double *x)",
         "long m_label(const double *x)",
-        "void m_error_bound(const double *x, double *bounds)",
+        "void m_score_bound(const double *x, double *bounds)",
         "int m_decided(const double *x)",
         "int m_index_decided(const double *x, int *decided)",
         f"A row x has {FEATURES} numbers, in the order of the training data.",

@@ -128,12 +128,12 @@ def test_promises_say_what_is_proven() -> None:
 
 def test_files_say_what_their_scores_are() -> None:
     """Beside labels, scores are no better than these unless more was asked for."""
-    assert "no better" in select(CERTIFIED).scores
-    assert "no better" in select(CASES["calibrated, three"]).scores
+    assert "may be inaccurate" in select(CERTIFIED).scores
+    assert "may be inaccurate" in select(CASES["calibrated, three"]).scores
     within = replace(CERTIFIED, tolerance=np.full(1, 0.1))
     assert "within the tolerance" in select(within).scores
     assert "up to the rounding" in select(CERTIFIED, "exact").scores
-    assert "`error_bound`" in select(CERTIFIED, "approximation", decided=True).scores
+    assert "`score_bound`" in select(CERTIFIED, "approximation", decided=True).scores
     assert select(FORM).scores == "Scores are the form's."
     assert select(CERTIFIED).scores in to_c(CERTIFIED)
 
@@ -160,7 +160,7 @@ def test_rows_that_a_projection_would_round_are_not_decided() -> None:
     )
     far = X + 1e12 * pipeline[1].components_[0][None, ::-1]
     for rows, some in ((X, True), (far, False)):
-        label, _, decided, _ = session.run(None, {"X": rows})
+        label, decided = session.run(["label", "decided"], {"X": rows})
         assert decided.any() == some
         np.testing.assert_array_equal(label[decided], pipeline.predict(rows)[decided])
     assert "The exact model in float64" in to_c(fast)

@@ -108,8 +108,19 @@ def test_hopeless_models_are_exact() -> None:
     source, rows = machine(gamma=50.0)
     fast = kl.compile(source, rows, **OPTIONS)
     assert fast.approximation is None
-    assert fast.plan.chosen.name == "exact"
+    assert fast.plan.chosen.is_exact
     np.testing.assert_array_equal(fast.predict(rows), exact_labels(source, rows))
+
+
+@pytest.mark.parametrize("gamma", [0.2, 50.0])
+def test_no_loser_is_called_the_cheapest(gamma: float) -> None:
+    source, rows = machine(gamma=gamma)
+    plan = kl.compile(source, rows, **OPTIONS).plan
+    assert plan.is_exact == (gamma == 50.0)
+    assert not any("cheapest" in other.verdict for other in plan.others)
+    if plan.is_exact:
+        assert plan.chosen.verdict == "no form is cheaper here"
+        assert "the cost of exact" in plan.others[0].verdict
 
 
 def test_one_class_models_are_calibrated_too() -> None:

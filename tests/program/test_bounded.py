@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.program.bounded import Bounded, Factored, spelled_out
+from kernelite.program.bounded import STAGES, Bounded, Factored, Stats, spelled_out
 
 
 @settings(max_examples=200, deadline=None)
@@ -80,3 +83,20 @@ def test_some_rows_keep_all_but_their_stages() -> None:
     assert some.settled is None
     bare = Bounded(np.zeros((3, 1))).rows(np.array([1]))
     assert (bare.bounds, bare.sq_norms, bare.kept) == (None, None, None)
+
+
+def test_the_guide_explains_every_stage() -> None:
+    page = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(rows) == STAGES
+
+
+def test_printed_statistics_say_what_stages_do() -> None:
+    stats = Stats(rows=3, stages={"form": 1, "exact": 2, "third order": 0}, undecidable=1)
+    lines = str(stats).splitlines()
+    assert lines[0] == "3 rows"
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["1", "form"],
+        ["2", "exact"],
+        ["1", "undecidable"],
+    ]

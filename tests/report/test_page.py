@@ -140,7 +140,7 @@ def test_without_the_extra_its_name_is_said(library: str, monkeypatch) -> None:
     for name in [n for n in sys.modules if n.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"the extra .report."):
         report(CASES["certified, binary"], rows())
 
 
@@ -226,3 +226,11 @@ def test_rows_whose_label_holds_least_far_are_shown() -> None:
     assert "How far labels hold" in page
     assert f"<td>{int(radii.argmin()) + 1}</td>" in page
     assert f"{radii.min():.4g}" in page
+
+
+def test_a_page_shows_itself() -> None:
+    page = CASES["certified, three"].report(rows())
+    assert len(repr(page)) < 120
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe")
+    assert "<!doctype" not in shown  # escaped, so that its styles stay inside

@@ -109,7 +109,7 @@ def test_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": [1.0]})
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[frames\]"):
+    with pytest.raises(MissingExtraError, match=r"the extra .frames."):
         frame_values(frame)
 
 

@@ -348,5 +348,5 @@ def test_without_pyarrow(tmp_path) -> None:
         "    print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.endswith("need pyarrow: pip install 'kernelite[arrow]'.\n")
+    assert run.stdout.endswith("need pyarrow: pip install pyarrow (the extra `arrow`).\n")
     assert run.stdout.count("\n") == 1

@@ -85,5 +85,5 @@ def test_spark_names_its_extra(model: kl.CompiledModel, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     monkeypatch.setitem(sys.modules, "pyspark.sql.functions", None)
-    with pytest.raises(MissingExtraError, match=r"kernelite\[spark\]"):
+    with pytest.raises(MissingExtraError, match=r"the extra .spark."):
         ks.predict_udf(model)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernelite.cpu import forms
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import remainder, tensors
+from kernelite.series.certificate import certify
 from kernelite.series.remainder import ScaledCenters, double_sums, remainder_norms
 from kernelite.series.tensors import many_norms, monomials, tensor_norms
 from tests.oracle import at_most, exponential, real
@@ -125,3 +126,20 @@ def test_memory_is_that_of_a_part_of_the_centers(monkeypatch) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * n * (d + 6) + 48 * 2**20
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_centers_at_the_end_of_what_counts_as_near(jit: bool) -> None:
+    rng = np.random.default_rng(3)
+    centers = rng.normal(size=(12, 3))
+    centers *= np.sqrt(tensors.NEAR / np.square(centers).sum(axis=1))[:, None] * (1 - 1e-12)
+    expansion = KernelExpansion(centers, rng.normal(size=12), 0.0, gamma=1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensors, "FEWEST_IN_A_GROUP", 3)
+        patch.setattr(tensors, "LARGEST_BEYOND_FOURTH", 0)
+        patch.setattr(remainder, "PAIRS_BUDGET", 0.0)
+        found = (forms.certify if jit else certify)(expansion, np.zeros(3)).rho
+    for index, order in enumerate((3, 4)):
+        rho = float(found[index, 0])
+        true = true_rho_squared(expansion, np.zeros(3), order)
+        assert at_most(true / (real(rho) * real(rho))) <= 1.0

@@ -319,3 +319,15 @@ def test_variances_that_have_lost_all_digits_are_told(kind):
             assert fast.decided(rows).tolist() == [False] * 30
             with pytest.raises(InputError, match="NaN"):
                 fast.decided(np.full((1, 2), np.nan))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_samples_are_drawn_as_scikit_learn_draws_them(outputs):
+    targets = Y if outputs == 1 else np.column_stack([Y, 2.0 * Y])
+    model = GaussianProcessRegressor(RBF(2.0), optimizer=None, alpha=0.1, normalize_y=True)
+    model.fit(X, targets)
+    compiled = kernelite.compile(model, X, tolerance=1e-9)
+    ours, theirs = (one.sample_y(Z, n_samples=4, random_state=7) for one in (compiled, model))
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)  # a singular vector's last digits may turn
+    assert not hasattr(kernelite.compile(model, X, guarantee="none"), "sample_y")

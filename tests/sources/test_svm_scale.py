@@ -193,9 +193,9 @@ def test_the_command_line_takes_a_range(tmp_path: Path, capsys: Any) -> None:
     written(tmp_path, "x\n-1 1\n1 100 200\n")
     out = tmp_path / "m.kernelite"
     arguments = ["compile", str(model), "-o", str(out), "--guarantee", "exact"]
-    assert main([*arguments, "--range", str(tmp_path / "train.range")]) == 0
+    assert main([*arguments, "--input-range", str(tmp_path / "train.range")]) == 0
     np.testing.assert_array_equal(kl.load(out).predict([[190.0], [120.0]]), [1, -1])
-    assert main([*arguments, "--range", str(tmp_path / "absent.range")]) == 1
+    assert main([*arguments, "--input-range", str(tmp_path / "absent.range")]) == 1
     assert "absent.range" in capsys.readouterr().err
 
 

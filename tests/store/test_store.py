@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
+from sklearn.svm import SVC
 
+import kernelite
 from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.model import CompiledModel
@@ -473,3 +475,11 @@ def test_every_truncation_is_refused(files: list[bytes]) -> None:
     for length in range(len(data)):
         with pytest.raises(FileFormatError):
             loads(data[:length])
+
+
+def test_an_estimated_plan_gives_the_same_bytes_twice() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    source = SVC(gamma=0.02).fit(X, X[:, 0] * X[:, 1] > 0)
+    one, other = (dumps(kernelite.compile(source, X, plan="estimate")) for _ in range(2))
+    assert one == other

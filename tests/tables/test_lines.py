@@ -111,7 +111,7 @@ def test_zstd_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path.write_bytes(zstd(b"x\n"))
     for name in ("pyarrow", "compression", "compression.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"Python 3.14 or pyarrow.*kernelite\[arrow\]"):
+    with pytest.raises(MissingExtraError, match=r"Python 3.14 or pyarrow.*the extra .arrow."):
         lines_of(path)
 
 

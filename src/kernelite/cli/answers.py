@@ -76,7 +76,8 @@ class Answers:
         notes = []
         if self.model.guarantee in ("certified", "calibrated"):
             early = {name: n for name, n in stats.stages.items() if not name.startswith("exact")}
-            counts = {f"by {name}": n for name, n in early.items()} | {"exactly": stats.exact}
+            counts = {f"by the {name}": n for name, n in early.items()}
+            counts["from all support vectors"] = stats.exact
             said = ", ".join(f"{count:,} {how}" for how, count in counts.items() if count)
             if said:
                 notes.append(f"{stats.rows:,} rows decided: {said}")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kernelite.cli.arguments import add_data_options, add_json, data_options
+from kernelite.cli.arguments import (
+    COLUMNAR,
+    add_column_options,
+    add_data_options,
+    add_json,
+    data_options,
+)
 from kernelite.cli.console import print_json
-from kernelite.errors import FileFormatError, KerneliteError
+from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
@@ -28,11 +36,15 @@ examples:
   kernelite check svm.kernelite --json
   kernelite check svm.kernelite --deep
   kernelite check table --as data --label-column 0
+  kernelite check rows.csv --model svm.kernelite
+
+With --model, FILE is read as `predict` reads it, and rows that the model refuses count as defects.
 
 One line per kind of defect, `FILE:LINE: problem` for the first one and how many lines have it,
 then their count. Exit code 1 when there is any. Cells of text count as defects, since only some
 pipelines take them.
 """
+ROW = "row"  # instead of a token: the line is the number of a row
 _MOST_KINDS = 1000  # that are kept; a file with more is no data at all
 _TOKEN = re.compile(r"`[^`]*`")  # what a problem quotes from the file
 _MODEL_NAMES = (".kernelite", ".model")
@@ -61,22 +73,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of a compiled model: compare its forms with its support vectors on many rows, and "
         "compute its certificates again (as long as compiling takes)",
     )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="compiled model that the rows of FILE are meant for"
+    )
     add_json(parser)
-    add_data_options(parser)
+    add_data_options(parser, columnar=True)
+    add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """List and count."""
-    kind = _kind(args.file, args.kind)
+    kind: Kind = "data" if args.model is not None else _kind(args.file, args.kind)
     if args.deep and kind != "kernelite":
         args.usage_error(f"argument --deep: only of a compiled model, not of a {_IN_WORDS[kind]}")
-    kinds, total = _summed_up(_defects(args, kind))
+    if args.model is None and (args.columns or args.data_format in COLUMNAR):
+        args.usage_error("argument --model: needed, to check columns")
+    kinds, total = _summed_up(_refused(args) if args.model is not None else _defects(args, kind))
     if args.json:
         listed = [found.summary() for found in kinds]
         print_json({"file": args.file, "kind": kind, "defects": listed, "count": total})
         return 1 if total else 0
     for found in kinds:
-        problem = FileFormatError(args.file, found.words(), line=found.first.line)
+        words, line = found.words(), found.first.line
+        if found.first.token == ROW:
+            words, line = f"row {line:,}: {words}", None
+        problem = FileFormatError(args.file, words, line=line)
         print(printable(str(problem), one_line=True))
     if kind == "data" and any(map(_is_text, kinds)):
         print("(columns of text are fine for models that take them: pipelines with encoders)")
@@ -105,12 +126,16 @@ class _Alike:
         """The first one's problem, and how many there are."""
         if self.count == 1:
             return self.first.problem
-        end = "" if self.last is None else f", the last in line {self.last:,}"
+        unit = "row" if self.first.token == ROW else "line"
+        end = "" if self.last is None else f", the last in {unit} {self.last:,}"
         return f"{self.first.problem}; {self.count - 1:,} more like this{end}"
 
     def summary(self) -> dict[str, int | str | None]:
         """The same for machines."""
         first = self.first
+        if first.token == ROW:
+            shown = {"row": first.line, "problem": first.problem, "last_row": self.last}
+            return shown | {"count": self.count}
         return {
             "line": first.line,
             "token": first.token,
@@ -166,6 +191,50 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
 
         return approxsvm.defects(args.file)
     return _of_model(args.file, deep=args.deep)
+
+
+def _refused(args: argparse.Namespace) -> Iterator[Defect]:
+    """What `predict` would refuse: columns, then rows."""
+    from kernelite.cli.models import predictor
+    from kernelite.scoring.batch import BatchScorer
+    from kernelite.scoring.files import Request, predict_blocks
+    from kernelite.scoring.jobs import list_jobs
+    from kernelite.scoring.skipping import Skipped
+    from kernelite.scoring.streams import open_stream
+    from kernelite.tables.columnar.reading import TextOptions
+    from kernelite.tables.parsing import Defect
+
+    if os.path.isdir(args.file):
+        raise InputError(f"`{args.file}` is a folder; check its files one by one.")
+    model = predictor(args.model)
+    found: list[Defect] = []
+
+    def tell(_: str, line: int | None, row: int | None, problem: str) -> None:
+        found.append(Defect(line, None, problem) if row is None else Defect(row, ROW, problem))
+
+    label = "auto" if args.label_column is None else args.label_column
+    request = Request(
+        args.columns,
+        label_column=None if label == "none" else label,
+        text=TextOptions(args.delimiter, args.header),
+        skipped=Skipped(tell),
+    )
+    scorer = BatchScorer(model, on_invalid="ignore")
+    for job in list_jobs(args.file, os.devnull, format=args.data_format, output="lines"):
+        try:
+            with closing(open_stream(model, job.source, request.wanted(verbatim=True))) as stream:
+                own = replace(scorer, columns=stream.features)
+                predict_blocks(own.answers, stream.blocks(), _Nowhere(), skipped=request.skipped)
+        except FileFormatError as error:
+            found.append(Defect(error.line, None, error.problem))
+    yield from sorted(found, key=lambda defect: defect.line or 0)
+
+
+class _Nowhere:
+    """A sink that keeps nothing: what counts is which rows get there."""
+
+    def write(self, block: object, answers: object) -> None:
+        pass
 
 
 def _of_model(path: str, *, deep: bool) -> list[Defect]:

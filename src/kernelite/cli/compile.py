@@ -30,7 +30,7 @@ examples:
   kernelite compile svm.model -o svm.kernelite --sample train.parquet --columns x1:x22
   kernelite compile svm.model -o paper.kernelite --guarantee none --expansion-point origin
   kernelite compile svm.model -o svm.approx --format approxsvm
-  kernelite compile svm.model -o svm.kernelite --range train.range
+  kernelite compile svm.model -o svm.kernelite --input-range train.range
   kernelite compile svc.joblib -o svc.kernelite --allow-pickle
 """
 
@@ -49,9 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "looked at",
     )
     parser.add_argument(
-        "--range",
+        "--input-range",
         metavar="FILE",
-        dest="input_range",
         help="svm-scale's range file (-s) of the training data: rows are then taken unscaled",
     )
     parser.add_argument(

@@ -130,7 +130,7 @@ def _decision_values(model: CompiledModel) -> str:
     if model.expansion is not None and not model.expansion.has_series:
         return "exact up to rounding, with proven labels"
     if model.score_tolerance is None:
-        return "as good as their proven labels (compile again for values within a tolerance)"
+        return "may be inaccurate, only their labels are proven (compile again for a tolerance)"
     least, most = model.score_tolerance.min(), model.score_tolerance.max()
     limits = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
     return f"within {limits} of the exact ones, with proven labels"

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from kernelite.cli.arguments import COLUMNAR, data_options
-from kernelite.compiler.driver import open_model
 from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.model import CompiledModel
 from kernelite.store.files import loads
@@ -86,6 +85,8 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     found = _compiled(path)  # which is by far the most common
     if found is not None and (not exact or found.guarantee == "exact"):
         return found
+    from kernelite.compiler.driver import open_model  # not for a saved model: it takes a while
+
     if not is_pickle(path):
         return open_model(path, exact=exact)
     if not exact:

@@ -6,6 +6,8 @@ import argparse
 import gc
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import (
@@ -14,6 +16,7 @@ from kernelite.cli.arguments import (
     add_data_options,
     add_json,
     add_pickle,
+    column_list,
     whole,
 )
 from kernelite.cli.console import note, print_json
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from kernelite.cli.answers import Answers, Metric
     from kernelite.scoring.files import FilesPrediction, Request
     from kernelite.scoring.jobs import OutputFormat
+    from kernelite.scoring.skipping import Skipped
 
 __all__ = ["configure", "run"]
 
@@ -34,6 +38,7 @@ examples:
   kernelite predict --exact test.svm svm.model labels.txt
   kernelite predict rows.parquet svm.kernelite labels.parquet --id customer --decided
   kernelite predict rows.csv svm.kernelite scored.csv --columns x1:x22 --keep-all
+  kernelite predict rows.csv svm.kernelite labels.csv --on-bad-row skip
   kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
   kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
 
@@ -75,6 +80,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=whole(1), metavar="N", help="threads to use (default: all cores)"
     )
+    parser.add_argument(
+        "--on-bad-row",
+        choices=("stop", "skip"),
+        default="stop",
+        help="skip: leave rows out that cannot be read or predicted, and list them in a file "
+        "(default: stop)",
+    )
+    parser.add_argument(
+        "--skipped",
+        metavar="FILE",
+        help="where skipped rows are listed, as CSV (default: OUTPUT.skipped.csv)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     add_pickle(parser)
     add_json(parser)
@@ -88,9 +105,10 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     kept = group.add_mutually_exclusive_group()
     kept.add_argument(
         "--id",
-        metavar="COLUMN",
-        action="append",
-        help="keep this column in OUTPUT; may be given several times",
+        metavar="NAMES",
+        type=column_list,
+        action="extend",
+        help="keep these columns in OUTPUT: names with commas between them",
     )
     kept.add_argument("--keep-all", action="store_true", help="keep all columns in OUTPUT")
     group.add_argument(
@@ -152,6 +170,12 @@ def _check_usage(args: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     if args.output == "-" and args.json:
         args.usage_error("argument --json: its summary is on stdout, so OUTPUT must be a file")
+    if args.skipped is not None and args.on_bad_row != "skip":
+        args.usage_error("argument --skipped: only with --on-bad-row skip")
+    if args.on_bad_row == "skip" and args.engine == "dask":
+        args.usage_error("argument --on-bad-row: skip is for --engine local")
+    if args.on_bad_row == "skip" and args.output == "-" and args.skipped is None:
+        args.usage_error("argument --on-bad-row: OUTPUT is stdout, so name a file by --skipped")
     columnar = _has_columns(args)
     for name in KEEPING:
         if getattr(args, name) and not columnar:
@@ -211,9 +235,22 @@ def _predict(args: argparse.Namespace) -> int:
         return 0
     jobs = list_jobs(args.data, args.output, format=args.data_format, output=_output_format(args))
     metric = metric_for(model.head.kind, model.head.classes)
-    done = run_jobs(answers.model, jobs, request, metric.add)
+    with _skipped(args) as skipped:
+        done = run_jobs(answers.model, jobs, replace(request, skipped=skipped), metric.add)
     _report(args, answers, metric if metric.total else None, done)
     return 0
+
+
+def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]:
+    """The file of skipped rows, where bad rows are skipped."""
+    from kernelite.cli.models import check_output
+    from kernelite.scoring.skipping import open_skipped
+
+    if args.on_bad_row == "stop":
+        return nullcontext()
+    args.skipped = args.skipped or f"{args.output.rstrip('/')}.skipped.csv"
+    check_output(args.skipped, args.data, args.model)
+    return open_skipped(args.skipped)
 
 
 def _request(args: argparse.Namespace, answers: Answers) -> Request:
@@ -259,10 +296,10 @@ def _report(
 ) -> None:
     stats = done.stats
     if args.json:
-        from dataclasses import asdict
-
         summary: dict[str, Any] = {"output": args.output, **answers.summary(stats)}
         summary["files"] = [asdict(file) for file in done.files]
+        if args.on_bad_row == "skip":
+            summary["skipped"] = {"rows": done.skipped, "file": args.skipped}
         print_json(summary | (metric.summary() if metric else {}))
         return
     # svm-predict's lines belong to stdout, unless the predictions are there.
@@ -272,3 +309,6 @@ def _report(
             say(line)
         for line in [*answers.notes(stats), *(metric.notes() if metric else [])]:
             note(line)
+        if done.skipped:
+            total = done.skipped + done.rows
+            note(f"{done.skipped:,} of {total:,} rows were skipped; {args.skipped} says why")

@@ -12,7 +12,7 @@ __all__ = ["configure", "run"]
 EXAMPLES = """\
 examples:
   kernelite warm-up
-  RUN pip install 'kernelite[jit]' && kernelite warm-up     # in a Dockerfile
+  RUN pip install './kernelite[jit]' && kernelite warm-up   # in a Dockerfile, from a checkout
 
 Needed only where kernelite was installed without its libraries of kernels: from source, or by the
 wheel for all systems. It takes numba, a C compiler as the linker, and a minute or two. The library

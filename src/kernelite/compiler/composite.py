@@ -18,7 +18,7 @@ from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import rows_and_runner
-from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.tolerances import default_tolerance, given_tolerance, score_tolerance
 from kernelite.program.criteria import label_criterion
 from kernelite.rows.inputs import FloatArray, some_rows
@@ -135,9 +135,10 @@ def _planned(model: CompiledModel, X: Any) -> CompiledModel:
     notes = tuple(f"Part {i + 1}: {plan.chosen.name}." for i, plan in enumerate(plans))
     if not any(part.model.approximation or part.model.local for part in model.parts):
         alone = replace(chosen, name=_name(plans), nanoseconds=exact, open_share=1.0)
-        reason = replace(alone, verdict="no form is cheaper")
+        reason = replace(alone, verdict="no form is cheaper here")
         return replace(model, plan=Plan(model.guarantee, reason, (), exact, notes))
-    line = Candidate("exact", exact, 1.0, model.nbytes, "evaluates every support vector")
+    name = exact_name(model.origin.n_centers)
+    line = Candidate(name, exact, 1.0, model.nbytes, "looks at every support vector")
     if model.guarantee != "certified" or cost < exact:
         return replace(model, plan=Plan(model.guarantee, chosen, (line,), exact, notes))
     lost = replace(chosen, verdict=f"{100 * left:.0f}% of rows stay open")
@@ -145,7 +146,9 @@ def _planned(model: CompiledModel, X: Any) -> CompiledModel:
         replace(part, model=replace(part.model, approximation=None, local=None))
         for part in model.parts
     )
-    plan = Plan(model.guarantee, replace(line, verdict="no form is cheaper"), (lost,), exact, notes)
+    plan = Plan(
+        model.guarantee, replace(line, verdict="no form is cheaper here"), (lost,), exact, notes
+    )
     return replace(model, parts=parts, plan=plan)
 
 
@@ -164,10 +167,11 @@ def _open_share(model: CompiledModel, X: Any) -> float:
 def _without_exact(plan: Plan) -> float:
     """What the forms of a part cost, its exact tier taken off."""
     own = plan.chosen.nanoseconds - plan.chosen.open_share * plan.exact_nanoseconds
-    return plan.chosen.nanoseconds if plan.chosen.name == "exact" else max(own, 0.0)
+    return plan.chosen.nanoseconds if plan.chosen.is_exact else max(own, 0.0)
 
 
 def _name(plans: list[Plan]) -> str:
-    names = {plan.chosen.name for plan in plans}
+    names = {"exact" if plan.chosen.is_exact else plan.chosen.name for plan in plans}
     kind = names.pop() if len(names) == 1 else "each its own plan"
+    kind = "each summing all its support vectors" if kind == "exact" else kind
     return f"{len(plans)} parts, {kind}"

@@ -126,6 +126,10 @@ def compile(
     True
     """
     _check_options(guarantee, plan, cells, max_bytes)
+    _check_rank(rank)
+    for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
+        if not (isinstance(value, Real) and 0.0 < value < 1.0):
+            raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
     check_on_invalid(on_invalid)
     if X is not None and (
         isinstance(model, np.ndarray | list) or is_sparse(model) or is_frame(model)
@@ -227,6 +231,15 @@ def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int)
         raise InputError(f"`cells` must be a whole number, at least 1, got {cells!r}.")
     if not (isinstance(max_bytes, Real) and max_bytes >= 0):
         raise InputError(f"`max_bytes` must be a number of bytes, got {max_bytes!r}.")
+
+
+def _check_rank(rank: Any) -> None:
+    """Whatever the guarantee: a wrong `rank` must not pass because it is not used."""
+    whole = isinstance(rank, Integral) and not isinstance(rank, bool)
+    if not (rank >= 1 if whole else rank in ("auto", "full")):
+        raise InputError(
+            f"`rank` must be a whole number, at least 1, 'auto' or 'full', got {rank!r}."
+        )
 
 
 def _check_served(source: Machine, guarantee: str) -> None:

@@ -139,7 +139,7 @@ class Task:
                 "vectors as well, which are harder rows than most."
             )
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
-        return f"Shares were measured on {len(sample):,} {kind}."
+        return f"'Falls back' was measured on {len(sample):,} {kind}."
 
 
 def sample_rows(source: Machine, X: Any) -> Rows:

@@ -91,13 +91,15 @@ def sort_into_leaves(centers: FloatArray, coefficients: FloatArray, width: int) 
     weights = np.zeros((places, coefficients.shape[1]))
     weights[:n] = coefficients[order]
     by_leaf = sorted_centers.reshape(-1, LEAF, width)
-    low, high = by_leaf.min(axis=1), np.where(np.isfinite(by_leaf), by_leaf, -np.inf).max(axis=1)
+    low = by_leaf.min(axis=1)
+    sorted_centers[n:] = -np.inf  # in place: all centers may be many
+    high = by_leaf.max(axis=1)
     high[np.isneginf(high)] = np.inf
+    sorted_centers[n:] = 0.0  # an infinite center times a weight of zero would be NaN
     sizes = np.abs(weights).reshape(-1, LEAF, weights.shape[1]).sum(axis=1)
     group_high = np.where(np.isfinite(high), high, -np.inf).reshape(groups, LEAF, -1).max(axis=1)
     return Leaves(
-        # An infinite center times a weight of zero would be NaN: the last real one fills up.
-        centers=_transposed(np.where(np.isfinite(by_leaf), by_leaf, 0.0)),
+        centers=_transposed(by_leaf),
         coefficients=_transposed(weights.reshape(-1, LEAF, weights.shape[1])),
         low=_transposed(low.reshape(groups, LEAF, -1)),
         high=_transposed(high.reshape(groups, LEAF, -1)),

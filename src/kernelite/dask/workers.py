@@ -18,7 +18,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from kernelite.cpu.threads import thread_count
-from kernelite.errors import InputError, MissingExtraError
+from kernelite.errors import InputError, missing_extra
 from kernelite.model import CompiledModel
 from kernelite.scoring.shipping import Shipment, Ticket, arrivals, drop, ship
 
@@ -41,8 +41,10 @@ def require_dask(part: str = "") -> Any:
     try:
         return import_module(part if part == "distributed" else f"dask.{part}" if part else "dask")
     except ImportError:
-        raise MissingExtraError(
-            "scoring with Dask needs dask and distributed: pip install 'kernelite[dask]'."
+        raise missing_extra(
+            "scoring with Dask needs dask and distributed",
+            "'dask[array,dataframe]' distributed pyarrow",
+            "dask",
         ) from None
 
 

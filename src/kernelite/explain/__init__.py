@@ -6,6 +6,7 @@ In: a compiled model and rows. Out: numbers about its exact scores, each with a 
     players     columns that users pass, or groups of them
     shapley     exact interventional Shapley values, summed up in `sums` by rules of `quadrature`
     gradients   derivatives of scores, standard deviations and densities
-    radius      how far a row may move before its label can change
+    radius      how far a row may move before its label can change (RBF kernels: `balls`)
+    maps        derivatives and distances behind what rows come through
     kernels     the compiled loops
 """

@@ -23,19 +23,16 @@ import numpy as np
 
 from kernelite.cpu.threads import for_each_chunk
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.explain.maps import back, check_maps
 from kernelite.explain.slopes import Slope, factors_of, gaussian, slope_of
 from kernelite.explain.terms import SeenBy, seen_by
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
-from kernelite.machine.preparation import Selection
-from kernelite.machine.preparation.numeric import OwnScaling
-from kernelite.machine.preparation.projection import Projection
 from kernelite.model.fields import ModelFields
 from kernelite.rows.inputs import FloatArray
 
-__all__ = ["Derived", "check_maps", "derivatives", "gradient", "pulled_back"]
+__all__ = ["Derived", "derivatives", "gradient"]
 
 PAIRS_AT_ONCE = 1 << 16  # rows times centers of a block: half a megabyte an array
 LOST = 1e-280
@@ -98,8 +95,8 @@ def derivatives(model: ModelFields, X: Any, *, bounds: bool = True) -> Derived:
         # Maps round their scales, and sums of up to d products.
         units = UNIT * (own.rows.shape[1] + 8.0)
         off = found.bounds + units * np.abs(found.gradients)
-        back = _back(model, own, found.gradients), _back(model, own, off, sizes=True)
-        for array, more in zip(total, (found.values, back[0], found.value_bounds, back[1])):
+        slopes, off = back(model, own, found.gradients), back(model, own, off, sizes=True)
+        for array, more in zip(total, (found.values, slopes, found.value_bounds, off)):
             array[:, own.outputs] += more
     if len(seen) > 1:
         total[2] += 4.0 * len(seen) * UNIT * np.abs(total[0])
@@ -251,57 +248,6 @@ def _product(each: list[Slope]) -> tuple[FloatArray, FloatArray]:
     return value, error
 
 
-# Behind the maps that rows came through.
-
-
-def check_maps(model: ModelFields) -> None:
-    """Refuse what stands before a model and has no derivative, or none that is served."""
-    machines: list[ModelFields] = [part.model for part in model.parts]
-    for one in (model, *machines):
-        for step in one.preparation.steps:
-            if not isinstance(step, AffineMap | Selection | OwnScaling | Projection):
-                raise UnsupportedModelError(
-                    f"rows go through a {type(step).__name__} step before this model, through "
-                    "which derivatives are not taken; compile the last step of the pipeline by "
-                    "itself, and pass transformed rows."
-                )
-
-
-def _back(model: ModelFields, own: SeenBy, found: FloatArray, *, sizes: bool = False) -> FloatArray:
-    steps = list(model.preparation.steps)
-    if own.model is not model:
-        steps += own.model.preparation.steps
-    return pulled_back(steps, found, sizes=sizes)
-
-
-def pulled_back(steps: list[Any], found: FloatArray, *, sizes: bool = False) -> FloatArray:
-    """Derivatives by what comes in, from those by what goes out: (..., n_out) to (..., n_in).
-
-    Parameters
-    ----------
-    steps : list of steps
-    found : ndarray
-    sizes : bool
-        Whether these are bounds: they grow by a few units for what the maps round.
-    """
-    for step in reversed(steps):
-        if isinstance(step, AffineMap):
-            matrix: Any = np.abs(step.scale) if sizes else step.scale
-            found = found * matrix
-        elif isinstance(step, Selection):
-            wide = np.zeros((*found.shape[:-1], step.n_features))
-            for place, column in enumerate(step.columns):  # which may be named twice
-                wide[..., column] += found[..., place]
-            found = wide
-        elif isinstance(step, OwnScaling):
-            scale = AffineMap.of(*zip(step.marks, step.by, strict=True)).scale  # type: ignore[arg-type]
-            found = found * (np.abs(scale) if sizes else scale)
-        else:
-            matrix = step._words[0]
-            found = found @ (np.abs(matrix) if sizes else matrix)
-    return found
-
-
 # Standard deviations and log-densities.
 
 
@@ -325,10 +271,14 @@ def _of_deviations(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
     width = model.n_features_in_
     slopes = np.zeros((m, width))
     for amplitude, own in zip(amplitudes, seen):
-        if isinstance(own.expansion.kernel, Kernel) and not own.expansion.kernel.shifts:
-            slopes += amplitude * _back(model, own, _of_diagonal(own))
+        kernel = own.expansion.kernel
+        if kernel == "poly2" or (isinstance(kernel, Kernel) and not kernel.shifts):
+            raise UnsupportedModelError(
+                "gradients of standard deviations are served for kernels of distances (RBF, "
+                "Matern, rational quadratic); this one has a part of products x.z."
+            )
         found = _with_weights(own, -2.0 * amplitude * weights)
-        slopes += _back(model, own, found)
+        slopes += back(model, own, found)
     values = np.sqrt(posterior.scaled(variances))
     with np.errstate(divide="ignore", invalid="ignore"):
         each = slopes / (2.0 * np.sqrt(variances))[:, None]
@@ -353,14 +303,6 @@ def _with_weights(own: SeenBy, weights: FloatArray) -> FloatArray:
                 value, off = _product([_as_value(one), *each[:place], *each[place + 1 :]])
                 found[part] += placed._sum(part, one, amplitude * weights[part] * value, off)[0]
     return found
-
-
-def _of_diagonal(own: SeenBy) -> FloatArray:
-    """grad k(z, z) of a kernel of products: twice that of k(x, z) at x = z."""
-    raise UnsupportedModelError(
-        "gradients of standard deviations are served for kernels of distances (RBF, Matern, "
-        "rational quadratic); this one has a part of products x.z."
-    )
 
 
 def _of_logarithm(derived: Derived, log_scale: float) -> Derived:

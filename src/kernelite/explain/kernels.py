@@ -7,6 +7,7 @@ features of a (z - s)^2 + c |z - s|.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = ["LANES", "LARGEST_EXPONENT", "factors", "shapley_sums"]
 WIDE = 8  # doubles of a vector
 LANES = 16  # centers of a tile
 LARGEST_EXPONENT = 690.0  # of a factor: what is smaller than exp(-690) counts as that
+ROUNDED = 2.0**-50  # more than taking 1 away from a product rounds
 _VECTORS = LANES // WIDE
 _FUSED = ("contract",)
 
@@ -193,7 +195,7 @@ def factors(
     out: OutMatrix,
     errors: OutMatrix,
 ) -> None:
-    """Factors of players, and how far all exponents of a center may be off together.
+    """Factors of players, and how far their product may be off relatively, by their exponents.
 
     An item is a row and a tile: number row tiles + tile. `moves` says how far each coordinate of a
     row may be off, `center_moves` likewise relative to a center's, `relative` how far an exponent
@@ -215,6 +217,8 @@ def factors(
                 eta = moved + center_moves * abs(s)
                 room[base + k] += exponent
                 off[k] += relative * exponent + (a * (2.0 * gap + eta) + c) * eta
+        for k in range(LANES):
+            off[k] = math.expm1(min(off[k], LARGEST_EXPONENT))
         line = out[item]
         for place in range(p * LANES):
             line[place] = exp_nonpositive(-min(room[place], LARGEST_EXPONENT))
@@ -299,7 +303,8 @@ def shapley_sums(
                         np.uintp(total.ctypes.data),
                     )
                 for lane in range(LANES):
-                    errors[lane] = units + my_errors[lane] + its_errors[lane]
+                    both = (1.0 + my_errors[lane]) * (1.0 + its_errors[lane])
+                    errors[lane] = (1.0 + units) * both - 1.0 + ROUNDED
                 _add_players(
                     np.uintp(mine.ctypes.data),
                     np.uintp(other.ctypes.data),

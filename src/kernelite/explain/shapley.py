@@ -18,14 +18,16 @@ by 3 units (u = 2^-53) of M, because t |u - v| <= M, and by what u and v err by;
 u - t (u - v) for 1 - t. A factor exp(-e) errs by 4 units and by the absolute error of e, which
 `factors` sums up over all features of a center: relative errors of the exponent times itself, and
 how far coordinates were moved times the slope. With E_u and E_v these sums, prod M and its sum over
-nodes err by (8 p + q + 8) units + E_u + E_v, relatively; sums over B background rows, and over n
-centers in s steps, add B + s units. What is left is u_j - v_j, which may cancel: it errs by
-E (u_j + v_j). Together
+nodes are off by a factor of (1 + (8 p + q + 8) u) exp(E_u + E_v) at most; sums over B background
+rows, and over n centers in s steps, add B + s units. What is left is u_j - v_j, which may cancel:
+it errs by a share of u_j + v_j. With I_j the integral as computed, and higher orders in a factor of
+1.05,
 
-    |error of phi_j| <= sum_i |A_i| mean_b I_j (u_j + v_j) ((8 p + q + B + s + 32) u + E_u + E_v)
+    |error of phi_j| <= sum_i |A_i| mean_b I_j (u_j + v_j) (exp(E_u + E_v) (1 + c u) - 1),
+    c = 8 p + q + B + s + 32.
 
-with I_j the integral as computed. Exponents beyond 690 count as 690, which changes a factor by
-1e-299 at most; errors of the A_i count once, because no |phi_j| of a center is above 1.
+Exponents beyond 690 count as 690, which changes a factor by 1e-299 at most; errors of the A_i count
+once, because no |phi_j| of a center is above 1.
 
 A polynomial of degree 2 has phi in closed form: with a_l = gamma s_l x_l and b_l likewise,
 
@@ -185,6 +187,8 @@ def _explanation(total: Sums, players: Players, names: list[str]) -> Explanation
     # Terms were added up: a unit of each value per term, and of the base.
     bounds = total.bounds * (1.0 + 1e-9) + 16.0 * UNIT * np.abs(total.values)
     base_bounds = total.base_bounds * (1.0 + 1e-9) + 16.0 * UNIT * np.abs(total.base)
+    for array in (bounds, base_bounds):
+        array[np.isnan(array)] = np.inf  # rows so far away that nothing is known
     arrays = [
         total.values.transpose(0, 2, 1),
         bounds.transpose(0, 2, 1),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.cpu.threads import for_each_chunk
+from kernelite.cpu.threads import for_each_chunk, thread_count
 from kernelite.errors import UnsupportedModelError
 from kernelite.explain.quadrature import STEPS, Rules, rules
 from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
@@ -92,7 +92,7 @@ class _Tiles:
         )
 
     def factors(self, rows: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of each row, tile, player and lane, and the errors of their exponents."""
+        """Of each row, tile, player and lane, and what errors of exponents do to their products."""
         from kernelite.explain.kernels import LANES, factors
 
         items = len(rows) * len(self.centers)
@@ -117,7 +117,7 @@ class _Tiles:
                 errors,
             )
 
-        for_each_chunk(work, items, max(1, items // 16))
+        for_each_chunk(work, items, max(1, items // (4 * thread_count())))
         return out, errors
 
 
@@ -137,11 +137,10 @@ def add_products(
     p = max(1, len(used))
     tiles = _Tiles.of(term, player.astype(np.int64), p, own.expansion.known.centers)
     sizes = np.abs(term.coefficients).sum(axis=0)
-    share, choosing = SHARE, p > FEW_PLAYERS
+    share = SHARE
     if tolerance is not None:
         share = max(SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300))))
-        choosing = p > FEW_PLAYERS // 2
-    nodes = rules(p, share, choosing)
+    nodes = rules(p, share, p > FEW_PLAYERS)
     line = tiles.centers.shape[0] * p * _lanes()
     m, some = len(own.rows), max(1, min(ROWS_AT_ONCE, ROOM // line))
     for others in row_blocks(len(other.rows), max(1, ROOM // line)):
@@ -191,7 +190,7 @@ def _add_base(
     weights = tiles.weights.reshape(T, -1, lanes)
     units = UNIT * (6.0 * p + len(tiles.term.centers) + total.background + 32.0)
     total.base[outputs] += np.einsum("btl,tkl->k", products, weights) / total.background
-    grown = np.einsum("btl,tkl->k", products * (units + errors), np.abs(weights))
+    grown = np.einsum("btl,tkl->k", products * (units + 1.01 * errors), np.abs(weights))
     total.base_bounds[outputs] += SAFETY * grown / total.background
 
 
@@ -238,7 +237,7 @@ def _sums(
             middles,
         )
 
-    for_each_chunk(work, parts * m, max(1, parts * m // 16))
+    for_each_chunk(work, parts * m, max(1, parts * m // (4 * thread_count())))
     return (
         out.reshape(parts, m, k, p).sum(axis=0),
         sizes.reshape(parts, m, k, p).sum(axis=0),

@@ -5,7 +5,7 @@ In: a `CompiledModel`. Out: text that defines, for a name NAME,
     void NAME_score(const double *x, double *scores)         all models
     int NAME_index(const double *x)                          classifiers and one-class models
     LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
-    void NAME_error_bound(const double *x, double *bounds)   with `decided`
+    void NAME_score_bound(const double *x, double *bounds)   with `decided`
     int NAME_decided(const double *x)                        with `decided`
     int NAME_index_decided(const double *x, int *decided)    with `decided`: both in one pass
 
@@ -56,7 +56,7 @@ def to_c(
         "all" keeps the model's guarantee, which may need its support vectors in the header.
         "approximation": the forms alone. "exact": the exact model.
     decided : bool
-        With "approximation": add `NAME_decided` and `NAME_error_bound`.
+        With "approximation": add `NAME_decided` and `NAME_score_bound`.
     dtype : {"float64", "float32"}
         float32 proves nothing; its error is measured on `sample` and stated in the header.
     sample : array-like of shape (m, d), optional
@@ -181,12 +181,12 @@ def _functions(source: Source) -> list[str]:
     """What the header defines, as its first comment lists it."""
     w, decided = source.w, source.selection.decided
     row, label = "const REAL *x", _spaced(source.labels.c_type)
-    lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS scores of a row x"]
+    lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS raw scores of a row x"]
     if source.labelled:
         lines.append(f"int NAME_index({row})  the place of the label in NAME_labels")
         lines.append(f"{label}NAME_label({row})  the label itself")
     if decided:
-        lines.append(f"void NAME_error_bound({row}, REAL *bounds)  bounds on the scores' errors")
+        lines.append(f"void NAME_score_bound({row}, REAL *bounds)  bounds on the scores' errors")
         lines.append(f"int NAME_decided({row})  1 where the answer is proven, else 0")
     if decided and source.labelled:
         lines.append(f"int NAME_index_decided({row}, int *decided)  both, in one pass")

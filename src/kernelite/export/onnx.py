@@ -2,14 +2,15 @@
 
 In: a `CompiledModel`. Out: a `ModelProto` with one input, `X` of shape (m, d), and the outputs
 
-    classifier   label (m,), probabilities (m, K) where they are a formula, scores
-    one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores (m, 1)
+    classifier   label (m,), probabilities (m, K) where they are a formula, scores, decision
+    one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores, decision
     others       variable (m, k): values, coordinates, log-densities
 
-With several outputs, label is (m, outputs), and the probabilities of each stand side by side.
-On request, `decided` (m,), and `error_bound` of `scores` or `variable`, in their shape. Names and
-shapes are skl2onnx's. A head needs no table here: its formulas run on the graph's values
-(`kernelite.machine.ops`).
+As in Python, `scores` (m, k) are the raw sums, of pairs for one-vs-one, and `decision` is what
+`decision_function` gives, on two axes. With several outputs, label is (m, outputs), and the
+probabilities of each stand side by side. On request, `decided` (m,), `score_bound` of `scores`, and
+`error_bound` of `decision` or `variable`, in their shapes. Names and shapes are skl2onnx's. A head
+needs no table here: its formulas run on the graph's values (`kernelite.machine.ops`).
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def to_onnx(
         "all" keeps the model's guarantee: rows that the forms leave open are evaluated exactly,
         inside the graph. "approximation": the forms alone. "exact": the exact model.
     decided : bool
-        With "approximation": add `decided`, true where the answer is proven, and `error_bound`.
+        With "approximation": add `decided`, true where the answer is proven, and `error_bound`;
+        beside labels also `score_bound`.
     dtype : {"float64", "float32"}
         float32 proves nothing; its error is measured on `sample` and stored in the file.
     probabilities : bool, optional
@@ -113,6 +115,7 @@ def to_onnx(
             "decided": criterion(scores, bounds),
             "error_bound": _bound_of_answers(selection.head, scores, bounds),
         }
+        outputs |= {"score_bound": bounds} if "scores" in outputs else {}
     for name, value in outputs.items():
         graph.named(value, name)
     proto = onnx.helper.make_model(
@@ -174,8 +177,10 @@ def _answers(
     found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
     if with_probabilities:
         found["probabilities"] = answer("predict_proba", scores, *needed)
-    own = "decision_function" in head.offers
-    return found | {"scores": head.decision(scores).on_two_axes() if own else scores}
+    found["scores"] = scores
+    if "decision_function" in head.offers:
+        found["decision"] = head.decision(scores).on_two_axes()
+    return found
 
 
 def _bound_of_answers(head: Formula, scores: Value, bounds: Value) -> Value:
@@ -208,6 +213,8 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
         width = len(head.classes)
     elif name == "decided":
         dtype = "bool"
+    elif name in ("scores", "score_bound"):
+        width = head.n_scores
     return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 

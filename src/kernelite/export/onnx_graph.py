@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import MissingExtraError
+from kernelite.errors import missing_extra
 from kernelite.export.onnx_ops import TENSOR_TYPES, Operations
 
 __all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "described", "require_onnx"]
@@ -34,9 +34,7 @@ def require_onnx() -> Any:
     try:
         import onnx
     except ImportError:
-        raise MissingExtraError(
-            "exporting to ONNX needs the `onnx` package: pip install 'kernelite[onnx]'."
-        ) from None
+        raise missing_extra("exporting to ONNX needs onnx", "onnx", "onnx") from None
     return onnx
 
 

@@ -107,17 +107,17 @@ class Selection:
 
     @property
     def scores(self) -> str:
-        """What the scores beside labels are worth: one sentence."""
+        """What the raw scores beside labels are worth: one sentence."""
         if all(piece.approximation is None for piece in self.pieces):
             return f"Scores are the exact model's, up to the rounding of {self.dtype}."
         if not self.falls_back:
-            bound = ", off by at most `error_bound`" if self.decided else ""
+            bound = ", off by at most `score_bound`" if self.decided else ""
             return f"Scores are the form's{bound}."
         if self.model.guarantee == "certified" and self.model.tolerance is not None:
             return "Scores are within the tolerance, and have the label of the exact ones."
         return (
-            "Scores are as good as their labels, no better: export the exact model for values "
-            "to rank by."
+            "Scores may be inaccurate; only the resulting label is guaranteed. Export the exact "
+            "model for values to rank by."
         )
 
     @property

@@ -428,7 +428,7 @@ class CompiledModel(Predicting):
         Returns
         -------
         str
-            HTML, self-contained.
+            HTML, self-contained; a notebook shows the page.
         """
         from kernelite.report.page import report, write
 

@@ -117,7 +117,7 @@ def _facts(model: ModelFields) -> list[tuple[str, Any]]:
         ("bytes", f"{model.nbytes:,}"),
     ]
     if not math.isnan(model.plan.speed_up):
-        gain = f", {model.plan.speed_up:,.3g} times faster than exact"
+        gain = f", {model.plan.speed_up:,.3g} times less than the exact sum"
         cost = f"{chosen.nanoseconds:,.0f} ns per row{'' if model.plan.is_exact else gain}"
         facts.insert(3, ("expected", cost))
     if not model.plan.is_exact:

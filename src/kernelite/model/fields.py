@@ -123,7 +123,7 @@ class ModelFields:
         Of a Gaussian process: what its variance is computed from.
     score_tolerance : ndarray of shape (columns,), optional
         How far certified decision values may be from the exact ones, per column; None in files
-        of earlier versions, whose decision values are as good as their labels.
+        of earlier versions, of whose decision values only the labels are guaranteed.
     parts : tuple of ModelPart
         Machines whose kernels or inputs differ, each with its own approximation; their scores are
         added up for `head`. A model with parts has no approximation or expansion of its own.
@@ -171,6 +171,8 @@ class ModelFields:
             names = names - self.head.needs_posterior
         if self.head.kind in ("classifier", "regressor", "density"):
             names |= {"score"}
+        if self.head.kind == "regressor" and self.posterior is not None:
+            names |= {"sample_y"}
         if self.head.kind == "density" and self.origin.family == "scipy":
             names |= {"evaluate", "pdf", "logpdf"}
         if self.head.kind == "transform":

@@ -24,7 +24,7 @@ from kernelite.rows.inputs import FloatArray, Rows, check_finite
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["joint_answers", "latent_answers", "posterior_of", "spread"]
+__all__ = ["joint_answers", "latent_answers", "posterior_of", "samples", "spread"]
 
 SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving is slower
 
@@ -36,6 +36,20 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
         return latent.posterior.deviations(_variances(latent, rows, runner))
     found = runner.each(rows, lambda *seen: latent.covariance(seen), max(rows.shape[0], 1))
     return latent.posterior.scaled(found)
+
+
+def samples(mean: FloatArray, covariance: FloatArray, count: int, random_state: Any) -> FloatArray:
+    """Draws of shape (m, count), or (m, k, count), in the order of scikit-learn's own."""
+    from sklearn.utils import check_random_state
+
+    rng = check_random_state(random_state)
+    if mean.ndim == 1:
+        return rng.multivariate_normal(mean, covariance, count).T
+    outputs = [
+        rng.multivariate_normal(mean[:, k], covariance[..., k], count).T
+        for k in range(mean.shape[1])
+    ]
+    return np.stack(outputs, axis=1)
 
 
 def latent_answers(

@@ -16,7 +16,7 @@ from kernelite.cpu.runner import Finish
 from kernelite.errors import InputError
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
-from kernelite.model.moments import joint_answers, latent_answers, posterior_of, spread
+from kernelite.model.moments import joint_answers, latent_answers, posterior_of, samples, spread
 from kernelite.model.serving import OnInvalid, check_on_invalid, report_invalid, rows_and_runner
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
@@ -122,6 +122,25 @@ class Predicting(ScikitLearnContract):
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
+
+    @offered
+    def sample_y(
+        self, X: RowsLike, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
+    ) -> FloatArray:
+        """Values drawn from a Gaussian process at the rows, as scikit-learn draws them.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+        n_samples : int
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        ndarray of shape (m, n_samples), or (m, outputs, n_samples) of several outputs
+        """
+        mean, covariance = self.predict(X, return_cov=True)
+        return samples(mean, covariance, n_samples, random_state)
 
     @offered
     def decision_function(

@@ -7,8 +7,7 @@ rest only tests. See `series.calibration` for the promise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.option import array_bytes, tiers_cost
-from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form
 from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.series.calibration import (
@@ -73,9 +72,6 @@ def calibrated_plan(
     """
     if not head.proves_labels:
         raise InputError(f"guarantee='calibrated' is about labels; a {head.kind} has none.")
-    for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
-        if not (isinstance(value, Real) and 0.0 < value < 1.0):
-            raise InputError(f"`{name}` must lie between 0 and 1, got {value!r}.")
     choosing, testing = _split(rows, random_state)
     require_rows(testing.shape[0], max_disagreement, confidence)
     with progress_bar("calibrating") as on_progress:
@@ -184,22 +180,26 @@ class _Trial:
         """What `calibrated_plan` returns."""
         expansion, cost = self.engine.expansion, self.cost(best.approximation, found.fallback)
         exact = exact_cost(expansion, labels=True) / thread_count()
-        chosen = _Tried(best.approximation, found.fallback, cost).candidate("cheapest")
+        tested = _Tried(best.approximation, found.fallback, cost)
         # Costs of the others are those at the threshold that the choosing rows suggest.
         others = [
             option.candidate(f"{option.nanoseconds / best.nanoseconds:.2g}x the cost when chosen")
             for option in tried
             if option is not best
         ]
-        line = Candidate("exact", exact, 1.0, expansion.nbytes, "evaluates every support vector")
+        name = exact_name(expansion.n_centers)
+        line = Candidate(name, exact, 1.0, expansion.nbytes, "looks at every support vector")
         if cost >= exact:
             note = "No threshold keeps the promised rate at less than the exact cost."
-            return None, None, Plan("calibrated", line, (chosen, *others), exact, (note,))
+            lost = tested.candidate(f"{cost / exact:.2g}x the cost of exact, once tested")
+            line = replace(line, verdict="no form is cheaper here")
+            return None, None, Plan("calibrated", line, (lost, *others), exact, (note,))
         notes = (
             f"Statistical, for rows like `X`: labels differ on at most {self.max_disagreement:g} "
             f"of them, with confidence {self.confidence:g}.",
             f"Tested on {found.rows:,} rows: {found.differences} labels differed above the "
             f"threshold {found.threshold:.4g}, so the rate is at most {found.rate_bound:.2g}.",
         )
+        chosen = tested.candidate("cheapest on the rows that choose")
         plan = Plan("calibrated", chosen, (*others, line), exact, notes)
         return best.approximation, found.threshold, plan

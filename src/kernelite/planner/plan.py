@@ -8,9 +8,21 @@ from html import escape
 
 from kernelite.support.terminal import printable
 
-__all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "table_html"]
+__all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "exact_name", "table_html"]
 
 MEASURED = "Costs were measured here"  # how a note about them begins
+SUMMING_ALL = "summing all"  # how the name of the exact sum begins; "exact" in earlier files
+
+
+def exact_name(centers: int) -> str:
+    """What a plan calls the exact sum.
+
+    Examples
+    --------
+    >>> exact_name(1559)
+    'summing all 1,559 support vectors'
+    """
+    return f"{SUMMING_ALL} {centers:,} support vector{'s' if centers != 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,11 @@ class Candidate:
     nbytes: int
     verdict: str = ""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it sums all support vectors, so that nothing falls back."""
+        return self.name == "exact" or SUMMING_ALL in self.name
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -46,15 +63,19 @@ class Plan:
 
     Examples
     --------
-    >>> exact = Candidate("exact", 900.0, 1.0, 80_000, "reference")
+    >>> exact = Candidate(exact_name(559), 900.0, 1.0, 80_000, "no form is cheaper here")
     >>> form = Candidate("quadratic form", 9.0, 0.01, 800, "cheapest")
     >>> print(Plan("certified", form, (exact,), exact.nanoseconds, ("Sampled 100 rows.",)))
     certified: quadratic form
-      expected cost 9 ns per row, 100x faster than exact; 1.00% of rows fall back; 800 bytes
+      expected cost 9 ns per row, 100x less than the exact sum; 1.00% of rows fall back; 800 bytes
       Sampled 100 rows.
-      candidate       ns per row  falls back  bytes    verdict
-      quadratic form  9         1.00%       800      cheapest
-      exact           900       100.00%     80,000   reference
+      candidate                        ns per row  falls back  bytes    verdict
+      quadratic form                   9           1.00%       800      cheapest
+      summing all 559 support vectors  900         -           80,000   no form is cheaper here
+    >>> print(Plan("certified", exact, (), 900.0))
+    certified: summing all 559 support vectors; no form is cheaper here
+      expected cost 900 ns per row; 80,000 bytes
+      ...
     """
 
     guarantee: str
@@ -98,7 +119,7 @@ class Plan:
             (
                 candidate.name,
                 f"{candidate.nanoseconds:,.0f}",
-                f"{100 * candidate.open_share:.2f}%",
+                "-" if candidate.is_exact else f"{100 * candidate.open_share:.2f}%",
                 f"{candidate.nbytes:,}",
                 candidate.verdict,
             )
@@ -107,11 +128,13 @@ class Plan:
 
     def __str__(self) -> str:
         chosen = self.chosen
-        gain = "" if math.isnan(self.speed_up) else f", {self.speed_up:,.3g}x faster than exact"
+        gain = f", {self.speed_up:,.3g}x less than the exact sum"
+        gain = "" if math.isnan(self.speed_up) else gain
         shares = f"{gain}; {100 * chosen.open_share:.2f}% of rows fall back"
         kind = "measured" if self.measured else "expected"
+        why = f"; {chosen.verdict}" if self.is_exact and chosen.verdict else ""
         lines = [
-            self.summary,
+            self.summary + why,
             f"  {kind} cost {chosen.nanoseconds:,.0f} ns per row"
             f"{'' if self.is_exact else shares}; {chosen.nbytes:,} bytes",
         ]
@@ -155,8 +178,8 @@ def plan_html(plan: Plan, /) -> str:
 
     Examples
     --------
-    >>> exact = Candidate("exact", 900.0, 1.0, 80_000, "no form is cheaper")
-    >>> plan_html(Plan("certified", exact, (), 900.0)).startswith("<div><b>certified: exact</b>")
+    >>> exact = Candidate(exact_name(559), 900.0, 1.0, 80_000, "no form is cheaper here")
+    >>> "<b>certified: summing all 559" in plan_html(Plan("certified", exact, (), 900.0))
     True
     """
     head = f"<b>{escape(plan.summary)}</b><p>{escape(cost_sentence(plan))}</p>"
@@ -167,8 +190,10 @@ def cost_sentence(plan: Plan) -> str:
     """What the choice is expected to cost, in a sentence."""
     chosen = plan.chosen
     if plan.is_exact:
-        return f"Expected: {chosen.nanoseconds:,.0f} ns per row, on the exact engine."
-    gain = "" if math.isnan(plan.speed_up) else f", {plan.speed_up:,.3g} times faster than exact"
+        why = f"; {chosen.verdict}" if chosen.verdict else ""
+        return f"Expected: {chosen.nanoseconds:,.0f} ns per row{why}."
+    gain = f", {plan.speed_up:,.3g} times less than the exact sum"
+    gain = "" if math.isnan(plan.speed_up) else gain
     return (
         f"Expected: {chosen.nanoseconds:,.0f} ns per row{gain}; "
         f"{100 * chosen.open_share:.2f}% of rows fall back to the exact model."

@@ -19,7 +19,7 @@ from kernelite.cpu.threads import thread_count
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.option import Option, tiers_cost
-from kernelite.planner.plan import Candidate, Plan
+from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
 from kernelite.program.criteria import Criterion
 from kernelite.rows.inputs import FloatArray
@@ -66,7 +66,7 @@ def why_exact(
     # Even if it proved all rows, a form would have to be cheaper than the exact engine.
     alone = [tiers_cost(form.approximation, search.expansion, 0.0, 0.0) for form in options]
     if min(alone, default=0.0) >= exact * thread_count() or (search.too_dear and not options):
-        return "no form is cheaper", (
+        return "no form is cheaper here", (
             f"Nothing need be done: summing {count} support vectors is the fastest way."
         )
     rbf = search.expansion.kernel == "rbf"
@@ -74,17 +74,17 @@ def why_exact(
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
         gamma = _smaller_gamma(search.expansion, points, search.sample)
-        return "the proof does not reach", (
+        return "gamma is too large for a form", (
             f"Gamma is too large for a proof: {left} of the rows open. {gamma}, or {other}, "
             "may pay."
         )
     if not options:
-        return "no form is cheaper", ""
+        return "no form is cheaper here", ""
     note = f"Summing {count} support vectors costs less than a form and the rows it leaves open."
     if rbf and best > 0.0:
         gamma = _smaller_gamma(search.expansion, points, search.sample)
         note += f" {gamma} leaves fewer of them."
-    return "no form is cheaper", note
+    return "no form is cheaper here", note
 
 
 def _smaller_gamma(
@@ -234,7 +234,7 @@ def exact_candidate(expansion: KernelExpansion, verdict: str, *, labels: bool = 
     cost = exact_cost(expansion, labels=labels) / thread_count()
     degree = packed_degree(expansion)
     if degree is None:
-        return Candidate("exact", cost, 1.0, expansion.nbytes, verdict)
+        return Candidate(exact_name(expansion.n_centers), cost, 1.0, expansion.nbytes, verdict)
     # Exact, and no center is looked at, so that no row falls back.
     name = "one dot product" if degree == 1 else f"polynomial of degree {degree}, packed"
     numbers = 8 * expansion.n_outputs * packed_numbers(expansion.n_features, degree)
@@ -256,7 +256,7 @@ def _choose(
         others = [
             option.candidate(_why_lost(option, winner)) for option in ranked[1 : OTHERS_SHOWN + 1]
         ]
-        others.append(replace(exact, verdict="evaluates every support vector"))
+        others.append(replace(exact, verdict="looks at every support vector"))
         plan = Plan("certified", chosen, tuple(others), exact.nanoseconds, tuple(notes))
         return winner.approximation, plan
     verdict, note = why(ranked, exact_nanoseconds)

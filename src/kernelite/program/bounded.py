@@ -23,6 +23,7 @@ __all__ = [
     "PAIRS",
     "QUICK",
     "SINGLE",
+    "STAGES",
     "THIRD",
     "Bounded",
     "Factored",
@@ -129,6 +130,18 @@ EXACT, SINGLE, PAIRS = "exact", "exact, single precision", "exact, the winner's 
 QUICK = "exact, quick exponentials"
 """Stages, in the words of statistics."""
 
+STAGES = {
+    FIRST: "the quadratic form: its bound proves the answer",
+    FULL: "the form with all its directions, for rows that a shortened one left open",
+    THIRD: "the form with the third order of the series",
+    NEAR: "the support vectors near the row; what the others can add is bounded",
+    SINGLE: "all support vectors, in single precision, with a bound on its rounding",
+    PAIRS: "all support vectors; of one-vs-one scores only the pairs of the class that wins",
+    QUICK: "all support vectors, with exponentials just as good as the tolerance asks",
+    EXACT: "all support vectors, in double precision",
+}
+"""What a stage does, in a line; `print(stats)` shows those that answered."""
+
 
 @dataclass(frozen=True)
 class Stats:
@@ -138,8 +151,8 @@ class Stats:
     ----------
     rows : int
     stages : mapping of str to int
-        Rows that each stage answered, by its name: "form", "full form", "third order", "near
-        centers", "exact", and "exact, ..." where a faster exact engine was enough.
+        Rows that each stage answered, by its name; `print` says what each one does. Names of
+        stages that look at all support vectors begin with "exact".
     undecidable : int
         Rows, among the exact ones, whose answer lies within the rounding of the exact engine.
     outside_validity : int
@@ -152,6 +165,11 @@ class Stats:
     >>> stats = Stats(rows=10, stages={"form": 8, "third order": 1, "exact": 1})
     >>> stats.open_share, (stats + stats).early
     (0.1, 18)
+    >>> print(stats)
+    10 rows
+      8  form         the quadratic form: its bound proves the answer
+      1  third order  the form with the third order of the series
+      1  exact        all support vectors, in double precision
     """
 
     rows: int = 0
@@ -174,6 +192,19 @@ class Stats:
     def open_share(self) -> float:
         """The share of rows that fell back to the exact model."""
         return self.exact / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        """Rows by stage, each with what the stage does."""
+        shown = [(f"{n:,}", name, STAGES.get(name, "")) for name, n in self.stages.items() if n]
+        if self.undecidable:
+            why = "of these: so near to a boundary that double precision cannot tell the label"
+            shown.append((f"{self.undecidable:,}", "undecidable", why))
+        if self.outside_validity:
+            why = "of these: outside the paper's validity bound; a proof does not need it"
+            shown.append((f"{self.outside_validity:,}", "outside validity", why))
+        widths = [max(len(row[i]) for row in shown) for i in range(2)] if shown else [0, 0]
+        lines = [f"  {n:>{widths[0]}}  {name:<{widths[1]}}  {what}" for n, name, what in shown]
+        return "\n".join([f"{self.rows:,} rows", *(line.rstrip() for line in lines)])
 
     def __add__(self, other: Stats) -> Stats:
         return Stats(

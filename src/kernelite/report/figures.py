@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import MissingExtraError
+from kernelite.errors import missing_extra
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Compared, Measured, margins_of
-from kernelite.report.words import duration, sized
+from kernelite.report.words import NEEDS, duration, sized
 from kernelite.rows.inputs import FloatArray
 
 __all__ = ["bars", "bound_against_error", "margin_histogram", "radius_histogram", "residuals"]
@@ -217,9 +217,7 @@ def _drawn(draw: Callable[[Any], None], name: str, label: str, columns: int = 1)
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError(
-            "a report needs matplotlib and jinja2: pip install 'kernelite[report]'."
-        ) from None
+        raise missing_extra(*NEEDS) from None
     stream = io.StringIO()
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=SIZE)

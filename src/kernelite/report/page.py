@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from html import escape
 from importlib import resources
 from typing import Any
 
 from kernelite import __version__
-from kernelite.errors import MissingExtraError
+from kernelite.errors import missing_extra
 from kernelite.model import CompiledModel
 from kernelite.report import figures, words
 from kernelite.report.measure import (
@@ -25,7 +26,7 @@ from kernelite.report.measure import (
 from kernelite.report.nearest import Held, held_rows, nearest_rows
 from kernelite.support.files import atomic_write
 
-__all__ = ["page_of", "report", "write"]
+__all__ = ["Page", "page_of", "report", "write"]
 
 MOST_CANDIDATES = 8
 
@@ -39,6 +40,29 @@ class Picture:
     caption: str
 
 
+class Page(str):
+    """HTML that shows itself: as a frame in notebooks, as one line elsewhere.
+
+    Examples
+    --------
+    >>> Page("<!doctype html><p>Hello</p>")
+    <report: 27 characters of HTML; `print` shows them, `fast.report(X, "report.html")` writes them>
+    """
+
+    def __repr__(self) -> str:
+        return (
+            f"<report: {len(self):,} characters of HTML; `print` shows them, "
+            '`fast.report(X, "report.html")` writes them>'
+        )
+
+    def _repr_html_(self) -> str:
+        # In a frame, so that the page's styles do not reach the notebook.
+        style = "width:100%;height:40em;border:1px solid currentColor"
+        return (
+            f'<iframe title="report" style="{style}" srcdoc="{escape(self, quote=True)}"></iframe>'
+        )
+
+
 def report(
     compiled: CompiledModel,
     X: Any,
@@ -47,7 +71,7 @@ def report(
     model: Any = None,
     exact: CompiledModel | None = None,
     rows_name: str = "",
-) -> str:
+) -> Page:
     """A page about a model and how it does on some rows.
 
     Parameters
@@ -64,8 +88,8 @@ def report(
 
     Returns
     -------
-    str
-        HTML.
+    Page
+        HTML, a `str`.
 
     Examples
     --------
@@ -77,7 +101,7 @@ def report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    return page_of(compiled, X, original=model, exact=exact, rows_name=rows_name)[0]
+    return Page(page_of(compiled, X, original=model, exact=exact, rows_name=rows_name)[0])
 
 
 def page_of(
@@ -191,7 +215,7 @@ def _pictures(
 def _missing(model: CompiledModel, measured: Measured) -> str:
     """Why pictures are missing, if any."""
     if model.approximation is None:
-        return "The plan is the exact model itself, so there is no form to compare with it."
+        return "This plan sums all support vectors, so there is no form to compare with that."
     if measured.exact is None:
         return (
             "This model holds no support vectors, so nothing could be compared with the exact "
@@ -206,9 +230,7 @@ def _environment() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise MissingExtraError(
-            "a report needs matplotlib and jinja2: pip install 'kernelite[report]'."
-        ) from None
+        raise missing_extra(*words.NEEDS) from None
     folder = resources.files("kernelite.report").joinpath("templates")
 
     def load(name: str) -> str:

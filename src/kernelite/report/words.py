@@ -11,6 +11,7 @@ from kernelite.report.measure import TIERS, Compared, Measured
 from kernelite.rows.inputs import FloatArray
 
 __all__ = [
+    "NEEDS",
     "Fact",
     "duration",
     "facts",
@@ -23,6 +24,7 @@ __all__ = [
     "span",
 ]
 
+NEEDS = ("a report needs matplotlib and jinja2", "matplotlib jinja2", "report")
 LABELS = ("classifier", "outlier")
 
 
@@ -80,8 +82,8 @@ def promise(model: CompiledModel) -> str:
     if model.guarantee == "calibrated":
         return (
             "Statistical, for rows like the sample only: rows whose margin is under a tested "
-            "threshold are evaluated exactly, and the rate of differing labels was tested on rows "
-            "that chose nothing."
+            "threshold are evaluated exactly, and the rate of differing labels was tested on the "
+            "80% of the sample that were not used to choose the form."
         )
     if model.head.kind in LABELS:
         return (
@@ -102,8 +104,9 @@ def plan_words(model: CompiledModel) -> str:
     asked = ", as asked" if chosen.verdict == "asked for" else ""
     rivals = f" out of {1 + len(plan.others)} candidates" if plan.others else asked
     if plan.is_exact:
+        why = "" if chosen.verdict in ("", "asked for") else f": {chosen.verdict}"
         return (
-            f"The compiler chose “{chosen.name}”{rivals}. It expected "
+            f"The compiler chose “{chosen.name}”{rivals}{why}. It expected "
             f"{chosen.nanoseconds:,.0f} ns per row."
         )
     if plan.speed_up == plan.speed_up:  # not NaN

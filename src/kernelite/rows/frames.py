@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, MissingExtraError
+from kernelite.errors import InputError, missing_extra
 
 __all__ = [
     "check_names",
@@ -178,9 +178,9 @@ def narwhals_frame(X: Any, name: str) -> Any:
     try:
         narwhals = import_module("narwhals")
     except ImportError:
-        raise MissingExtraError(
-            f"`{name}` is a {type(X).__module__}.{type(X).__qualname__}; to read it, install "
-            "narwhals: pip install 'kernelite[frames]'."
+        kind = f"{type(X).__module__}.{type(X).__qualname__}"
+        raise missing_extra(
+            f"`{name}` is a {kind}; reading it needs narwhals", "narwhals", "frames"
         ) from None
     try:
         return narwhals.from_native(X, eager_only=True)

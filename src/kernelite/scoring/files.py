@@ -20,6 +20,7 @@ from kernelite.model import CompiledModel, require_compiled
 from kernelite.program.bounded import Stats
 from kernelite.scoring.batch import BatchScorer
 from kernelite.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
+from kernelite.scoring.skipping import Skipped, halves, open_skipped
 from kernelite.scoring.streams import Block, Wanted, open_stream
 from kernelite.support.overlap import read_ahead
 from kernelite.support.terminal import Progress
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Watch: TypeAlias = "Callable[[Any, Any], None]"
+Answer: TypeAlias = "Callable[[Any, Any], tuple[list[NDArray[Any]], Stats]]"
 _SHOWN = 3  # files that the error about several names
 
 
@@ -59,10 +61,13 @@ class FilesPrediction:
     files : tuple of FilePrediction
     stats : Stats
         How many rows each stage decided.
+    skipped : int
+        Rows that were left out, with `on_bad_row="skip"`.
     """
 
     files: tuple[FilePrediction, ...]
     stats: Stats
+    skipped: int = 0
 
     @property
     def rows(self) -> int:
@@ -84,11 +89,12 @@ class Request:
     prefix: str = ""
     label_column: int | str | None = "auto"
     text: TextOptions = field(default_factory=TextOptions)
+    skipped: Skipped | None = None
 
     def wanted(self, *, verbatim: bool) -> Wanted:
         """What is read of each file."""
         text = replace(self.text, verbatim=verbatim)
-        return Wanted(self.columns, self.keep, self.label_column, text)
+        return Wanted(self.columns, self.keep, self.label_column, text, self.skipped)
 
 
 def predict_files(
@@ -105,6 +111,8 @@ def predict_files(
     output_format: OutputFormat | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    on_bad_row: Literal["stop", "skip"] = "stop",
+    skipped: str | os.PathLike[str] | None = None,
 ) -> FilesPrediction:
     """Predict the rows of Parquet, Arrow (Feather), CSV or other data files.
 
@@ -137,6 +145,12 @@ def predict_files(
     delimiter : str, optional
     header : bool, optional
         How CSV is read; by default told by its first lines.
+    on_bad_row : {"stop", "skip"}
+        What to do about a row that cannot be read or predicted, such as one with a missing number:
+        stop there, or leave it out. Arrays (.npy, .npz) always stop.
+    skipped : path-like, optional
+        With "skip", a CSV file of the rows that were left out: file, line or row, problem. By
+        default `destination` with ".skipped.csv" behind it.
 
     Returns
     -------
@@ -176,7 +190,13 @@ def predict_files(
     outputs = [outputs] if isinstance(outputs, str) else outputs
     jobs = list_jobs(source, destination, format=format, output=output_format)
     text = TextOptions(delimiter=delimiter, header=header)
-    return run_jobs(model, jobs, Request(columns, keep, outputs, prefix, text=text))
+    request = Request(columns, keep, outputs, prefix, text=text)
+    if on_bad_row == "stop":
+        return run_jobs(model, jobs, request)
+    if on_bad_row != "skip":
+        raise InputError(f"`on_bad_row` must be 'stop' or 'skip', got {on_bad_row!r}.")
+    with open_skipped(skipped or f"{os.fspath(destination)}.skipped.csv") as rows:
+        return run_jobs(model, jobs, replace(request, skipped=rows))
 
 
 def _check_arguments(model: object, source: object, destination: object) -> None:
@@ -229,7 +249,8 @@ def _run_jobs(
             done.append(FilePrediction(job.source.path, job.destination, rows))
     if failed:
         raise_failures(failed, len(jobs))
-    return FilesPrediction(tuple(done), stats)
+    skipped = 0 if request.skipped is None else request.skipped.count
+    return FilesPrediction(tuple(done), stats, skipped)
 
 
 def run_job(
@@ -249,21 +270,27 @@ def run_job(
                 own.schema(stream.schema)  # refuses what cannot be kept, before a file is begun
         except InputError as error:
             raise FileFormatError(job.source.path, without_stop(str(error))) from None
+        before = 0 if request.skipped is None else request.skipped.count
         with open_sink(job, own, stream.schema) as sink:
-            return predict_blocks(
+            rows, stats = predict_blocks(
                 own.answers,
                 stream.blocks(),
                 sink,
+                skipped=request.skipped,
                 watch=None if watch is None else partial(_seen, watch, own),
                 on_progress=lambda rows: on_progress(rows, stream.n_rows),
             )
+            if request.skipped is not None:
+                request.skipped.refuse_if_all(job.source.path, before, rows)
+            return rows, stats
 
 
 def predict_blocks(
-    answer: Callable[[Any, Any], tuple[list[NDArray[Any]], Stats]],
+    answer: Answer,
     blocks: Iterator[Block],
     sink: Sink,
     *,
+    skipped: Skipped | None = None,
     watch: Callable[[Block, list[NDArray[Any]]], None] | None = None,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> tuple[int, Stats]:
@@ -275,6 +302,8 @@ def predict_blocks(
         Of rows and the squared norms beyond the model's width; gives answers and stats.
     blocks : iterator of Block
     sink : Sink
+    skipped : Skipped, optional
+        Where refused rows are written down; by default a refusal is raised.
     watch : callable, optional
         Called with each block and its answers.
     on_progress : callable
@@ -287,14 +316,29 @@ def predict_blocks(
     """
     rows, stats = 0, Stats()
     for block in read_ahead(blocks) if thread_count() > 1 else blocks:
-        with block.blame:
-            answers, more = answer(block.rows, block.beyond)
-        sink.write(block, answers)
-        if watch is not None:
-            watch(block, answers)
-        rows, stats = rows + len(answers[0]), stats + more
+        for own, answers, more in _answered(answer, block, skipped):
+            sink.write(own, answers)
+            if watch is not None:
+                watch(own, answers)
+            rows, stats = rows + len(answers[0]), stats + more
         on_progress(rows)
     return rows, stats
+
+
+def _answered(
+    answer: Answer, block: Block, skipped: Skipped | None
+) -> Iterator[tuple[Block, list[NDArray[Any]], Stats]]:
+    """A block with its answers; if it is refused and bad rows are skipped, its good rows."""
+    try:
+        with block.blame():
+            answers, stats = answer(block.rows, block.beyond)
+    except FileFormatError as error:
+        if skipped is None:
+            raise
+        for half in halves(block, error, skipped):
+            yield from _answered(answer, half, skipped)
+        return
+    yield block, answers, stats
 
 
 def _seen(watch: Watch, scorer: BatchScorer, block: Block, answers: list[NDArray[Any]]) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernelite.rows.frames import check_single
 from kernelite.rows.inputs import FloatArray
 from kernelite.scoring.expected import expected_of, feature_blocks, named_rows
 from kernelite.scoring.selection import Selection, listed, select
+from kernelite.scoring.skipping import Skipped, good_rows
 from kernelite.tables.columnar.library import Part, is_numeric, naming_defects, without_stop
 from kernelite.tables.columnar.reading import (
     DataFormat,
@@ -46,12 +48,15 @@ class Wanted:
         Where the right answers are; "auto" takes the column called label, target, class or y.
     text : TextOptions
         How CSV is read.
+    skipped : Skipped, optional
+        Where rows that cannot be predicted are written down; by default the first one stops.
     """
 
     columns: Sequence[str] | None = None
     keep: Sequence[str] | Literal["all"] = ()
     label_column: int | str | None = "auto"
     text: TextOptions = field(default_factory=TextOptions)
+    skipped: Skipped | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +72,31 @@ class Block:
         The right answers.
     known : ndarray of bool, shape (m,), optional
         Where there is one; everywhere by default.
-    columns : pyarrow.RecordBatch, optional
-        The columns that were read, of m rows.
-    blame : context manager
-        Around what the model does with it: an error then names file, column and row.
+    part : Part, optional
+        The columns that were read, of m rows, and where they stand in the file.
+    path : str
+    numbers : tuple of str
+        Columns that must be finite numbers.
     """
 
     rows: Any
     beyond: FloatArray | None = None
     truth: NDArray[Any] | None = None
     known: NDArray[np.bool_] | None = None
-    columns: Any = None
-    blame: AbstractContextManager[None] = field(default_factory=nullcontext)
+    part: Part | None = None
+    path: str = ""
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Any:
+        """The columns that were read, a pyarrow.RecordBatch; None where there are none."""
+        return None if self.part is None else self.part.batch
+
+    def blame(self) -> AbstractContextManager[None]:
+        """Around what the model does with it: an error then names file, column and row."""
+        if self.part is None:
+            return nullcontext()
+        return naming_defects(self.path, self.part, self.numbers)
 
 
 class Stream(Protocol):
@@ -184,7 +202,7 @@ def read_rows(
     for file in list_sources(path, format):
         with closing(open_stream(model, file, wanted or Wanted())) as stream:
             for block in stream.blocks():
-                with block.blame:
+                with block.blame():
                     _check_finite(block.rows)
                 found.append(block.rows)
     if not found:
@@ -205,8 +223,11 @@ class _Columns:
     """A columnar file."""
 
     def __init__(self, model: Any, source: SourceFile, wanted: Wanted) -> None:
-        self._path = source.path
-        self._file = open_file(source, wanted.text)
+        self._path, self._skipped, text = source.path, wanted.skipped, wanted.text
+        if self._skipped is not None:
+            skip = partial(self._skipped.add, source.path)
+            text = replace(text, on_bad_row=lambda row, problem: skip(problem, row=row + 1))
+        self._file = open_file(source, text)
         try:
             self._chosen = self._select(model, wanted)
         except BaseException:
@@ -222,14 +243,13 @@ class _Columns:
         chosen, features = self._chosen, self._chosen.features
         numbers = () if self._expected.frames else features
         for part in self._file.parts(chosen.read, chosen.kinds):
+            if self._skipped is not None:
+                part = good_rows(self._path, part, numbers, self._skipped)
             with naming_defects(self._path, part, numbers):
                 for first, rows in feature_blocks(part.batch, features, self._expected):
-                    own = Part(
-                        part.batch.slice(first, len(rows)), part.where, part.first_row + first
-                    )
+                    own = part.some(slice(first, first + len(rows)))
                     truth, known = self._truth(own.batch)
-                    blame = naming_defects(self._path, own, numbers)
-                    yield Block(rows, None, truth, known, own.batch, blame)
+                    yield Block(rows, None, truth, known, own, self._path, numbers)
 
     def close(self) -> None:
         self._file.close()
@@ -283,6 +303,10 @@ class _Data:
             options["delimiter"] = wanted.text.delimiter
         if wanted.text.header is not None:
             options["header"] = wanted.text.header
+        if wanted.skipped is not None:
+            options["report"] = wanted.skipped.report(source.path)
+            if not model.origin.width_is_open and source.format in ("content", "libsvm"):
+                options["n_features"] = model.n_features_in_  # rows beyond it are bad ones
         self._parts: Any = iter_data(source.path, dense_width=model.n_features_in_, **options)
         self.n_rows: int | None = None
         self.schema: Any = None

@@ -14,10 +14,10 @@ How the error of R_m(i, j) compares to sqrt(P_i P_j), in units of u = 2^-53, wit
 t = 2 gamma s_i.s_j errs by (d + 6) 2 gamma |s_i||s_j|, and x r_{m-1}(x) <= (m + x) r_m(x), so that
 costs (d + 6) (m + 2 L); the exponents cost (d + 3) 2 L. Horner's rule for r_m(t) m! / t^m errs by
 2 |t| + 3 of the same series at |t|, since k m! / (m + k)! <= m! / (m + k - 1)!; with the power,
-its factor and the exponentials that is 60 at most for |t| <= 8 and m <= 10. The closed form of
-m = 3, 4 serves from |t| = 2 on where |t| may be above 8: exp(t - ..) and the four lowest terms are
-at most 7 times r_4(|t|), and round by 40 together (exp by 8 each time), so 7 * 40; the exponent's
-own two subtractions cost 7 * 4 L.
+its factor and the exponentials that is 60 at most for |t| < 9 and m <= 10. The closed form of
+m = 3, 4 serves from |t| = 2 on where |t| may be above that: exp(t - ..) and the four lowest terms
+are at most 7 times r_4(|t|), and round by 40 together (exp by 8 each time), so 7 * 40; the
+exponent's own two subtractions cost 7 * 4 L.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
 
 __all__ = [
     "BLOCK",
-    "SERIES_UP_TO",
     "DoubleSums",
     "Each",
     "Remainders",
@@ -45,6 +44,7 @@ __all__ = [
     "block_sums",
     "lower_gamma",
     "majorants",
+    "needs_closed_form",
     "one_by_one",
     "pair_norms",
     "remainder_norms",
@@ -55,7 +55,7 @@ __all__ = [
 
 BLOCK = 384  # centers a side: the temporaries of a block pair stay in the cache
 SERIES_BELOW = 2.0  # |t| from which the closed form loses no more than a few digits
-SERIES_UP_TO = 8.0  # |t| up to which the series alone serves
+SERIES_UP_TO = 8.1  # |t| up to which the series alone serves: all centers with gamma |s|^2 <= 4
 LARGEST_SQUARE = 300.0  # gamma |s|^2 up to which no factor of R_m under- or overflows
 PAIR_OVERHEAD = 32  # features whose product takes as long as the rest of a pair
 PAIRS_BUDGET = 1e11  # multiply-adds that sums over pairs may take: some six seconds of one core
@@ -354,6 +354,13 @@ def series_coefficients(order: int, size: float) -> FloatArray:
     return np.array(terms)
 
 
+def needs_closed_form(order: int, size: float) -> bool:
+    """Whether |t| may be too large for the series; only orders 3 and 4 have a closed form."""
+    if size > SERIES_UP_TO and order != 3:
+        raise ValueError(f"no closed form of order {order} for |t| up to {size}")
+    return size > SERIES_UP_TO
+
+
 def remainders(
     t: FloatArray, left: FloatArray, right: FloatArray, *, order: int = 3, size: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -361,7 +368,7 @@ def remainders(
     damping = np.exp(-left)[:, None] * np.exp(-right)[None, :]
     power = t**order
     power *= 1.0 / math.factorial(order)
-    closed_form = size > SERIES_UP_TO
+    closed_form = needs_closed_form(order, size)
     coefficients = series_coefficients(order + 1, SERIES_BELOW if closed_form else size)
     higher = np.full_like(t, coefficients[-1])
     with np.errstate(over="ignore", invalid="ignore"):  # far |t|, which the closed form replaces
@@ -372,7 +379,6 @@ def remainders(
         higher *= t / (order + 1)
         higher *= damping
     if closed_form:
-        assert order == 3, "only orders 3 and 4 have a closed form here"
         closed = np.exp(t - left[:, None] - right[None, :])
         closed -= damping * (1.0 + t * (1.0 + 0.5 * t) + power)
         higher = np.where(np.abs(t) > SERIES_BELOW, closed, higher)

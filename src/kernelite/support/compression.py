@@ -17,7 +17,7 @@ import zlib
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
+from kernelite.errors import FileFormatError, InputError, KerneliteError, missing_extra
 
 __all__ = [
     "BUFFER",
@@ -236,7 +236,7 @@ def _zstd(raw: io.BufferedReader) -> Any:
     try:
         arrow = import_module("pyarrow")
     except ImportError:
-        raise MissingExtraError(
-            "reading zstd files needs Python 3.14 or pyarrow: pip install 'kernelite[arrow]'."
+        raise missing_extra(
+            "reading zstd files needs Python 3.14 or pyarrow", "pyarrow", "arrow"
         ) from None
     return arrow.CompressedInputStream(arrow.PythonFile(raw, mode="r"), "zstd")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kernelite.errors import FileFormatError, InputError
 from kernelite.tables.dataset import DataSet, join
-from kernelite.tables.parsing import Defect, raise_first
+from kernelite.tables.parsing import Defect, Report, raise_first
 from kernelite.tables.scan import CHUNK_ROWS, Format, LabelsOption, Reading, scan
 
 __all__ = ["DataSet", "defects", "iter_data", "read_data"]
@@ -102,6 +102,7 @@ def iter_data(
     header: bool | Literal["auto"] = "auto",
     label_column: int | str | None = "auto",
     dense_width: int | None = None,
+    report: Report | None = None,
 ) -> Iterator[DataSet]:
     """Read a data file in parts, in memory that does not grow with its length.
 
@@ -116,6 +117,8 @@ def iter_data(
     dense_width : int, optional
         Parts of LIBSVM text come dense, with this width, where that leaves nothing out and few
         places are empty. By default all are sparse.
+    report : callable, optional
+        Told the defects of rows, which are then left out; by default the first one is raised.
 
     Yields
     ------
@@ -143,7 +146,7 @@ def iter_data(
     if chunk_rows < 1:
         raise InputError(f"`chunk_rows` must be 1 or more, got {chunk_rows}")
     options = Reading(format, n_features, labels, delimiter, header, label_column, dense_width)
-    return scan(path, options, raise_first(path), chunk_rows)
+    return scan(path, options, report or raise_first(path), chunk_rows)
 
 
 def defects(

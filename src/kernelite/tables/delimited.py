@@ -12,6 +12,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
@@ -350,7 +351,14 @@ def _problems(text: str, layout: Layout) -> Iterator[tuple[str, str]]:
             else:
                 parse_float(cell.strip(" \t"), f"{_column(i, layout)}: cell")
         except BadNumber as error:
-            yield cell, str(error)
+            yield cell, f"{error}{_cure_of_text(layout)}"
+
+
+def _cure_of_text(layout: Layout) -> str:
+    """What to do about a column of text, such as an id, if what reads it is not there."""
+    if layout.names is None or find_spec("pyarrow") is not None:
+        return ""
+    return "; beside columns of text, rows are read with pyarrow (pip install pyarrow)"
 
 
 def _column(i: int, layout: Layout) -> str:

@@ -212,7 +212,7 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
     for name, count in Counter(found.names or ()).items():
         if count > 1 and name and not _DECIMAL.fullmatch(name):
             problem = f"there are {count} columns {quote(name)}; rename them"
-            lines.report(Defect(first[0][0], name, problem))
+            lines.report(Defect(first[0][0], None, problem))
     for line in reversed(first[1:] if found.names is not None else first):
         lines.push_back(line)
     done = 0

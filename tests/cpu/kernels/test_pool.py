@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 from kernelite.cpu import threads
-from kernelite.cpu.kernels import pool
+from kernelite.cpu.kernels import objects, pool
 from kernelite.cpu.kernels.compiling import Matrix, OutLongs, OutVector, Vector, kernel
 from kernelite.cpu.kernels.providers import jit_available
 from kernelite.cpu.threads import limit_threads, share_rows
@@ -119,3 +120,11 @@ def test_a_failure_in_any_thread_is_a_lack_of_memory() -> None:
 
     with pytest.raises(MemoryError):
         share_rows(failing, 1000, 8, np.zeros(1000))
+
+
+def test_elsewhere_callers_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert pool.ensure_helpers(3) == 0
+    places = dict(zip(objects.OBJECTS, objects.object_table(), strict=True))
+    assert places["sem_wait"] is None
+    assert places["PyErr_NoMemory"]

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels import providers
+from kernelite.cpu.kernels import objects, providers
 from kernelite.cpu.kernels.build import build
 
 SOURCE = Path(kernelite.__file__).parents[1]
-SOME = ["pointwise_affine", "pointwise__exp_kernel", "local_local_sums_2"]
+SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
 FAMILY = next(iter(providers.families_here()), "")
 HERE = FAMILY and shutil.which("cc") and providers._against_numba() is None
 pytestmark = pytest.mark.skipif(not HERE, reason="needs Linux on x86-64-v3, numba and cc")
@@ -71,6 +71,11 @@ def run(
 def test_the_same_sources_give_the_same_bytes(library: bytes, tmp_path: Path) -> None:
     build(FAMILY, tmp_path / "again.so", only=reversed(SOME))
     assert (tmp_path / "again.so").read_bytes() == library
+
+
+def test_it_names_no_folder_of_the_machine_it_was_built_on(library: bytes) -> None:
+    assert str(SOURCE).encode() not in library
+    assert b"site-packages" not in library
 
 
 def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:
@@ -152,7 +157,7 @@ def test_arrays_that_are_laid_out_otherwise_are_not_touched(
     library: bytes, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(alone, library)
-    monkeypatch.setattr(providers, "HEAD", 32)  # as without the interpreter's lock
+    monkeypatch.setattr(objects, "HEAD", 32)  # as without the interpreter's lock
     with pytest.warns(providers.JitWarning, match="laid out in another way"):
         assert providers.library_path(FAMILY) is None
 

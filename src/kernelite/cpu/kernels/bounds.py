@@ -28,7 +28,7 @@ from kernelite.cpu.kernels.exp import exp_nonpositive
 from kernelite.rows.inputs import FloatArray
 from kernelite.series import remainder
 from kernelite.series.certificate import Certificate
-from kernelite.series.remainder import SERIES_BELOW, SERIES_UP_TO, series_coefficients
+from kernelite.series.remainder import SERIES_BELOW, needs_closed_form, series_coefficients
 from kernelite.series.rounding import SAFETY, UNIT
 
 __all__ = [
@@ -242,7 +242,7 @@ def remainders(
         return remainder.remainders(t, left, right, order=order, size=size)
     fourth = np.empty(t.shape)
     damping = np.exp(-left), np.exp(-right)
-    closed = size > SERIES_UP_TO
+    closed = needs_closed_form(order, size)
     coefficients = series_coefficients(order + 1, SERIES_BELOW if closed else size)
     # Horner's rule takes four at a time; zeros before the first change nothing.
     coefficients = np.concatenate([coefficients, np.zeros(-len(coefficients) % 4)])

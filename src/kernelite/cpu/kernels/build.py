@@ -25,8 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
-from kernelite.cpu.kernels import providers
-from kernelite.cpu.kernels.compiling import Kernel
+from kernelite.cpu.kernels import objects, providers
+from kernelite.cpu.kernels.compiling import KernelSource
 from kernelite.errors import InputError
 from kernelite.support.files import why_distrusted
 from kernelite.support.terminal import Progress
@@ -133,10 +133,10 @@ cannot:
 """
 
 
-def declare_all() -> list[Kernel]:
+def declare_all() -> list[KernelSource]:
     """Load each module with kernels; one that makes them on demand has `all_kernels`."""
     package = Path(__file__).parents[2]
-    others = {"build", "tracing"}  # which load numba, and have none
+    others = {"build", "entries", "tracing"}  # which load numba, and have none
     for path in sorted(providers.kernel_files()):
         if path.stem not in others:
             inside = path.relative_to(package).with_suffix("")
@@ -280,7 +280,8 @@ def _emit(family: str, folder: Path) -> None:
     """Write objects of kernels whose names come on stdin; say each name when it is done."""
     import llvmlite.binding as llvm
 
-    from kernelite.cpu.kernels.tracing import library_of, pool_text
+    from kernelite.cpu.kernels.entries import pool_text
+    from kernelite.cpu.kernels.tracing import library_of
 
     kernels = {kernel.symbol: kernel for kernel in declare_all()}
     target: Any = llvm.Target.from_triple(TRIPLE)
@@ -290,8 +291,8 @@ def _emit(family: str, folder: Path) -> None:
     print(*kernels, flush=True)
     for symbol in map(str.strip, sys.stdin):
         if symbol == RUNTIME:
-            entries = len(providers.OBJECTS)
-            text = _RUNTIME.format(triple=TRIPLE, table=providers.TABLE, entries=entries)
+            entries = len(objects.OBJECTS)
+            text = _RUNTIME.format(triple=TRIPLE, table=objects.TABLE, entries=entries)
         elif symbol == POOL:
             text = f'target triple = "{TRIPLE}"\n' + pool_text("hidden")
         else:
@@ -305,7 +306,13 @@ def _emit(family: str, folder: Path) -> None:
 
 
 def _without_exceptions(text: str) -> str:
-    """A module without what would make Python's exceptions: an entry returns a status instead."""
+    """A module without what would make Python's exceptions: an entry looks at a status alone.
+
+    Descriptions of exceptions would bring paths of this machine into the library.
+    """
+    kind, value = r"(?:\[[^]]*\]|{[^}]*})", r"(?:c\"[^\"]*\"|{[^}]*})"
+    described = rf"^(@\.const\.pickle(?:data|buf)\.\S+ = [^\[{{]*{kind}) {value}"
+    text = re.sub(described, r"\1 zeroinitializer", text, flags=re.M)
     text = re.sub(r"^define [^\n]*@__excinfo_unwrap_args.*?^}\n", "", text, flags=re.S | re.M)
     return re.sub(r"@__excinfo_unwrap_args\w+", "null", text)
 

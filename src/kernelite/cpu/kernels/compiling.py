@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cpu.kernels import providers
+from kernelite.cpu.kernels.objects import callable_at
 from kernelite.cpu.kernels.providers import JitWarning, jit_available, wide_vectors
 from kernelite.rows.inputs import FloatArray
 
@@ -34,7 +35,7 @@ __all__ = [
     "Blocks",
     "Ints",
     "JitWarning",
-    "Kernel",
+    "KernelSource",
     "Longs",
     "Matrix",
     "OutInts",
@@ -183,7 +184,7 @@ def imported(module: str, name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class KernelSource:
     """A function that is compiled for one signature.
 
     Parameters
@@ -256,7 +257,7 @@ def kernel(
         place = function.__module__.rpartition(".")[2]
         names = list(signature(function).parameters)
         rows = tuple(names.index(one) for one in by_row)
-        own = Kernel(function, f"{place}_{name or function.__name__}", given, rows)
+        own = KernelSource(function, f"{place}_{name or function.__name__}", given, rows)
         call: Any = wraps(function)(_caller(own, own.symbol))
         call.kernel = own
         if by_row:
@@ -273,7 +274,7 @@ def ready(_kernel: Callable[..., Any], /) -> bool:
     return jit_available()
 
 
-def _caller(own: Kernel, symbol: str, before: int = 0) -> Callable[..., Any]:
+def _caller(own: KernelSource, symbol: str, before: int = 0) -> Callable[..., Any]:
     """What is called: a function that finds its compiled code when it is called first.
 
     `before` is how many whole numbers stand before the kernel's own arguments.
@@ -287,8 +288,8 @@ def _caller(own: Kernel, symbol: str, before: int = 0) -> Callable[..., Any]:
     def first(*arguments: Any) -> Any:
         nonlocal entry, strict
         place = providers.address(own, symbol)
-        strict = providers.callable_at(place, symbol, refused)
-        entry = providers.callable_at(place, symbol, fitted)
+        strict = callable_at(place, symbol, refused)
+        entry = callable_at(place, symbol, fitted)
         return entry(*arguments)
 
     def fitted(*arguments: Any) -> Any:

@@ -124,7 +124,9 @@ def several_scores(
     LANES; where the sums of each output are, (k,), and the second ones, below 0 where there are
     none.
     """
-    tall, length, width = min(TILE_ROWS, len(rows)), len(order), columns.max() + weights.shape[1]
+    tall, length = min(TILE_ROWS, len(rows)), len(order)
+    # A class without centers has no run, but its outputs have their place: zeros.
+    width = max(columns.max() + weights.shape[1], firsts.max() + 1, seconds.max() + 1)
     w, shifts = np.empty((tall, length)), np.empty(tall)
     norms, values, sums = np.empty((tall, 2)), np.empty((tall, CENTERS)), np.empty((tall, width))
     each, one = chain_weights(order, rows.shape[1]), np.zeros(2, np.int64)

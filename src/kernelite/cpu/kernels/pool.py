@@ -15,10 +15,12 @@ from __future__ import annotations
 import _thread
 import ctypes
 import os
+import sys
 from functools import cache
 from typing import Any
 
 from kernelite.cpu.kernels import providers
+from kernelite.cpu.kernels.objects import POOL
 
 __all__ = ["ensure_helpers"]
 
@@ -26,7 +28,12 @@ SEMAPHORE_WORDS = 4
 
 
 def ensure_helpers(count: int) -> int:
-    """Have at least so many threads wait for work; how many there are, which may be fewer."""
+    """Have at least so many threads wait for work; how many there are, which may be fewer.
+
+    There are none but on Linux: other systems have no semaphores in a program's own memory.
+    """
+    if sys.platform != "linux":
+        return 0
     while len(_started) < count:
         try:
             _thread.start_new_thread(_serve(), ())
@@ -48,7 +55,7 @@ def _serve() -> Any:
 
 def _begin_anew() -> None:
     """Make the pool's memory what it is without threads: at first, and in a forked child."""
-    words = providers.POOL
+    words = POOL
     words[:] = [0] * len(words)
     library = ctypes.CDLL(None)
     for at in (0, SEMAPHORE_WORDS):

@@ -23,30 +23,22 @@ import platform
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from kernelite.cpu.kernels import objects
 from kernelite.support.files import cache_folder, open_to_others, why_distrusted
 
 if TYPE_CHECKING:
-    from kernelite.cpu.kernels.compiling import Kernel
+    from kernelite.cpu.kernels.compiling import KernelSource
 
 __all__ = [
-    "DTYPES",
     "FAMILIES",
-    "HEAD",
-    "OBJECTS",
-    "POOL",
-    "SERVER",
-    "TABLE",
     "JitWarning",
     "address",
-    "callable_at",
     "declare",
     "declared",
     "families_here",
@@ -57,7 +49,6 @@ __all__ = [
     "library_folders",
     "library_name",
     "library_path",
-    "object_table",
     "pool_server",
     "provider",
     "why_refused",
@@ -65,13 +56,7 @@ __all__ = [
 ]
 
 MAGIC = b"kernelite kernels 1\n"
-SERVER = "kernelite_serve"
 SIZE = 32  # bytes of a digest
-TABLE = "kernelite_objects"  # a library's variable: where objects and functions are in this process
-DTYPES = (
-    *("float64", "float32", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "bool"),
-)
 # What the processors of a family can do, as Linux names it; the best first.
 _V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe", "popcnt"}
 FAMILIES = {
@@ -85,15 +70,15 @@ class JitWarning(UserWarning):
     """The fused kernels cannot be used, or only slowly be had; answers stay the same."""
 
 
-_kernels: dict[str, Kernel] = {}
+_kernels: dict[str, KernelSource] = {}
 
 
-def declare(kernel: Kernel) -> None:
+def declare(kernel: KernelSource) -> None:
     """Remember a kernel, so that it can be built."""
     _kernels[kernel.symbol] = kernel
 
 
-def declared() -> list[Kernel]:
+def declared() -> list[KernelSource]:
     """All kernels so far."""
     return list(_kernels.values())
 
@@ -105,14 +90,14 @@ class _Library:
         self.family, self._loaded = family, loaded
         self.wide = family == "x86-64-v4"
 
-    def address(self, kernel: Kernel, symbol: str) -> int:
+    def address(self, kernel: KernelSource, symbol: str) -> int:
         try:
             return ctypes.cast(self._loaded[symbol], ctypes.c_void_p).value or 0
         except AttributeError:  # one that is declared elsewhere, as in a test
             return _Numba().address(kernel, symbol)
 
     def server(self) -> int:
-        return ctypes.cast(self._loaded[SERVER], ctypes.c_void_p).value or 0
+        return ctypes.cast(self._loaded[objects.SERVER], ctypes.c_void_p).value or 0
 
 
 class _Numba:
@@ -126,7 +111,7 @@ class _Numba:
 
         return target_is_wide()
 
-    def address(self, kernel: Kernel, symbol: str) -> int:
+    def address(self, kernel: KernelSource, symbol: str) -> int:
         from kernelite.cpu.kernels.tracing import compiled_now
 
         _tell_that_numba_compiles()
@@ -147,7 +132,7 @@ def provider() -> _Library | _Numba | None:
         for family in [] if asked == "numba" else families_here():
             if asked in ("", family) and (found := _library(family)) is not None:
                 return found
-        reason = _against_numba()
+        reason = objects.why_unlike() or _against_numba()
         if reason is None:
             return _Numba()
         reason = f"no library of kernels fits this machine, and {reason}"
@@ -173,7 +158,7 @@ def wide_vectors() -> bool:
     return found is not None and found.wide
 
 
-def address(kernel: Kernel, symbol: str) -> int:
+def address(kernel: KernelSource, symbol: str) -> int:
     """Where a kernel's compiled code is; `symbol` names which of its entries."""
     found = provider()
     if found is None:
@@ -291,13 +276,13 @@ def why_refused(path: Path, family: str) -> str | None:
         return "it is damaged"
     if whole[-SIZE - len(MAGIC) :] != MAGIC + identity(family):
         return "it was made of other sources"
-    return _why_unlike()
+    return objects.why_unlike()
 
 
 def _loaded(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    table = object_table()
-    type(table).in_dll(library, TABLE)[:] = table
+    table = objects.object_table()
+    type(table).in_dll(library, objects.TABLE)[:] = table
     return library
 
 
@@ -320,79 +305,3 @@ def _sources() -> bytes:
     for file in sorted([*kernel_files(), *(_PACKAGE / name for name in others)]):
         state.update(file.read_bytes())
     return state.digest()
-
-
-# Objects as compiled code reads them: a count and a type, then a float's value, or an array's data,
-# dimensions, dtype and flags, at places that every extension of NumPy relies on. Python without its
-# lock has a longer head.
-HEAD = 16
-FUNCTIONS = (
-    *("PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_NoMemory"),
-    *("PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall"),
-)
-SYSTEM = ("sem_wait", "sem_post")  # functions of the C library
-# Whose addresses the table holds.
-OBJECTS = (
-    *("array", "float", "float of NumPy", "int", "True", "False"),
-    *(*DTYPES, *FUNCTIONS, *SYSTEM, "pool"),
-)
-POOL = (ctypes.c_int64 * 16)()  # the memory of `pool`
-
-
-def object_table() -> Any:
-    """The addresses of `OBJECTS` in this process."""
-    objects = (np.ndarray, float, np.float64, int, True, False, *map(np.dtype, DTYPES))
-    functions = [getattr(ctypes.pythonapi, name) for name in FUNCTIONS]
-    functions += [getattr(ctypes.CDLL(None), name) for name in SYSTEM]
-    found = [ctypes.cast(one, ctypes.c_void_p).value for one in functions]
-    return (ctypes.c_void_p * len(OBJECTS))(*map(id, objects), *found, ctypes.addressof(POOL))
-
-
-def _why_unlike() -> str | None:
-    """Why objects are not what compiled code takes them for; None if they are."""
-    reason = "objects of this Python and NumPy are laid out in another way"
-    for number in (1.5, np.float64(2.5)):
-        if number.__sizeof__() < HEAD + 8:
-            return reason
-        kind = ctypes.c_void_p.from_address(id(number) + HEAD - 8).value
-        if kind != id(type(number)):
-            return reason
-        if ctypes.c_double.from_address(id(number) + HEAD).value != number:
-            return reason
-    probe = np.zeros((3, 5))
-    if np.ndarray.__basicsize__ < HEAD + 56:
-        return reason
-    words = (ctypes.c_void_p * 7).from_address(id(probe) + HEAD - 8)
-    nd, flags = (ctypes.c_int.from_address(id(probe) + HEAD + at).value for at in (8, 48))
-    kept = 0x1 | 0x100 | 0x400  # contiguous, aligned, writable
-    if (words[0], words[1], nd) != (id(np.ndarray), probe.ctypes.data, 2) or not words[3]:
-        return reason
-    shape = tuple((ctypes.c_ssize_t * 2).from_address(words[3]))
-    same = shape == (3, 5) and flags & kept == kept and words[6] == id(np.dtype("float64"))
-    return None if same else reason
-
-
-class _Definition(ctypes.Structure):
-    """Python's definition of a function that takes an array of arguments."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("documentation", ctypes.c_char_p),
-    )
-
-
-_TAKES_ARRAY = 0x80
-_definitions: list[_Definition] = []  # which Python goes on using
-_new_function = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p
-)(("PyCFunction_NewEx", ctypes.pythonapi))
-
-
-def callable_at(place: int, name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled code as a function of Python's; `otherwise` is called with what it cannot take."""
-    definition = _Definition(name.encode(), place, _TAKES_ARRAY, None)
-    _definitions.append(definition)
-    function: Callable[..., Any] = _new_function(ctypes.byref(definition), otherwise, None)
-    return function

@@ -1,5 +1,5 @@
 /* Bounds on the errors of NAME_score: NAME_OUTPUTS of them. */
-static inline void NAME_error_bound(const double *x, double *bounds)
+static inline void NAME_score_bound(const double *x, double *bounds)
 {
     double scores[NAME_OUTPUTS];
     NAME_ROW(x);

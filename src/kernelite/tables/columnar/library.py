@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.errors import (
+    FileFormatError,
+    InputError,
+    KerneliteError,
+    MissingExtraError,
+    missing_extra,
+)
 from kernelite.tables.parsing import quote
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "arrow",
     "bad_cell",
     "checked_schema",
+    "first_defect",
     "is_numeric",
     "naming_defects",
     "naming_file",
@@ -37,8 +47,8 @@ def require_pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtraError(
-            "record batches and columnar files need pyarrow: pip install 'kernelite[arrow]'."
+        raise missing_extra(
+            "record batches and columnar files need pyarrow", "pyarrow", "arrow"
         ) from None
     return pyarrow
 
@@ -106,11 +116,26 @@ class Part:
         What messages call the place, e.g. "row group 2 of 5"; empty for CSV.
     first_row : int
         Position of the first row in the file, from 0.
+    places : ndarray of shape (rows,), optional
+        Position of each row, where rows between them were left out.
     """
 
     batch: Any
     where: str
     first_row: int
+    places: NDArray[np.int64] | None = None
+
+    def row_numbers(self) -> NDArray[np.int64]:
+        """The position of each row in the file, from 0."""
+        if self.places is not None:
+            return self.places
+        return self.first_row + np.arange(self.batch.num_rows)
+
+    def some(self, rows: slice) -> Part:
+        """Consecutive rows of this part."""
+        batch = self.batch.slice(rows.start, rows.stop - rows.start)
+        places = None if self.places is None else self.places[rows]
+        return Part(batch, self.where, self.first_row + rows.start, places)
 
 
 @contextmanager
@@ -197,26 +222,27 @@ def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[No
     except MissingExtraError:
         raise
     except (ValueError, TypeError) as error:  # kernelite's, or of a transformer in front
-        problem = _first_defect(part, columns)
+        problem = first_defect(part, columns)
         if problem is None:
             reason = str(error) if isinstance(error, KerneliteError) else reason_of(error)
             place = part.where
             if isinstance(error, InputError) and error.row is not None:
-                place = f"{f'{place}, ' if place else ''}row {part.first_row + error.row + 1}"
+                place = f"{f'{place}, ' if place else ''}row {part.row_numbers()[error.row] + 1}"
                 reason = error.problem
             problem = f"{place}: {reason}" if place else reason
         raise FileFormatError(path, without_stop(problem)) from None
 
 
-def _first_defect(part: Part, columns: Sequence[str]) -> str | None:
+def first_defect(part: Part, columns: Sequence[str], *, at: bool = True) -> str | None:
+    """The first cell that no model takes, in words; with its row, unless not `at`."""
     place = f"{part.where}, " if part.where else ""
     for name in columns:
         index = part.batch.schema.get_field_index(name)
         found = None if index < 0 else _defect_of(part.batch.column(index))
         if found is not None:
             row, problem = found
-            at = "" if row is None else f", row {part.first_row + row + 1}"
-            return f"{place}column {quote(name)}{at}: {problem}"
+            said = f", row {part.row_numbers()[row] + 1}" if at and row is not None else ""
+            return f"{place}column {quote(name)}{said}: {problem}"
     return None
 
 

@@ -6,7 +6,7 @@ Parquet, Arrow (IPC files and streams; Feather is the same) and CSV (also TSV, a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -227,11 +227,15 @@ class TextOptions:
     verbatim : bool
         Give columns that are not features as the text that they are, not by the type of the
         first rows; so what is written back as CSV has the same digits.
+    on_bad_row : callable, optional
+        Told the position, from 0, and the problem of a row with too few or many cells, or a cell
+        that is no number; the row is then left out. By default the first one is an error.
     """
 
     delimiter: str | None = None
     header: bool | None = None
     verbatim: bool = False
+    on_bad_row: Callable[[int, str], None] | None = None
 
 
 class ColumnarFile(Protocol):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from kernelite.cpu.threads import thread_count
 from kernelite.errors import FileFormatError
@@ -22,10 +24,12 @@ from kernelite.tables.columnar.library import Part, arrow, bad_cell, checked_sch
 from kernelite.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
 from kernelite.tables.delimited import Layout, data_lines, find_layout
 from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import quote
+from kernelite.tables.parsing import DECIMAL, quote
 
 __all__ = ["TextSource"]
 
+_PLAIN = DECIMAL.replace("++", "+").replace("*+", "*")  # pyarrow knows no possessive repeats
+_NUMBER = rf"^(?:{_PLAIN}|[+-]?(?i:nan|inf|infinity))$"
 BLOCK = 2 << 20  # bytes of text that become one batch; pyarrow reads some 30 of them ahead
 
 
@@ -40,11 +44,15 @@ class TextSource:
         arrow("csv")
         self._contents = [_Content(self.path)]
         self._read = False
+        self._uneven: list[int] = []  # places of rows with too few or many cells, rising
         try:
             start = self._contents[0].start
             self._layout = self._look(start)
             whole = start[: start.rfind(b"\n") + 1] or start
-            with naming_file(self.path), self._reader(io.BytesIO(whole), None, {}) as reader:
+            with (
+                naming_file(self.path),
+                self._reader(io.BytesIO(whole), None, {}, skip=_silently) as reader,
+            ):
                 self.schema: Any = checked_schema(reader.schema)
         except BaseException:
             self.close()
@@ -57,17 +65,61 @@ class TextSource:
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one block of text after the other."""
         types, most = self._types(columns, kinds), batch_rows(len(columns))
-        first_row = 0
+        numbers = {name for name in columns if kinds.get(name) == "number"}
+        if self._options.on_bad_row is not None:  # a cell that does not convert stops pyarrow
+            types |= dict.fromkeys(numbers, arrow().string())
+        first_row, self._uneven = 0, []
         with naming_file(self.path):
             try:
                 with self._open(list(columns), types) as reader:
                     for batch in reader:
-                        for start in range(0, batch.num_rows, most):
-                            yield Part(batch.slice(start, most), "", first_row + start)
+                        whole = Part(batch, "", first_row)
+                        if self._options.on_bad_row is not None:
+                            whole = self._converted(whole, numbers)
+                        for start in range(0, whole.batch.num_rows, most):
+                            stop = min(start + most, whole.batch.num_rows)
+                            yield whole.some(slice(start, stop))
                         first_row += batch.num_rows
             except arrow().ArrowInvalid as error:
                 self._explain(error)
                 raise
+
+    def _converted(self, part: Part, numbers: set[str]) -> Part:
+        """A batch read as text: numbers converted, rows without them told and left out."""
+        assert self._options.on_bad_row is not None
+        compute, batch = arrow("compute"), part.batch
+        # Uneven rows were left out while parsing; those before a row count for its place.
+        before = np.array(self._uneven, dtype=np.int64) - np.arange(len(self._uneven))
+        index = part.row_numbers()
+        places = index + np.searchsorted(before, index, side="right")
+        good, arrays = np.ones(batch.num_rows, dtype=bool), []
+        for name, column in zip(batch.schema.names, batch.columns):
+            if name in numbers:
+                trimmed = compute.utf8_trim_whitespace(column)
+                blank = compute.is_in(
+                    trimmed, arrow().array(arrow("csv").ConvertOptions().null_values)
+                )
+                number = compute.match_substring_regex(trimmed, _NUMBER)
+                readable = compute.or_(blank, number).fill_null(True)
+                for row in np.flatnonzero(~readable.to_numpy(zero_copy_only=False) & good):
+                    cell = column[row].as_py()
+                    problem = f"column {quote(name)}: {quote(cell)} is not a number"
+                    self._options.on_bad_row(int(places[row]), problem)
+                good &= readable.to_numpy(zero_copy_only=False)
+                column = compute.if_else(number, trimmed, None).cast(arrow().float64())
+            arrays.append(column)
+        whole = arrow().RecordBatch.from_arrays(arrays, names=batch.schema.names)
+        return Part(whole.filter(arrow().array(good)), "", part.first_row, places[good])
+
+    def _skip_uneven(self, row: Any) -> str:
+        """What pyarrow asks about a row with too few or too many cells."""
+        assert self._options.on_bad_row is not None
+        place = row.number - self._layout.line - (self._layout.names is not None)
+        self._uneven.append(place)
+        count = f"{row.actual_columns} cell{'s' if row.actual_columns != 1 else ''}"
+        problem = f"the row {quote(row.text)} has {count}, expected {row.expected_columns}"
+        self._options.on_bad_row(place, problem)
+        return "skip"
 
     def close(self) -> None:
         """Close the file."""
@@ -128,21 +180,36 @@ class TextSource:
         if self._read:
             self._contents.append(_Content(self.path))
         self._read = True
-        return self._reader(self._contents[-1], columns, types)
+        return self._reader(self._contents[-1], columns, types, skip=self._skip_uneven)
 
-    def _reader(self, content: Any, columns: list[str] | None, types: dict[str, Any]) -> Any:
-        csv, layout = arrow("csv"), self._layout
+    def _reader(
+        self,
+        content: Any,
+        columns: list[str] | None,
+        types: dict[str, Any],
+        skip: Callable[[Any], str],
+    ) -> Any:
+        csv, layout, lenient = arrow("csv"), self._layout, self._options.on_bad_row is not None
         return csv.open_csv(
             arrow().PythonFile(content, mode="r"),
             read_options=csv.ReadOptions(
-                use_threads=thread_count() > 1,
+                # Parsing by threads does not know the numbers of uneven rows.
+                use_threads=thread_count() > 1 and not lenient,
                 block_size=BLOCK,
                 skip_rows=layout.line - 1,
                 autogenerate_column_names=layout.names is None,
             ),
-            parse_options=csv.ParseOptions(delimiter=layout.delimiter),
+            parse_options=csv.ParseOptions(
+                delimiter=layout.delimiter,
+                invalid_row_handler=skip if lenient else None,
+            ),
             convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
         )
+
+
+def _silently(_: Any) -> str:
+    """What a first look at a file does about uneven rows, which are told when they are read."""
+    return "skip"
 
 
 class _Content(io.RawIOBase):
