@@ -74,6 +74,8 @@ def claims() -> Iterator[Claim]:
             if isinstance(value, module.Precision):
                 yield from _powers(f"2^y, {name}, {side}", value)
     yield from _odd("log2(x)", exp2.LOG2, "log2((1 + x) / (1 - x))", _quotient(), LOG2_ERROR)
+    doubles = family(False).DOUBLE
+    yield Claim("sin(pi f)", "f at most", Fraction(1, 2), lambda: _reduction(doubles, -(2.0**50)))
     yield from _odd("sin(pi f)", radial.SINE, "sin(pi * x)", _half(), SINE_ERROR)
     yield from _exponential("exp(x)", _double_exp(), EXP_ERROR)
     yield from _exponential("exp(x), single", _single_exp(), SINGLE_EXP_ERROR)
@@ -131,7 +133,7 @@ def _powers(subject: str, precision: Any) -> Iterator[Claim]:
     """Claims of one `Precision`: reduction, scaling and error of 2^y."""
     unit, pieces = _unit(precision.size), precision.pieces
     width = Fraction(1, pieces) if pieces else Fraction(1, 2)
-    yield Claim(subject, "f at most", width, lambda: _reduction(precision))
+    yield Claim(subject, "f at most", width, lambda: _reduction(precision, precision.smallest))
     yield Claim(
         subject,
         "bits of the whole part beside the rounder",
@@ -151,9 +153,9 @@ def _powers(subject: str, precision: Any) -> Iterator[Claim]:
     )
 
 
-def _reduction(precision: Any) -> Fraction:
-    """The largest |f|; what is subtracted from y is exact, or f is (pieces: rounded, counted)."""
-    least, grid = precision.smallest, precision.rounder / max(precision.pieces, 1)
+def _reduction(precision: Any, least: float) -> Fraction:
+    """The largest |f| for |y| <= -least; f is exact, or (pieces) its rounding is counted."""
+    grid = precision.rounder / max(precision.pieces, 1)
     mode = "dn" if precision.pieces else "ne"
     head = (
         f"@rnd = float<ieee_{8 * precision.size},ne>;\n"
