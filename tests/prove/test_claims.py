@@ -14,6 +14,7 @@ from kernelite.cpu.kernels import exp, exp2, radial
 from tests.prove import __main__ as command
 from tests.prove import claims as claimed
 from tests.prove.claims import Claim, claims, family
+from tests.prove.functions import double_exp, single_exp
 from tests.prove.tools import Unproven, dyadic, enclosures, missing, most_error
 
 PRECISIONS = ("SINGLE", "DOUBLE", "QUICK", "QUICKEST")
@@ -50,8 +51,8 @@ def test_no_other_table_of_coefficients_is_in_the_source(module: object) -> None
 
 
 def test_series_of_exp_are_read_whole() -> None:
-    assert len(claimed._double_exp().series) == 12
-    assert len(claimed._single_exp().series) == 5
+    assert len(double_exp().series) == 12
+    assert len(single_exp().series) == 5
     numbered = [name for name in vars(exp) if name[:2] in ("_C", "_S") and name[2:].isdigit()]
     assert len(numbered) == 12 + 5 + 1  # _S0 is 1
     assert exp._S0 == 1

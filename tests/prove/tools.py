@@ -11,7 +11,10 @@ import subprocess
 from fractions import Fraction
 from functools import cache
 
-__all__ = ["Unproven", "dyadic", "enclosures", "missing", "most_error"]
+__all__ = [
+    *("Unproven", "dyadic", "enclosures", "in_sollya", "largest"),
+    *("missing", "most_error", "require"),
+]
 
 TOOLS = ("sollya", "gappa")
 SECONDS = 120  # that a question may take; all take under ten
@@ -20,6 +23,12 @@ _NUMBER = re.compile(r"(-?\d+)(?:b(-?\d+))?")
 
 class Unproven(Exception):
     """A tool found no answer."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Give a proof up that rests on what does not hold."""
+    if not holds:
+        raise Unproven(f"{otherwise}.")
 
 
 def missing() -> list[str]:
