@@ -43,7 +43,7 @@ def test_a_changed_form_is_refused(honest: Any) -> None:
             loads(dumps(changed(honest, **{name: getattr(form, name) * 1.01 + 0.01})))
     part = "quadratic" if hasattr(form, "quadratic") else "cores"
     with pytest.raises(FileFormatError, match="disagrees"):
-        loads(dumps(changed(honest, **{part: 1.5 * getattr(form, part)})))
+        loads(dumps(changed(honest, **{part: 20.0 * getattr(form, part)})))
 
 
 def test_the_negative_of_a_form_is_refused(honest: Any) -> None:

@@ -27,7 +27,7 @@ from kernelite.series.rounding import UNIT
 __all__ = ["disagreements"]
 
 CELLS = 4  # that loading looks at, chosen at random
-NEARNESS = 0.0, 1e-5, 0.01  # 2 gamma |u|^2 of the rows that loading compares,
+NEARNESS = 0.0, 1e-5, 1e-3, 1e-3, 0.01  # 2 gamma |u|^2 of the rows that loading compares,
 DEEP = (*NEARNESS, *np.geomspace(1e-8, 30.0, 60).tolist())  # and that a deep check does
 ROUNDED = 1e-6  # relative: sums in another order differ by less
 

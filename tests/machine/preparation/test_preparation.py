@@ -103,7 +103,7 @@ def test_numbers_that_overflow_on_the_way_are_refused() -> None:
     powers = PowerMap("yeo-johnson", np.array([1.0, 1e200]))
     made = Preparation.of(powers, Normalize("l2", 2))
     assert np.isfinite(made.apply(np.array([[1.0, 0.0]]))).all()
-    with pytest.raises(InputError, match="overflow; drop such rows"):
+    with pytest.raises(InputError, match="overflows; drop such rows"):
         made.apply(np.array([[1.0, 1.0]]))
     # NaN that came in is told of later, by the number of its row.
     assert np.isnan(made.apply(np.array([[np.nan, 0.0]]))).any()

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from kernelite.cpu.kernels import objects, providers
 from kernelite.cpu.kernels.compiling import KernelSource
-from kernelite.errors import InputError
+from kernelite.errors import InputError, missing_extra
 from kernelite.support.files import why_distrusted
 from kernelite.support.terminal import Progress
 
@@ -169,7 +169,7 @@ def build(
         If there is no linker, or a kernel cannot be compiled.
     """
     if importlib.util.find_spec("numba") is None:
-        raise InputError("kernels cannot be built without numba: pip install 'kernelite[jit]'.")
+        raise missing_extra("building kernels needs numba", "numba", "jit")
     linker = _linker()
     with tempfile.TemporaryDirectory() as folder, _Workers(family, Path(folder)) as workers:
         names = sorted(set(workers.names) & set(only) if only else workers.names)
