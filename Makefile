@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: demo test campaign test-kernels test-torch fuzz soak attack lint docs docs-test bench paper wheels release-check clean
+.PHONY: demo test campaign test-kernels test-torch fuzz soak attack prove coverage lock lint docs docs-test bench paper wheels release-check clean
 
 demo: $(VENV)/.installed-report $(VENV)/.installed-jit $(VENV)/.kernels
 	$(BIN)/kernelite demo
@@ -49,6 +49,22 @@ soak: $(VENV)/.installed-dev $(VENV)/.kernels
 attack: $(VENV)/.installed-dev $(VENV)/.kernels
 	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
 	$(BIN)/python -m tests.attack --models $(MODELS) --jobs 2
+
+# What is stated of exponentials, logarithm and sine, from the constants in the source.
+prove: $(VENV)/.installed-dev
+	@echo "About half a minute; needs Gappa and Sollya: apt-get install gappa sollya."
+	$(BIN)/python -m tests.prove
+
+# Of all tests but campaigns; lines inside compiled kernels are not seen.
+coverage: $(VENV)/.installed-dev $(VENV)/.kernels
+	@echo "All tests but campaigns, with coverage: about 6 minutes on 2 cores."
+	$(BIN)/python -m pytest -n 2 -q -m "not campaign" --cov --cov-report=term
+
+# Versions of everything that developers install, for every system: PIP_CONSTRAINT=constraints-dev.txt
+lock: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra docs --extra release --universal \
+		--python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet -o constraints-dev.txt
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -109,5 +125,5 @@ $(VENV)/.kernels: $(wildcard src/kernelite/*/kernels.py src/kernelite/cpu/kernel
 clean:
 	rm -rf $(VENV) $(VENV)-torch build dist kernelite-demo benchmarks/cache fuzz-failures *-state.json
 	rm -rf docs/_build docs/auto_gallery docs/reference/generated docs/sg_execution_times.rst
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info src/*.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* *.egg-info src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

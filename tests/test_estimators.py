@@ -13,7 +13,7 @@ import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_regression
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -177,6 +177,60 @@ def test_sample_weights_reach_the_svm(iris) -> None:
     meta = CompiledClassifier(SVC(gamma=0.05)).fit(X, y, sample_weight=weights)
     alone = SVC(gamma=0.05).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(meta.estimator_.dual_coef_, alone.dual_coef_)
+
+
+def test_weights_and_other_parameters_reach_a_pipeline(iris) -> None:
+    X, y = iris
+    weights = np.where(y == 2, 50.0, 1.0)
+    plain = make_pipeline(StandardScaler(), SVC(gamma=0.05, C=0.1))
+    fast = CompiledClassifier(plain).fit(X, y, svc__sample_weight=weights)
+    expected = clone(plain).fit(X, y, svc__sample_weight=weights)
+    np.testing.assert_array_equal(fast.predict(X), expected.predict(X))
+    assert (fast.predict(X) != clone(plain).fit(X, y).predict(X)).any()
+
+
+def test_metadata_go_to_whatever_requests_them(iris) -> None:
+    X, y = iris
+    weights = np.where(y == 0, 50.0, 1.0)
+    inner = SVC(gamma=0.05, C=0.001)
+    expected = clone(inner).fit(X, y, sample_weight=weights).predict(X)
+    assert (expected != clone(inner).fit(X, y).predict(X)).any()
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        asks = clone(inner).set_fit_request(sample_weight=True)
+        fast = CompiledClassifier(asks).fit(X, y, sample_weight=weights)
+        np.testing.assert_array_equal(fast.predict(X), expected)
+        # Through pipelines inside and outside, and a search whose scorer takes the weights too.
+        for one in (
+            CompiledClassifier(make_pipeline(scaler, asks)),
+            make_pipeline(scaler, CompiledClassifier(asks)),
+        ):
+            twin = make_pipeline(scaler, asks).fit(X, y, sample_weight=weights)
+            one.fit(X, y, sample_weight=weights)
+            np.testing.assert_array_equal(one.predict(X), twin.predict(X))
+        searched = CompiledClassifier(asks).set_score_request(sample_weight=True)
+        grid = GridSearchCV(searched, {"estimator__C": [0.001, 1.0]}, cv=3)
+        twin = GridSearchCV(
+            clone(asks).set_score_request(sample_weight=True), {"C": [0.001, 1.0]}, cv=3
+        )
+        scores = [
+            search.fit(X, y, sample_weight=weights).cv_results_["mean_test_score"]
+            for search in (grid, twin)
+        ]
+        np.testing.assert_allclose(*scores)
+
+
+def test_metadata_that_nobody_requests_are_refused(iris) -> None:
+    X, y = iris
+    ones = np.ones(len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            CompiledClassifier(SVC()).fit(X, y, sample_weight=ones)
+        refuses = SVC().set_fit_request(sample_weight=False)
+        with pytest.raises(TypeError, match="unexpected"):
+            CompiledClassifier(refuses).fit(X, y, sample_weight=ones)
+        assert not hasattr(CompiledClassifier(), "set_fit_request")
+        assert CompiledClassifier(SVC()).fit(X, y).predict(X).shape == y.shape
 
 
 def test_rows_outside_the_bound_are_reported_as_asked(iris) -> None:

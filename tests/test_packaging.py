@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
 # What GitHub's schema of workflows allows where we use it.
-JOB_KEYS = {"name", "needs", "if", "runs-on", "strategy", "steps", "timeout-minutes", "env"}
+JOB_KEYS = {
+    *("name", "needs", "if", "runs-on", "strategy", "steps", "timeout-minutes", "env"),
+    *("environment", "permissions"),
+}
 STEP_KEYS = {"name", "id", "if", "uses", "with", "run", "shell", "env", "working-directory"}
 CONTEXTS = {"github", "matrix", "env", "runner", "steps", "needs"}
 
@@ -53,7 +56,8 @@ def test_all_that_the_tests_need_is_in_the_source_distribution() -> None:
     patterns = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     tops = {name.partition("/")[0] for name in listed}
     left = {top for top in tops if not any(fnmatch(f"/{top}", pattern) for pattern in patterns)}
-    assert left <= {".ci", ".gitignore", "pyproject.toml"}, left  # the last comes by itself
+    # The last comes by itself.
+    assert left <= {".ci", ".gitignore", ".pre-commit-config.yaml", "pyproject.toml"}, left
 
 
 def test_the_page_of_the_project_has_links() -> None:
@@ -96,9 +100,14 @@ def test_the_matrix_has_systems_and_both_ends_of_the_dependencies(workflow: dict
     assert {one["python"] for one in oldest} == {classified()[0]}
 
 
-def test_the_workflow_is_sound(workflow: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "when"), [("tests", {"push", "pull_request"}), ("publish", {"release"})]
+)
+def test_a_workflow_is_sound(yaml: Any, name: str, when: set[str]) -> None:
+    path = WORKFLOW.with_name(f"{name}.yml")
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     triggers = workflow[True]  # YAML reads the word `on` as a truth value
-    assert {"push", "pull_request"} <= triggers.keys()
+    assert {"workflow_dispatch", *when} <= triggers.keys()
     assert workflow["permissions"] == {"contents": "read"}
     for name, job in workflow["jobs"].items():
         assert re.fullmatch(r"[a-z][a-z0-9_-]*", name)
@@ -108,7 +117,33 @@ def test_the_workflow_is_sound(workflow: dict[str, Any]) -> None:
             assert set(step) <= STEP_KEYS, step
             assert ("uses" in step) != ("run" in step), step
             if "uses" in step:
-                assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
+                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
+                assert f"{step['uses']} # v" in path.read_text(encoding="utf-8")
+
+
+def test_only_what_publishes_may_sign(yaml: Any) -> None:
+    path = WORKFLOW.with_name("publish.yml")
+    jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+    assert "permissions" not in jobs["build"]
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["if"] == "github.event_name == 'release'"
+    assert jobs["publish"]["steps"][-1]["with"] == {"attestations": True}
+
+
+def test_the_locked_versions_are_allowed() -> None:
+    requirements = pytest.importorskip("packaging.requirements")
+    lines = (ROOT / "constraints-dev.txt").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if "://" in line or "--" in line]
+    locked: dict[str, list[str]] = {}
+    for line in lines:
+        found = requirements.Requirement(line)
+        locked.setdefault(found.name, []).append(str(found.specifier).removeprefix("=="))
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["test"], *extras["dev"], *extras["docs"]]
+    for text in wanted:
+        need = requirements.Requirement(text)
+        if need.name != PROJECT["name"]:
+            assert all(need.specifier.contains(one) for one in locked[need.name]), text
 
 
 def test_expressions_of_the_workflow_name_what_exists(workflow: dict[str, Any]) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import sklearn
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -25,6 +26,12 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -66,6 +73,8 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
     """What the three share: parameters, fitting and compiling, input checks."""
 
     _required_parameters: tuple[str, ...] = ()  # `estimator` has a default
+    # Weights are for the wrapped estimator, whose requests are asked: `set_fit_request` is its own.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
     _inner_class: type
     _kind: str
     _serves: Callable[[object], bool]
@@ -96,7 +105,11 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.random_state = random_state
 
     def fit(
-        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit a clone of the SVM, then compile it with `X` as the sample.
 
@@ -107,6 +120,9 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
             Labels or values; ignored by an outlier detector.
         sample_weight : array-like of shape (n,), optional
             Passed to the SVM.
+        **fit_params
+            Passed to `fit` of the SVM, or of the pipeline that it is in. Where scikit-learn's
+            metadata routing is enabled, these and the weights go to whatever requests them.
 
         Returns
         -------
@@ -119,8 +135,11 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
                 f"{_WRAPPERS} take the other kinds."
             )
         # Not a keyword when absent: precomputed wrappers and subclasses may not take weights.
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = inner.fit(X, y, **weights)
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        if sklearn.get_config()["enable_metadata_routing"]:
+            fit_params = process_routing(self, "fit", **fit_params).estimator.fit
+        self.estimator_ = inner.fit(X, y, **fit_params)
         self.n_features_in_ = self.estimator_.n_features_in_
         if hasattr(self.estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.estimator_.feature_names_in_
@@ -128,6 +147,17 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
             del self.feature_names_in_
         self.compiled_ = compile(self.estimator_, X, **self._compile_options())
         return self
+
+    def get_metadata_routing(self) -> Any:
+        """Where metadata go, as scikit-learn asks: `fit`'s to the wrapped estimator's `fit`.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+        """
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self._inner(), method_mapping=mapping)
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Labels or values of the compiled model, shape (m,).

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> main(["--version"])
-    kernelite 0.1.0
+    kernelite 0.2.0
     0
     """
     arguments = list(sys.argv[1:] if argv is None else argv)

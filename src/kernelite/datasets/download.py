@@ -232,7 +232,7 @@ class _in_words(contextlib.AbstractContextManager[None]):
                 "file's new place, and give its folder with --from."
             ) from None
         if isinstance(error, URLError | OSError | HTTPException):
-            reason = getattr(error, "reason", None) or error or type(error).__name__
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise DownloadError(
                 f"{self.address} cannot be had ({reason}). Without network: download it elsewhere, "
                 "put it into a folder and set KERNELITE_DATA to that folder."

@@ -3,8 +3,8 @@
     y = n + f, n a whole number, |f| <= 1/2:    2^y = 2^n p(f)
 
 p is the polynomial of least relative error: 7.5e-8 in single precision, 3.1e-18 in double. Rounded
-coefficients and Horner's steps add to that: `EXP2_ERROR` units in all, which tests hold for more
-than a hundred thousand numbers of either precision (of all multiples of 2^-25, none errs by 4).
+coefficients and Horner's steps add to that: `EXP2_ERROR` units in all. `make prove` proves 4.2 in
+single precision and 2.9 in double, from the constants below.
 
 Vectors of 512 bits come with instructions that round down and scale, which take fewer steps:
 

@@ -80,7 +80,7 @@ def _rational(code: Code, s: Any, rate: Any, alpha: Any) -> Any:
 def _periodic(code: Code, s: Any, frequency: Any, rate: Any) -> Any:
     """2^(-rate sin^2(pi q)), q = frequency sqrt(s): of f, q without its whole part, at most 1/2.
 
-    sin(pi f) = f p(f^2) errs by 3 u of itself. Of a q that has no fraction, the value is 1.
+    sin(pi f) = f p(f^2) errs by 4 u of itself. Of a q that has no fraction, the value is 1.
     """
     builder = code.builder
     q, rounder = builder.fmul(code.sqrt(s), frequency), code.all_lanes(DOUBLE.rounder)

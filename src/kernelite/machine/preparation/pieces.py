@@ -135,7 +135,7 @@ def _sparse(pieces: Sequence[Piece], m: int) -> Any:
         else:
             indices[:, at : at + count] = np.arange(feature, feature + count)
             single = isinstance(piece, Coded) or piece.ndim == 1
-            data[:, at : at + count] = numbers(piece)[:, None] if single else piece  # type: ignore
+            data[:, at : at + count] = numbers(piece)[:, None] if single else piece  # type: ignore[assignment]
         at, feature = at + count, feature + width_of(piece)
     indptr = np.arange(m + 1) * total
     made = csr_array((data.reshape(-1), indices.reshape(-1), indptr), shape=(m, width))
