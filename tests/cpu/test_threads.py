@@ -359,3 +359,20 @@ def test_interrupts_leave_no_lock_behind() -> None:
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.parametrize(("cores", "most"), [(4, 64), (80, 80)])
+def test_a_pool_has_no_more_threads_than_it_may(
+    cores: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(threads, "_available", lambda: cores)
+    monkeypatch.setattr(threads._thread, "start_new_thread", lambda *_: started.append(_))
+    pool = threads._Pool()
+    for _ in range(200):
+        pool.submit(threads._Helper(lambda: None))
+    assert len(started) == most
+    assert pool.tasks.qsize() == 200
+    pool.idle.append(None)
+    pool.submit(threads._Helper(lambda: None))
+    assert not pool.idle

@@ -130,3 +130,10 @@ def test_a_constant_looks_at_no_score() -> None:
     assert head.predict(none).tolist() == [1] * 4
     assert head.decided(none, none).all()
     np.testing.assert_array_equal(head.probabilities(none), [[0.0, 1.0]] * 4)
+
+
+def test_a_margin_must_be_above_its_threshold() -> None:
+    rule = Margin(ClassifierHead(np.array([0, 1])), 0.25)
+    scores = np.array([[0.25], [-0.25], [0.2501], [-0.2501], [0.0], [np.nan]])
+    for bounds in (np.zeros((6, 1)), np.full((6, 1), 9.0)):
+        assert rule(scores, bounds).tolist() == [False, False, True, True, False, False]
