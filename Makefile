@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: demo test campaign test-kernels test-torch fuzz soak attack lint docs docs-test bench paper wheels release-check clean
+.PHONY: demo test campaign test-kernels test-torch fuzz soak attack mutants lint docs docs-test bench paper wheels release-check clean
 
 demo: $(VENV)/.installed-jit $(VENV)/.kernels
 	$(BIN)/kernelite demo
@@ -49,6 +49,11 @@ soak: $(VENV)/.installed-dev $(VENV)/.kernels
 attack: $(VENV)/.installed-dev $(VENV)/.kernels
 	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
 	$(BIN)/python -m tests.attack --models $(MODELS) --jobs 2
+
+# Whether tests notice changes of the source, one at a time: see tests/mutants/list.txt.
+mutants: $(VENV)/.installed-dev $(VENV)/.kernels
+	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

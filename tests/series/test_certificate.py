@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,16 @@ from sklearn.svm import SVC
 import kernelite
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.certificate import Certificate, certify, rounding_terms
-from kernelite.series.rounding import SAFETY, UNIT, RoundingTerms, round_up, square_error
+from kernelite.series.rounding import (
+    SAFETY,
+    UNIT,
+    RoundingTerms,
+    folding,
+    round_up,
+    square_error,
+)
 from tests.helpers import random_expansion
 
 
@@ -133,3 +142,27 @@ def test_the_remainder_takes_the_largest_square_that_rounding_leaves_possible() 
         wanted = rho * np.sqrt(gammainc(degree + 1, 0.8 * 1.25))
         found = proof.bound(np.array([0.8]), np.zeros((1, 1)), degree)
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_folding_is_its_formula() -> None:
+    """Each error that reading a model leaves behind by itself; no kernel value moves beyond 1."""
+    weight, reach, gamma = np.array([2.0, 5.0]), 3.0, 0.5
+    steepness, far = np.sqrt(2.0 * gamma / np.e), np.sqrt(1600.0 / np.e)
+
+    def found(**errors: Any) -> np.ndarray:
+        zeros = {"intercept": np.zeros(2), "coefficients": np.zeros(2)}
+        known = Uncertainty(**{**zeros, **errors})
+        model = KernelExpansion(
+            np.ones((1, 1)), np.ones((1, 2)), np.zeros(2), gamma=gamma, uncertainty=known
+        )
+        return folding(model, weight, reach, mapped=False)
+
+    each = np.array([1e-9, 3e-9])
+    np.testing.assert_allclose(found(intercept=each), each)
+    np.testing.assert_allclose(found(coefficients=each), each)
+    np.testing.assert_allclose(found(gamma=1e-9), SAFETY * weight * 1e-9 / np.e)
+    np.testing.assert_allclose(found(centers=1e-9), SAFETY * weight * steepness * 3e-9)
+    np.testing.assert_allclose(found(rows=1e-9), SAFETY * weight * steepness * 1e-9)
+    relative = SAFETY * weight * 1e-9 * (3.0 * steepness + far)
+    np.testing.assert_allclose(found(relative=1e-9), relative)
+    np.testing.assert_allclose(found(centers=1e9), weight)
