@@ -71,7 +71,8 @@ def test_polynomials_that_overflow_have_no_bound() -> None:
 
 def test_unsound_constants_are_refused() -> None:
     proof = certify(random_expansion(np.random.default_rng(3)), np.zeros(5))
-    for rho in (-proof.rho, proof.rho[0], np.full((2, 1), np.nan)):
+    none, infinite = np.full((2, 1), np.nan), np.full((2, 1), np.inf)
+    for rho in (-proof.rho, proof.rho[0], none, infinite):
         with pytest.raises(InputError, match="rho"):
             Certificate(rho, proof.rounding)
     with pytest.raises(InputError, match="sums"):

@@ -99,3 +99,9 @@ def test_what_the_rounding_of_coordinates_hides_meets_the_coupled_part() -> None
     assert (cut.cross > 0.1).all()
     hidden = (8 + 4) * UNIT
     assert (cut.truncation_bound(np.ones(1), np.ones(1))[0] > 2 * cut.cross * hidden**0.5).all()
+
+
+def test_of_several_outputs_the_largest_squares_are_kept() -> None:
+    M = np.diag([-9.0, 0.1, 8.0, 0.2, 7.0, -0.1, -6.0, 0.0])
+    cut = truncate(spectrum(form_of(np.stack([M, 2.0 * M]))), 4)
+    np.testing.assert_allclose(cut.spread, [0.15, 0.3], rtol=1e-9)
