@@ -23,7 +23,7 @@ def test_every_text_occurs_once_in_its_file_and_every_test_is_there() -> None:
         assert one.old != one.new
         for test in one.tests:
             path, _, name = test.partition("::")
-            assert not name or f"def {name.partition('[')[0]}(" in (ROOT / path).read_text("utf-8")
+            assert f"def {name.partition('[')[0]}" in (ROOT / path).read_text("utf-8"), test
 
 
 def test_there_are_enough_and_few_that_nothing_can_notice() -> None:

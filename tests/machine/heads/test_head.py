@@ -229,3 +229,12 @@ def test_a_score_as_large_as_its_bound_is_open() -> None:
     assert votes.pairs_decided(rows, bounds).tolist() == [True, False, False]
     assert votes.same_answer("decision_function", rows, bounds).tolist() == [True, False, False]
     assert votes.decided(rows, bounds).all()  # a tie at worst, which is the first class's
+
+
+def test_a_probability_on_both_sides_of_a_half_decides_nothing() -> None:
+    head = ClassifierHead(
+        TWO, platt_a=np.array([-1.0]), platt_b=np.zeros(1), labels_by_probability=True
+    )
+    scores, bounds = np.array([[2.0], [-2.0], [0.1], [-0.1], [1e-14]]), np.full((5, 1), 0.5)
+    bounds[4] = 0.0  # two probabilities of doubles do not tell
+    assert head.decided(scores, bounds).tolist() == [True, True, False, False, False]
