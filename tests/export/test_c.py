@@ -436,3 +436,22 @@ def test_what_c_calls_proven_is_what_the_head_does(name: str, tmp_path: Path) ->
 
 
 BOTH = [(-2, 1), (-1, 1), (-1, 0), (0, 0), (0, 1), (1, 0), (1, 1), (2, 1)]
+
+
+@gcc
+@pytest.mark.parametrize("name", ["calibrated, binary", "calibrated, three"])
+def test_rows_below_the_threshold_are_the_exact_models(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], 3.0 * random_rows()
+    assert model.approximation is not None
+    assert model.expansion is not None
+    form, exact = model.approximation.form.evaluate(rows)[0], model.expansion.scores(rows)
+    margins = model.head.margin(form)
+    model = replace(model, threshold=float(np.median(margins)))
+    export(model, tmp_path / "m.h")
+    (tmp_path / "m.c").write_text(BOUNDS.replace("m_error_bound", "m_score"))
+    command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
+    subprocess.run(command, check=True)
+    got = np.array(answers(tmp_path / "m", rows), dtype=float)
+    want = np.where((margins > model.threshold)[:, None], form, exact)
+    assert np.abs(form - exact).max() > 1e-3
+    same_scores(got, want)

@@ -220,18 +220,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, default=STATE, help="what was found, kept all along")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which no other begins")
     args = parser.parse_args(argv)
-    chosen = [one for one in mutants(args.list.read_text("utf-8")) if args.only in str(one)]
+    listed = mutants(args.list.read_text("utf-8"))
+    chosen = {one.key: one for one in listed if args.only in str(one)}
     state: dict[str, Any] = json.loads(args.state.read_text()) if args.state.exists() else {}
     _import_ahead()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder))
-        for number, one in enumerate(chosen):
-            if one.key in state or time.monotonic() - begun > args.seconds:
+        for number, (key, one) in enumerate(chosen.items()):
+            if key in state or time.monotonic() - begun > args.seconds:
                 continue
             found = copy.tried(one)
             if found is not None:
-                state[one.key] = found
+                state[key] = found
                 args.state.write_text(json.dumps(state, indent=1))
                 print(f"{number + 1}/{len(chosen)} {found['found']}: {one}", flush=True)
     return _report(chosen, state)
@@ -245,8 +246,8 @@ def _import_ahead() -> None:
             __import__(name)
 
 
-def _report(chosen: list[Mutant], state: dict[str, Any]) -> int:
-    results = [(one, state.get(one.key, {}).get("found", "not tried")) for one in chosen]
+def _report(chosen: dict[str, Mutant], state: dict[str, Any]) -> int:
+    results = [(one, state.get(key, {}).get("found", "not tried")) for key, one in chosen.items()]
     survivors = [one for one, found in results if found == "survived"]
     tried = sum(found != "not tried" for _, found in results)
     for one in survivors:
