@@ -25,6 +25,7 @@ from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program import bounded as stats
 from kernelite.program.criteria import Proven, SameAnswer, Within, never
+from kernelite.series.rounding import UNIT
 from tests.helpers import scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
@@ -469,3 +470,14 @@ def test_centers_are_laid_out_without_further_copies_of_all() -> None:
     tracemalloc.stop()
     assert fused.panels.lines.nbytes >= 8 * n * d
     assert peak <= 2.6 * 8 * n * d + 16 * n + 2**23
+
+
+@pytest.mark.parametrize("precision", [SINGLE, QUICK, DOUBLE])
+def test_bounds_hold_what_every_row_adds(precision: Precision) -> None:
+    """Where no kernel value is left, adding the intercept still rounds."""
+    model = KernelExpansion(np.zeros((3, 2)), np.ones((3, 1)), np.full(1, 1e6), gamma=1.0)
+    fused = made(model, precision)
+    scores, bounds = fused.run(np.full((2, 2), 40.0))
+    assert (scores == 1e6).all()
+    assert (bounds >= fused.rounding.constant).all()
+    assert fused.rounding.constant[0] > 8e6 * UNIT

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -376,3 +377,45 @@ def test_a_pool_has_no_more_threads_than_it_may(
     pool.idle.append(None)
     pool.submit(threads._Helper(lambda: None))
     assert not pool.idle
+
+
+def test_an_error_of_a_helper_alone_is_raised() -> None:
+    both, caller = threading.Barrier(2), threading.get_ident()
+
+    def work(part: slice) -> None:
+        both.wait(PATIENCE)
+        if threading.get_ident() != caller:
+            raise ValueError("in a helper")
+
+    with limit_threads(2), pytest.raises(ValueError, match="in a helper"):
+        for_each_chunk(work, 2, 1)
+
+
+def test_nobody_returns_before_those_who_have_begun() -> None:
+    both, caller = threading.Barrier(2), threading.get_ident()
+    returned, done = threading.Event(), []
+
+    def work(part: slice) -> None:
+        both.wait(PATIENCE)
+        if threading.get_ident() != caller:
+            done.append(returned.wait(0.3))
+
+    with limit_threads(2):
+        for_each_chunk(work, 2, 1)
+    returned.set()
+    assert done == [False]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_helpers_again() -> None:
+    """Those that idled in its parent are not there."""
+    for_each_chunk(lambda part: None, 64, 1)
+    child = os.fork()
+    if child == 0:
+        both, code = threading.Barrier(2), 1
+        with suppress(threading.BrokenBarrierError), limit_threads(2):
+            for_each_chunk(lambda part: both.wait(PATIENCE / 10) and None, 2, 1)
+            code = 0
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

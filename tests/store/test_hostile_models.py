@@ -22,9 +22,10 @@ import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.kernels import ExpSineSquared, Matern, RationalQuadratic, Rbf
+from kernelite.store import files
 from kernelite.store.document import content_digest
 from kernelite.store.files import _try_out, dumps, loads
-from kernelite.store.packing import text_array, texts_of
+from kernelite.store.packing import csr_of, text_array, texts_of
 from tests.models import compiled, fitted
 from tests.store.models import with_cells
 
@@ -337,3 +338,25 @@ def test_a_guarantee_needs_what_it_rests_on() -> None:
     for tolerance in (0.0, -1.0, math.nan):
         with pytest.raises(InputError, match="must hold 1 positive numbers"):
             replace(value, tolerance=np.full(1, tolerance))
+
+
+def test_a_model_is_tried_out_when_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = stored("svr diabetes", "certified")
+
+    def fail(model: kl.CompiledModel) -> None:
+        raise LookupError("no such output")
+
+    monkeypatch.setattr(files, "_try_out", fail)
+    with pytest.raises(FileFormatError, match=r"do not fit together \(no such output\)"):
+        loads(data)
+
+
+def test_arrays_that_no_writer_makes_are_refused() -> None:
+    one, ends = np.ones(1), np.array([0, 1])
+    with pytest.raises(InputError, match="2147483648 columns, expected at most"):
+        csr_of((one, np.array([0]), ends), [1, 2**31], "centers")
+    with pytest.raises(InputError, match="decreases"):
+        csr_of((np.ones(2), np.array([0, 1]), np.array([0, 2, 1, 2])), [3, 2], "centers")
+    with pytest.raises(InputError, match="neither 0 nor 1"):
+        files._array({"dtype": "BOOL", "data": b"\x01\x02", "shape": [2]}, "flags")
+    assert files._array({"dtype": "BOOL", "data": b"\x01\x00", "shape": [2]}, "flags")[0]

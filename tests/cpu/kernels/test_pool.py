@@ -119,3 +119,20 @@ def test_a_failure_in_any_thread_is_a_lack_of_memory() -> None:
 
     with pytest.raises(MemoryError):
         share_rows(failing, 1000, 8, np.zeros(1000))
+
+
+def test_as_many_threads_are_started_as_were_ever_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(pool, "_started", [])
+    monkeypatch.setattr(pool, "_serve", lambda: None)
+    monkeypatch.setattr(pool._thread, "start_new_thread", lambda *_: begun.append(_))
+    assert [pool.ensure_helpers(count) for count in (0, 2, 1, 3)] == [0, 2, 1, 3]
+    assert len(begun) == len(pool._started) == 3
+
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool._thread, "start_new_thread", none_left)
+    assert pool.ensure_helpers(9) == 3
