@@ -145,7 +145,10 @@ class Copy:
             result, seconds, output = self.run(mutant, 1800.0)
             passed = result == 0 and " passed" in output
             self.seconds[known] = seconds if passed else None
-            print("" if passed else f"{output}\n{' '.join(mutant.tests)}", end="", flush=True)
+            if not passed:
+                print(
+                    f"{output}\nNot without a change either: {' '.join(mutant.tests)}", flush=True
+                )
         return self.seconds[known]
 
     def tried(self, mutant: Mutant) -> dict[str, Any] | None:
