@@ -52,7 +52,7 @@ attack: $(VENV)/.installed-dev $(VENV)/.kernels
 
 # Whether tests notice changes of the source, one at a time: see tests/mutants/list.txt.
 mutants: $(VENV)/.installed-dev $(VENV)/.kernels
-	@echo "About an hour on 2 cores; started again, it goes on where it stopped."
+	@echo "About 15 minutes on 2 cores; started again, it goes on where it stopped."
 	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.installed-dev

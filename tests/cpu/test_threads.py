@@ -410,12 +410,13 @@ def test_nobody_returns_before_those_who_have_begun() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_helpers_again() -> None:
     """Those that idled in its parent are not there."""
-    for_each_chunk(lambda part: None, 64, 1)
+    while not threads._pool().idle:
+        for_each_chunk(lambda part: None, 64, 1)
     child = os.fork()
     if child == 0:
         both, code = threading.Barrier(2), 1
         with suppress(threading.BrokenBarrierError), limit_threads(2):
-            for_each_chunk(lambda part: both.wait(PATIENCE / 10) and None, 2, 1)
+            for_each_chunk(lambda part: both.wait(PATIENCE / 20) and None, 2, 1)
             code = 0
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
