@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: demo test campaign test-kernels test-torch fuzz soak attack prove coverage lock lint docs docs-test bench paper wheels release-check clean
+.PHONY: demo test campaign test-kernels test-torch fuzz soak attack mutants prove coverage lock lint docs docs-test bench paper wheels release-check clean
 
 demo: $(VENV)/.installed-report $(VENV)/.installed-jit $(VENV)/.kernels
 	$(BIN)/kernelite demo
@@ -65,6 +65,11 @@ lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --extra docs --extra release --universal \
 		--python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet -o constraints-dev.txt
+
+# Whether tests notice changes of the source, one at a time: see tests/mutants/list.txt.
+mutants: $(VENV)/.installed-dev $(VENV)/.kernels
+	@echo "About 15 minutes on 2 cores; started again, it goes on where it stopped."
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

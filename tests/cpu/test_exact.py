@@ -11,11 +11,13 @@ from sklearn.svm import SVC
 import kernelite as kl
 from kernelite.cpu import exact_rounding as module
 from kernelite.cpu.exact import DoublePrecision, ExactEngine
+from kernelite.cpu.exact_rounding import ExactRounding
 from kernelite.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import Factored
+from kernelite.program.bounded import Factored, spelled_out
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Proven, Within
+from kernelite.series.rounding import SAFETY, UNIT
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
@@ -240,3 +242,21 @@ def test_the_smallest_gamma_has_no_half() -> None:
     stage = DoublePrecision(ExactEngine.prepare(model))
     criterion = Proven(lambda scores, bounds: (np.abs(scores) > bounds)[:, 0])
     assert (stage.run(np.zeros((3, 1)), criterion).scores == 0.0).all()
+
+
+def test_bounds_of_sums_are_their_formula() -> None:
+    """Of rows among the centers, far from all of them, and beyond all kernel values."""
+    centers, squares = np.array([[0.0], [3.0]]), np.array([0.0, 4.0, 64.0, 900.0, 4000.0])
+    model = KernelExpansion(centers, np.array([[1.0], [-2.0]]), np.zeros(1), gamma=0.5)
+    rounding = ExactRounding(model, np.array([0.0, 3.0]), 4.5, 1, False)
+    nearest = 0.5 * np.maximum(np.sqrt(squares) - 3.0, 0.0) ** 2
+    units = np.exp(-nearest) * (rounding._lengths + 27.0 * (4.5 + 0.5 * squares))
+    units[-1] = 0.0
+    found = spelled_out(rounding.bounds(squares, 1))[:, 0]
+    np.testing.assert_allclose(found, SAFETY * UNIT * 3.0 * units, rtol=1e-5, atol=1e-200)
+    moved = ExactRounding(
+        KernelExpansion(centers, model.coefficients, np.full(1, -7.0), gamma=0.5),
+        *(rounding.norms, 4.5, 1, False),
+    )
+    extra = spelled_out(moved.bounds(squares, 1))[:, 0] - found
+    np.testing.assert_allclose(extra, 56.0 * SAFETY * UNIT, rtol=1e-5)

@@ -11,6 +11,7 @@ from sklearn.svm import SVC, NuSVC
 
 import kernelite as kl
 from kernelite.cpu.exact import ExactEngine
+from kernelite.cpu.exact_dense import DenseExact
 from kernelite.cpu.fused_pairs import FusedPairs
 from kernelite.cpu.fused_sums import FusedValues
 from kernelite.machine.expansion import KernelExpansion
@@ -193,3 +194,11 @@ def test_a_file_holds_the_coefficients_of_own_pairs_only(tmp_path) -> None:
     again = kl.load(tmp_path / "m.kernelite")
     np.testing.assert_array_equal(again.expansion.coefficients, fast.expansion.coefficients)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_exponents_that_single_precision_cannot_hold_are_not_laid_out() -> None:
+    A = np.array([[1.0, 0.5, 0.0], [-0.7, 0.0, 2.0], [0.0, -1.0, -1.0]])
+    for size, gamma, laid_out in ((1e-8, 1e20, True), (1e-12, 1e28, False)):
+        centers = size * np.random.default_rng(0).normal(size=(3, 2))
+        exact = DenseExact.prepare(KernelExpansion(centers, A, np.zeros(3), gamma=gamma))
+        assert (FusedPairs.prepare(exact.rounding, exact.layout) is not None) == laid_out

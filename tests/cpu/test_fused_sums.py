@@ -23,6 +23,7 @@ from kernelite.cpu.panels import Layout, middle
 from kernelite.cpu.runner import Runner
 from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.uncertainty import Uncertainty
 from kernelite.program import bounded as stats
 from kernelite.program.criteria import Proven, SameAnswer, Within, never
 from tests.helpers import scores_and_bounds
@@ -469,3 +470,14 @@ def test_centers_are_laid_out_without_further_copies_of_all() -> None:
     tracemalloc.stop()
     assert fused.panels.lines.nbytes >= 8 * n * d
     assert peak <= 2.6 * 8 * n * d + 16 * n + 2**23
+
+
+@pytest.mark.parametrize("precision", [SINGLE, QUICK, DOUBLE])
+def test_bounds_hold_what_every_row_adds(precision: Precision) -> None:
+    """Where no kernel value is left, the intercept may still be off."""
+    known = Uncertainty(np.zeros(1), np.full(1, 1e-3))
+    given = np.zeros((3, 2)), np.ones((3, 1)), np.full(1, 0.5)
+    fused = made(KernelExpansion(*given, gamma=1.0, uncertainty=known), precision)
+    scores, bounds = fused.run(np.full((2, 2), 40.0))
+    assert (scores == 0.5).all()
+    assert (bounds >= 1e-3).all()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -359,3 +360,63 @@ def test_interrupts_leave_no_lock_behind() -> None:
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.parametrize(("cores", "most"), [(4, 64), (80, 80)])
+def test_a_pool_has_no_more_threads_than_it_may(
+    cores: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(threads, "_available", lambda: cores)
+    monkeypatch.setattr(threads._thread, "start_new_thread", lambda *_: started.append(_))
+    pool = threads._Pool()
+    for _ in range(200):
+        pool.submit(threads._Helper(lambda: None))
+    assert len(started) == most
+    assert pool.tasks.qsize() == 200
+    pool.idle.append(None)
+    pool.submit(threads._Helper(lambda: None))
+    assert not pool.idle
+
+
+def test_an_error_of_a_helper_alone_is_raised() -> None:
+    both, caller = threading.Barrier(2), threading.get_ident()
+
+    def work(part: slice) -> None:
+        both.wait(PATIENCE)
+        if threading.get_ident() != caller:
+            raise ValueError("in a helper")
+
+    with limit_threads(2), pytest.raises(ValueError, match="in a helper"):
+        for_each_chunk(work, 2, 1)
+
+
+def test_nobody_returns_before_those_who_have_begun() -> None:
+    both, caller = threading.Barrier(2), threading.get_ident()
+    returned, done = threading.Event(), []
+
+    def work(part: slice) -> None:
+        both.wait(PATIENCE)
+        if threading.get_ident() != caller:
+            done.append(returned.wait(0.3))
+
+    with limit_threads(2):
+        for_each_chunk(work, 2, 1)
+    returned.set()
+    assert done == [False]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_helpers_again() -> None:
+    """Those that idled in its parent are not there."""
+    while not threads._pool().idle:
+        for_each_chunk(lambda part: None, 64, 1)
+    child = os.fork()
+    if child == 0:
+        both, code = threading.Barrier(2), 1
+        with suppress(threading.BrokenBarrierError), limit_threads(2):
+            for_each_chunk(lambda part: both.wait(PATIENCE / 20) and None, 2, 1)
+            code = 0
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -23,6 +23,7 @@ from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
+from tests.store.models import with_cells
 
 FORM, SECOND, EXACT = range(3)
 
@@ -200,3 +201,27 @@ def test_a_product_goes_before_the_third_order(
     np.testing.assert_allclose(out.bounds[served], between.bounds[served], rtol=1e-5)
     truth, rounding = scores_and_bounds(exact.run(plain))
     assert (np.abs(out.scores - truth) <= out.bounds + rounding).all()
+
+
+def test_a_cell_without_a_second_form_repeats_its_first() -> None:
+    approximation = with_cells().approximation
+    assert approximation is not None
+    without = [cell.has_second_tier for cell in approximation.cells].index(False)
+    first, second = form_stages(approximation)
+    rows = approximation.cells[without].form.point + np.random.default_rng(0).normal(size=(9, 3))
+    mine = rows[approximation.assign(rows) == without]
+    assert len(mine)
+    found = [stage.run(mine, None) for stage in (first, second)]
+    for name in ("scores", "bounds"):
+        np.testing.assert_array_equal(*(getattr(each, name) for each in found))
+
+
+def test_nothing_is_known_of_rows_whose_polynomial_overflows() -> None:
+    model = KernelExpansion([[1.0, -2.0]], [1.0], 0.0, gamma=1.0, kernel="poly2")
+    form = Cell(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
+    for fused in (False, True):
+        (stage,) = form_stages(Approximation((form,)), fused=fused)
+        with np.errstate(all="ignore"):
+            bounds = stage.bound(np.array([[1.0, 2.0], [1e200, 1e200], [-1e160, 1e300]]), None)
+        assert np.isfinite(bounds[0])
+        assert np.isinf(bounds[1:]).all()

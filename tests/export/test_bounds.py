@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from kernelite.series.certificate import (
     FOREIGN,
+    Certificate,
     certify,
     largest_power,
     rounding_constants,
     twice_gamma,
 )
+from kernelite.series.rounding import RoundingTerms
 from tests.helpers import random_expansion
 
 
@@ -35,6 +37,7 @@ def test_constants_are_above_the_terms(seed: int, gamma: float, degree: int, ker
     ours = certificate.rounding.bound(norms**2, scores, degree)
     small = rounding_constants(certificate, degree)
     assert small.constant == (kernel == "rbf")
+    assert FOREIGN == 4.0  # and not less: other compilers sum and round in ways of their own
     assert (small.bound(norms, scores) >= 0.99 * FOREIGN * ours).all()
 
 
@@ -50,3 +53,18 @@ def test_the_largest_power_is_the_largest(power: int, gamma: float) -> None:
 def test_twice_gamma_covers_the_error_of_the_squares() -> None:
     expansion = random_expansion(np.random.default_rng(0), d=5)
     assert twice_gamma(certify(expansion, np.zeros(5))) > 2.0 * expansion.gamma
+
+
+@pytest.mark.parametrize("term", ["underflow", "magnitude", 0, 1, 2, 3])
+def test_each_constant_is_above_its_own_term(term: str | int) -> None:
+    """Of sums of no length, whose rounding grows with |u|^2 alone."""
+    moments, sizes = np.zeros((4, 1)), {"underflow": np.zeros(1), "magnitude": np.zeros(1)}
+    if isinstance(term, int):
+        moments[term] = 1.0
+    else:
+        sizes[term] += 1.0
+    terms = RoundingTerms(moments, 0.0, 1.0, 0.0, 0.5, **sizes)
+    certificate = Certificate(np.zeros((2, 1)), terms)
+    norms = np.linspace(0.0, 9.0, 901)
+    ours = terms.bound(norms**2, np.zeros((901, 1)), 3)
+    assert (rounding_constants(certificate, 3).bound(norms, 0.0 * ours) >= FOREIGN * ours).all()

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 from kernelite.cpu.cell import CellEngine
 from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.export import export, to_c, to_c_program
-from kernelite.export.c_formulas import constant_bytes
-from kernelite.machine.heads import ArgmaxHead, ClassifierHead
+from kernelite.export.c_formulas import Writer, constant_bytes
+from kernelite.export.c_machine import c_head
+from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
 from kernelite.model import CompiledModel
 from tests.export.cases import (
     CASES,
@@ -383,3 +385,73 @@ def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
 def test_heads_without_a_template_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedModelError, match="is not written in C; ONNX graphs hold more"):
         to_c(certified_with(ALL_HEADS[name]))
+
+
+TRIED = """
+#include <math.h>
+#include <stdio.h>
+{text}
+int main(void)
+{{
+    double scores[{k}], bounds[{k}];
+    int k;
+    for (;;) {{
+        for (k = 0; k < {k}; k++)
+            if (scanf("%lf %lf", &scores[k], &bounds[k]) != 2)
+                return 0;
+        printf("%d %d\\n", m_winner(scores), m_proven(scores, bounds));
+    }}
+}}
+"""
+RULES = {
+    "two": ClassifierHead(np.arange(2)),
+    "two, reversed": ClassifierHead(np.arange(2), first_positive=False),
+    "two, moved": ClassifierHead(np.arange(2), threshold=1.0, zero_is_first=True),
+    "three": ClassifierHead(np.arange(3)),
+    "three, reversed": ClassifierHead(np.arange(3), first_positive=False),
+    "outliers": OutlierHead(),
+}
+
+
+@gcc
+@pytest.mark.parametrize("name", RULES)
+def test_what_c_calls_proven_is_what_the_head_does(name: str, tmp_path: Path) -> None:
+    """Of all scores and bounds from a few whole numbers, so that many are equal."""
+    head, w = RULES[name], Writer("m")
+    known, k = c_head(head), head.n_scores
+    values = np.array(list(product(range(-2, 3), range(3)) if k == 1 else BOTH), dtype=float)
+    each = np.array(list(product(range(len(values)), repeat=k)))
+    scores, bounds = values[each, 0], values[each, 1]
+    text = w.define("CLASSES", str(len(known.labels))) + w.define("OUTPUTS", str(k))
+    text += "".join(w.define(*macro) for macro in known.macros)
+    text += w.template(f"{known.family}.h") + w.template(f"{known.family}_decided.h")
+    (tmp_path / "m.c").write_text(TRIED.format(text=text, k=k))
+    command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
+    subprocess.run(command, check=True)
+    fed = np.stack([scores, bounds], axis=2).reshape(len(each), -1)
+    got = np.array(answers(tmp_path / "m", fed), dtype=int)
+    labels = np.asarray(known.labels)[got[:, 0]]
+    np.testing.assert_array_equal(labels, head.predict(scores))
+    np.testing.assert_array_equal(got[:, 1] == 1, head.decided(scores, bounds))
+
+
+BOTH = [(-2, 1), (-1, 1), (-1, 0), (0, 0), (0, 1), (1, 0), (1, 1), (2, 1)]
+
+
+@gcc
+@pytest.mark.parametrize("name", ["calibrated, binary", "calibrated, three"])
+def test_rows_below_the_threshold_are_the_exact_models(name: str, tmp_path: Path) -> None:
+    model, rows = CASES[name], 3.0 * random_rows()
+    assert model.approximation is not None
+    assert model.expansion is not None
+    form, exact = model.approximation.form.evaluate(rows)[0], model.expansion.scores(rows)
+    margins = model.head.margin(form)
+    model = replace(model, threshold=float(np.median(margins)))
+    export(model, tmp_path / "m.h")
+    (tmp_path / "m.c").write_text(BOUNDS.replace("m_error_bound", "m_score"))
+    command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
+    subprocess.run(command, check=True)
+    got = np.array(answers(tmp_path / "m", rows), dtype=float)
+    want = np.where((margins > model.threshold)[:, None], form, exact)
+    assert np.abs(form - exact).max() > 1e-3
+    same_scores(got, want)

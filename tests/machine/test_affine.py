@@ -150,6 +150,8 @@ def test_a_second_word_of_another_width_is_refused():
         AffineMap([1.0, 2.0], [0.0, 0.0], [0.0])
     with pytest.raises(InputError, match="`low`"):
         AffineMap([1.0], [0.0], [np.nan])
+    with pytest.raises(InputError, match="less than `shift` can tell"):
+        AffineMap([1.0], [1.0], [1e-15])
 
 
 @pytest.mark.parametrize(

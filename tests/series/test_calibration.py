@@ -64,3 +64,11 @@ def test_the_promise_is_broken_no_more_often_than_promised() -> None:
         found = calibrate(grid, margins, differs, max_disagreement=0.01, confidence=0.9)
         broken += rate(found.threshold) > 0.01
     assert broken <= 45  # 30 expected at most; 45 is three deviations above
+
+
+def test_rows_at_the_threshold_are_the_exact_models() -> None:
+    margins = np.repeat([0.5, 1.0], [500, 9500])
+    found = calibrate(
+        np.array([np.inf, 0.5]), margins, margins == 0.5, max_disagreement=1e-3, confidence=0.99
+    )
+    assert (found.threshold, found.differences, found.fallback) == (0.5, 0, pytest.approx(0.05))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.series.rounding import UNIT
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import frobenius, skewness, spectrum, truncate
 from tests.helpers import random_expansion
@@ -88,3 +89,19 @@ def test_negative_error_terms_are_refused() -> None:
     cut = truncate(spectrum(form_of(np.eye(3)[None])), 1)
     with pytest.raises(InputError, match="leftover"):
         replace(cut, leftover=np.array([-1.0]))
+
+
+def test_what_the_rounding_of_coordinates_hides_meets_the_coupled_part() -> None:
+    """|u|^2 - |y|^2 of a row in the basis may come out as zero, and be some units of |u|^2."""
+    M = np.random.default_rng(0).normal(size=(3, 8, 8)) + 20.0 * np.diag(np.arange(8.0) > 3.0)
+    whole = spectrum(form_of(M + M.transpose(0, 2, 1)))
+    cut = truncate(replace(whole, skew=0.0, residual=0.0 * whole.residual), 4)
+    assert (cut.cross > 0.1).all()
+    hidden = (8 + 4) * UNIT
+    assert (cut.truncation_bound(np.ones(1), np.ones(1))[0] > 2 * cut.cross * hidden**0.5).all()
+
+
+def test_of_several_outputs_the_largest_squares_are_kept() -> None:
+    M = np.diag([-9.0, 0.1, 8.0, 0.2, 7.0, -0.1, -6.0, 0.0])
+    cut = truncate(spectrum(form_of(np.stack([M, 2.0 * M]))), 4)
+    np.testing.assert_allclose(cut.spread, [0.15, 0.3], rtol=1e-9)

@@ -7,6 +7,7 @@ import math
 import tracemalloc
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,10 +20,14 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError, KerneliteError
+from kernelite.machine.heads import RegressorHead
 from kernelite.machine.kernels import ExpSineSquared, Matern, RationalQuadratic, Rbf
+from kernelite.store import files
 from kernelite.store.document import content_digest
-from kernelite.store.files import dumps, loads
+from kernelite.store.files import _try_out, dumps, loads
+from kernelite.store.packing import csr_of, text_array, texts_of
 from tests.models import compiled, fitted
+from tests.store.models import with_cells
 
 NAMES = (
     "one vs rest generated",
@@ -295,3 +300,63 @@ def test_an_infinite_length_scale_is_a_constant(kernel: Any) -> None:
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(fast.predict(rows[:2]), 3.5)
             assert (np.abs(fast.scores(rows) - 3.5) <= fast.score_bound(rows)).all()
+
+
+def test_texts_take_no_more_room_than_they_may() -> None:
+    """A width in a file makes NumPy allocate, whatever texts there are."""
+    most = 2**22  # letters of four bytes
+    assert text_array({"texts": ["a"], "width": most}, "classes").nbytes == 2**24
+    for count, width in ((1, most + 1), (2, most // 2 + 1), (1000, 2**40)):
+        with pytest.raises(InputError, match="do not fit the width"):
+            text_array({"texts": [""] * count, "width": width}, "classes")
+        if width < 2**23:
+            with pytest.raises(InputError, match="too long to be stored"):
+                texts_of(np.zeros(count, dtype=f"U{width}"), "classes")
+
+
+def test_each_part_is_tried_out() -> None:
+    class Broken(RegressorHead):
+        def predict(self, scores: Any) -> Any:
+            raise LookupError("no such output")
+
+    whole = compiled("gpr linnerud sum, three targets", "exact")
+    assert whole.parts
+    _try_out(whole)
+    part = replace(whole.parts[-1], model=replace(whole.parts[-1].model, head=Broken(3)))
+    with pytest.raises(LookupError, match="no such output"):
+        _try_out(replace(whole, parts=(*whole.parts[:-1], part)))
+
+
+def test_a_guarantee_needs_what_it_rests_on() -> None:
+    proven = with_cells()
+    assert proven.approximation is not None
+    cells = proven.approximation.cells
+    bare = replace(proven.approximation, cells=(*cells[:-1], replace(cells[-1], certificate=None)))
+    with pytest.raises(InputError, match="needs a certificate for each of its cells"):
+        replace(proven, approximation=bare)
+    value = compiled("svr diabetes", "certified")
+    for tolerance in (0.0, -1.0, math.nan):
+        with pytest.raises(InputError, match="must hold 1 positive numbers"):
+            replace(value, tolerance=np.full(1, tolerance))
+
+
+def test_a_model_is_tried_out_when_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = stored("svr diabetes", "certified")
+
+    def fail(model: kl.CompiledModel) -> None:
+        raise LookupError("no such output")
+
+    monkeypatch.setattr(files, "_try_out", fail)
+    with pytest.raises(FileFormatError, match=r"do not fit together \(no such output\)"):
+        loads(data)
+
+
+def test_arrays_that_no_writer_makes_are_refused() -> None:
+    one, ends = np.ones(1), np.array([0, 1])
+    with pytest.raises(InputError, match="2147483648 columns, expected at most"):
+        csr_of((one, np.array([0]), ends), [1, 2**31], "centers")
+    with pytest.raises(InputError, match="decreases"):
+        csr_of((np.ones(2), np.array([0, 1]), np.array([0, 2, 1, 2])), [3, 2], "centers")
+    with pytest.raises(InputError, match="neither 0 nor 1"):
+        files._array({"dtype": "BOOL", "data": b"\x01\x02", "shape": [2]}, "flags")
+    assert files._array({"dtype": "BOOL", "data": b"\x01\x00", "shape": [2]}, "flags")[0]

@@ -9,13 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
 
 import kernelite as kl
 from kernelite.errors import FileFormatError, InputError
-from kernelite.support.files import atomic_write, open_binary
+from kernelite.support.files import _own_group, atomic_write, open_binary, open_to_others
 
 
 def test_written_whole(tmp_path: Path) -> None:
@@ -190,3 +191,44 @@ def test_a_full_disk_is_told_in_one_sentence(
 def _full_file(handle: int, mode: str, **text: str) -> IO[Any]:
     os.close(handle)
     return open("/dev/full", mode, **text)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+@pytest.mark.parametrize(
+    ("group", "members", "own"),
+    [("ada", [], True), ("ada", ["ada"], True), ("ada", ["ada", "eve"], False), ("all", [], False)],
+)
+def test_a_group_may_write_where_it_is_the_users_alone(
+    group: str, members: list[str], own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import grp
+    import pwd
+
+    me = os.geteuid()
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="ada"))
+    found = SimpleNamespace(gr_name=group, gr_mem=members)
+    monkeypatch.setattr(grp, "getgrgid", lambda number: found)
+    _own_group.cache_clear()
+    state: Any = SimpleNamespace(st_uid=me, st_gid=77, st_mode=0o40770)
+    try:
+        assert open_to_others(state) == (None if own else "can be written by its group")
+    finally:
+        _own_group.cache_clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+def test_who_else_could_write() -> None:
+    me = os.geteuid()
+
+    def reason(user: int, mode: int, *, above: bool = False) -> str | None:
+        state: Any = SimpleNamespace(st_uid=user, st_gid=2**31 - 7, st_mode=mode)
+        return open_to_others(state, above=above)
+
+    assert reason(me, 0o755) is reason(0, 0o755) is None
+    assert reason(me + 12345, 0o700) == "belongs to another user"
+    assert reason(me + 12345, 0o1700, above=True) == "belongs to another user"
+    assert reason(me, 0o757) == "can be written by everybody"
+    assert reason(me, 0o1777) == "can be written by everybody"
+    assert reason(me, 0o1777, above=True) is None
+    assert reason(me, 0o777, above=True) == "can be written by everybody"
+    assert reason(me, 0o775) == "can be written by its group"  # a group that there is not

@@ -128,3 +128,20 @@ def test_elsewhere_callers_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     places = dict(zip(objects.OBJECTS, objects.object_table(), strict=True))
     assert places["sem_wait"] is None
     assert places["PyErr_NoMemory"]
+
+
+def test_as_many_threads_are_started_as_were_ever_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(pool, "_started", [])
+    monkeypatch.setattr(pool, "_serve", lambda: None)
+    monkeypatch.setattr(pool._thread, "start_new_thread", lambda *_: begun.append(_))
+    assert [pool.ensure_helpers(count) for count in (0, 2, 1, 3)] == [0, 2, 1, 3]
+    assert len(begun) == len(pool._started) == 3
+
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool._thread, "start_new_thread", none_left)
+    assert pool.ensure_helpers(9) == 3

@@ -204,3 +204,25 @@ def test_kernels_run_without_the_interpreters_lock(library: bytes, tmp_path: Pat
 def test_a_processor_without_a_family_has_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(providers.platform, "machine", lambda: "aarch64")
     assert providers.families_here() == []
+
+
+def test_other_sources_or_families_have_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = providers.identity(FAMILY)
+    assert providers.identity("x86-64-v9") != mine
+    monkeypatch.setattr(providers, "_sources", lambda: b"others")
+    assert providers.identity(FAMILY) != mine
+
+
+def test_all_that_kernels_are_made_of_is_in_their_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "kernelite"
+    shutil.copytree(providers._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(providers, "_PACKAGE", package)
+    sources = providers._sources.__wrapped__
+    mine = sources()
+    for name in ("cpu/kernels/exp.py", "series/rounding.py", "program/bounded.py"):
+        with open(package / name, "a", encoding="utf-8") as file:
+            file.write("\n")
+        assert sources() != mine, name
+        mine = sources()

@@ -130,3 +130,24 @@ def test_a_constant_looks_at_no_score() -> None:
     assert head.predict(none).tolist() == [1] * 4
     assert head.decided(none, none).all()
     np.testing.assert_array_equal(head.probabilities(none), [[0.0, 1.0]] * 4)
+
+
+def test_a_margin_must_be_above_its_threshold() -> None:
+    rule = Margin(ClassifierHead(np.array([0, 1])), 0.25)
+    scores = np.array([[0.25], [-0.25], [0.2501], [-0.2501], [0.0], [np.nan]])
+    for bounds in (np.zeros((6, 1)), np.full((6, 1), 9.0)):
+        assert rule(scores, bounds).tolist() == [False, False, True, True, False, False]
+
+
+def test_criteria_accept_what_they_say() -> None:
+    scores, bounds = np.array([[1.0], [1.0], [0.1], [0.1]]), np.array([[0.5], [0.51], [0.2], [0.6]])
+    two, half = ClassifierHead(np.array([0, 1])), Within(np.array([0.5]))
+    assert half(scores, bounds).tolist() == [True, False, True, False]
+    assert label_criterion(two, None)(scores, bounds).tolist() == [True, True, False, False]
+    for both in (
+        And(SameAnswer(two), half),
+        decision_criterion(two, half.tolerance),
+        decision_criterion(two, None, half.tolerance),
+    ):
+        assert both(scores, bounds).tolist() == [True, False, False, False]
+    assert not never(scores, 0.0 * bounds).any()

@@ -211,3 +211,30 @@ def test_scores_that_are_no_numbers_decide_nothing():
         for bound in (np.inf, np.nan):
             scores = np.array([[np.nan], [1.0]]).repeat(k, axis=1)
             assert not decided(scores, np.full((2, k), bound)).any()
+
+
+def test_a_score_as_large_as_its_bound_is_open() -> None:
+    """It may be zero, which is the other class's."""
+    one, score = np.ones((2, 1)), np.array([[1.0], [-1.0]])
+    for head in (ClassifierHead(TWO), ClassifierHead(TWO, first_positive=False)):
+        assert head.decided(score, 0.999 * one).all()
+        assert not head.decided(score, one).any()
+    shifted = ClassifierHead(TWO, threshold=0.5)
+    assert shifted.decided(np.array([[1.5]]), np.array([[0.999]])).all()
+    assert not shifted.decided(np.array([[1.5]]), np.array([[1.0]])).any()
+    votes = ClassifierHead(THREE, shape="ovr")
+    scores = np.array([[1.0, 2.0, -3.0]])
+    bounds = np.array([[0.5, 0.5, 2.0], [0.5, 0.5, 3.0], [1.0, 0.5, 0.5]])
+    rows = np.repeat(scores, 3, axis=0)
+    assert votes.pairs_decided(rows, bounds).tolist() == [True, False, False]
+    assert votes.same_answer("decision_function", rows, bounds).tolist() == [True, False, False]
+    assert votes.decided(rows, bounds).all()  # a tie at worst, which is the first class's
+
+
+def test_a_probability_on_both_sides_of_a_half_decides_nothing() -> None:
+    head = ClassifierHead(
+        TWO, platt_a=np.array([-1.0]), platt_b=np.zeros(1), labels_by_probability=True
+    )
+    scores, bounds = np.array([[2.0], [-2.0], [0.1], [-0.1], [1e-14]]), np.full((5, 1), 0.5)
+    bounds[4] = 0.0  # two probabilities of doubles do not tell
+    assert head.decided(scores, bounds).tolist() == [True, True, False, False, False]

@@ -27,7 +27,7 @@ from kernelite.machine.heads import (
     VotingHead,
 )
 from kernelite.machine.heads.calibrated import softmax_range
-from kernelite.machine.heads.intervals import share_range
+from kernelite.machine.heads.intervals import best_decided, share_range
 from tests.machine.heads.table import HEADS
 from tests.oracle import exponential, more_digits, real
 
@@ -186,3 +186,18 @@ def test_probabilities_lie_between_their_ends(size: float) -> None:
         for row, least, most in zip(scores, low, high):
             true = true_softmax([real(beta) * (real(s) - real(row[0])) for s in row])
             assert all(real(a) < p < real(b) for a, p, b in zip(least, true, most))
+
+
+def test_shares_are_least_where_the_others_are_most() -> None:
+    least, most = share_range(np.array([[1.0, 1.0, 1.0]]), np.array([[2.0, 3.0, 4.0]]), 3)
+    np.testing.assert_allclose(least, [[1 / 8, 1 / 7, 1 / 6]], rtol=1e-11)
+    np.testing.assert_allclose(most, [[2 / 4, 3 / 5, 4 / 6]], rtol=1e-11)
+
+
+def test_an_end_that_is_no_constant_is_no_tie() -> None:
+    low, high = np.array([[0.5, 0.2], [0.5, 0.5]]), np.array([[0.6, 0.5], [0.5, 0.5]])
+    assert best_decided(low, high, 2, constants=True).tolist() == [False, True]
+    assert best_decided(low, high, 2).tolist() == [False, False]
+    assert best_decided(low, high, 2, counts=True).tolist() == [True, True]
+    turned = best_decided(low[:, ::-1], high[:, ::-1], 2, counts=True)
+    assert turned.tolist() == [False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -218,3 +219,43 @@ def test_rows_with_open_pairs_are_judged_among_others_as_they_are_alone(K):
     np.testing.assert_array_equal(head.label_sets(scores, bounds), sets)
     sure = np.flatnonzero(alone)
     assert (head.label_sets(scores[sure], bounds[sure]).sum(axis=1) == 1).all()
+
+
+def exact_sums(scores: np.ndarray, K: int) -> list[list[Fraction]]:
+    """S_c of each row, without rounding."""
+    found = []
+    for row in scores:
+        sums = [Fraction(0)] * K
+        for score, (i, j) in zip(row.tolist(), pairs(K)):
+            sums[i] += Fraction(score)
+            sums[j] -= Fraction(score)
+        found.append(sums)
+    return found
+
+
+@pytest.mark.parametrize("size", [1e-5, 1.0, 1e16])
+def test_ranges_of_ovr_values_hold_the_real_ones(size: float) -> None:
+    """Of scores without any error: sums round, and so does adding them to votes."""
+    rng, K = np.random.default_rng(0), 4
+    scores = rng.normal(size=(300, 6)) * size
+    scores[:100, 2] = -scores[:100, 0]  # what cancels leaves the rounding of the rest
+    scores[:100, 1] = 1.0
+    low, high = ClassifierHead(np.arange(K), shape="ovr").decision_range(scores, 0.0 * scores)
+    votes = count_votes(scores > 0, K)
+    for row, sums in enumerate(exact_sums(scores, K)):
+        for c, total in enumerate(sums):
+            real = int(votes[row, c]) + total / (3 * (abs(total) + 1))
+            assert Fraction(low[row, c]) < real < Fraction(high[row, c])
+
+
+def test_ties_that_rounded_sums_break_are_open() -> None:
+    """Scores of any size without any error: the class with most votes and the largest real sum."""
+    rng, K = np.random.default_rng(1), 4
+    scores = rng.choice([1e16, 3e16, 1.0, 2.0, 0.5], (3000, 6)) * rng.choice([-1.0, 1.0], (3000, 6))
+    decided = winner_decided_by_sums(scores, 0.0 * scores, K)
+    votes, winners = count_votes(scores > 0, K), np.argmax(ovr_scores(scores, K), axis=1)
+    assert 0.3 < decided.mean() < 1.0
+    for row in np.flatnonzero(decided):
+        (sums,) = exact_sums(scores[row : row + 1], K)
+        best = max(range(K), key=lambda c: (votes[row, c], sums[c]))
+        assert best == winners[row]

@@ -1,0 +1,1 @@
+"""Changes of the source that tests must notice: `make mutants`."""
