@@ -21,8 +21,8 @@ kernels: $(VENV)/.installed-dev
 campaign: $(VENV)/.installed-dev
 	@echo "Campaigns: about 10 minutes on 2 cores, and as long as it takes to install torch."
 	$(BIN)/python -m pytest -n 2 -q -m campaign
-	KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 $(BIN)/python -m pytest \
-		-n 2 -q tests/series tests/cpu/test_fused_sums.py tests/test_whole_models.py \
+	OPENBLAS_NUM_THREADS=2 KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 \
+		$(BIN)/python -m pytest -n 2 -q tests/series tests/cpu/test_fused_sums.py tests/test_whole_models.py \
 		tests/store/test_damage.py
 	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
 	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \

@@ -12,6 +12,8 @@ import pytest
 
 # Kernels are waited for, so that answers are those of one engine, to the bit.
 os.environ.setdefault("KERNELITE_COMPILE", "wait")
+# Processes share the cores, on which threads of BLAS that wait for each other would spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure() -> None:

@@ -311,6 +311,7 @@ def test_the_command_explains_itself(
     assert "known are a9a" in capsys.readouterr().err
 
 
+@pytest.mark.campaign  # the data are large
 @pytest.mark.parametrize("name", ["a9a.t", "ijcnn1"])
 def test_the_known_digests_are_those_of_real_files(name: str) -> None:
     path = shared_path("data", f"{name}.bz2")

@@ -145,6 +145,7 @@ def test_bad_points(about: Any, says: str) -> None:
         gamma_max(np.eye(2), about=about)
 
 
+@pytest.mark.campaign  # the data are large
 @pytest.mark.parametrize(
     ("name", "digits", "expected"),
     [("a9a", 5, 0.01786), ("ijcnn1", 4, 0.0635)],
@@ -153,5 +154,6 @@ def test_papers_data(name: str, digits: int, expected: float) -> None:
     assert round(gamma_max(shared_path("data", f"{name}.bz2")).value, digits) == expected
 
 
+@pytest.mark.campaign  # the data are large
 def test_mnist() -> None:
     assert round(gamma_max(shared_path("data", "mnist.scale.bz2")).value, 5) == 0.00085

@@ -1,6 +1,6 @@
 """The promises on real models; `python -m benchmarks.promises` does the same on all test rows.
 
-Here every fourth test row, and the exact labels from the exact engine; a few seconds a model.
+Here every fourth test row, and the exact labels from the exact engine; some 15 seconds a model.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine, read
 from kernelite.tables.data import read_data
 from tests.helpers import scores_and_bounds, shared_path
+
+pytestmark = pytest.mark.campaign  # the data are large
 
 STEP = 4  # every fourth test row
 # Model, data, and the largest share of rows undecided before the exact tier (None: any).

@@ -59,6 +59,7 @@ def test_a_norm_beyond_doubles(kernelite, tmp_path) -> None:
     assert ran.err.endswith("far.svm: a squared norm in rows 1 to 2 overflows\n")
 
 
+@pytest.mark.campaign  # the data are large
 @pytest.mark.parametrize(("name", "gamma_max"), [("a9a", 0.01786), ("ijcnn1", 0.0635)])
 def test_the_papers_data(name, gamma_max, good) -> None:
     found = good("analyse", shared_path("data", f"{name}.bz2"), "--json").json

@@ -110,6 +110,7 @@ def awaited(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.campaign
 def test_a_killed_worker_costs_nothing(
     folder: Path, model: kl.CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

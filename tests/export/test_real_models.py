@@ -18,6 +18,8 @@ from kernelite.rows.inputs import dense_block
 from kernelite.tables.data import read_data
 from tests.helpers import shared_path
 
+pytestmark = pytest.mark.campaign  # the data are large
+
 READER = """
 #include <stdio.h>
 #include "m.h"

@@ -245,6 +245,7 @@ def test_svm_predict_agrees_on_probabilities(n_classes, tmp_path):
     np.testing.assert_allclose(head.probabilities(scores), theirs[:, 1:], rtol=1e-5, atol=1e-12)
 
 
+@pytest.mark.campaign  # the data are large
 @needs_libsvm
 @pytest.mark.parametrize(
     ("model", "data"),

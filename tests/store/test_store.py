@@ -177,6 +177,7 @@ def test_form_is_stored_as_one_triangle() -> None:
     assert len(dumps(compiled(d=22))) < 5000
 
 
+@pytest.mark.campaign  # the data are large
 def test_a_real_model_is_small(tmp_path: Path) -> None:
     import kernelite
 

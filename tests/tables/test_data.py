@@ -151,6 +151,7 @@ def test_dense_rows_of_another_width_are_refused() -> None:
         data.fit_width(5)
 
 
+@pytest.mark.campaign  # the data are large
 def test_real_data_as_scikit_learn_reads_them() -> None:
     from sklearn.datasets import load_svmlight_file
 
