@@ -68,12 +68,12 @@ def test_why_it_cannot_be_built(
 
 
 @pytest.mark.parametrize(
-    ("where", "reason"), [("importlib.util.find_spec", "without numba"), ("shutil.which", "linker")]
+    ("where", "reason"), [("importlib.util.find_spec", "needs numba"), ("shutil.which", "linker")]
 )
 def test_what_building_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, reason: str
 ) -> None:
     monkeypatch.setattr(where, lambda name: None)
-    with pytest.raises(errors.InputError, match=reason):
+    with pytest.raises(errors.KerneliteError, match=reason):
         build.build("x86-64-v3", tmp_path / "x.so")
     assert not list(tmp_path.iterdir())

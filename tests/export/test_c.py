@@ -448,7 +448,7 @@ def test_rows_below_the_threshold_are_the_exact_models(name: str, tmp_path: Path
     margins = model.head.margin(form)
     model = replace(model, threshold=float(np.median(margins)))
     export(model, tmp_path / "m.h")
-    (tmp_path / "m.c").write_text(BOUNDS.replace("m_error_bound", "m_score"))
+    (tmp_path / "m.c").write_text(BOUNDS.replace("m_score_bound", "m_score"))
     command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
     subprocess.run(command, check=True)
     got = np.array(answers(tmp_path / "m", rows), dtype=float)

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from kernelite.cpu.kernels import objects, providers
 from kernelite.cpu.kernels.compiling import KernelSource
-from kernelite.errors import InputError, missing_extra
+from kernelite.errors import InputError, KerneliteError, missing_extra
 from kernelite.support.files import why_distrusted
 from kernelite.support.terminal import Progress
 
@@ -165,8 +165,8 @@ def build(
 
     Raises
     ------
-    InputError
-        If there is no linker, or a kernel cannot be compiled.
+    InputError, MissingExtraError
+        If there is no linker or no numba, or a kernel cannot be compiled.
     """
     if importlib.util.find_spec("numba") is None:
         raise missing_extra("building kernels needs numba", "numba", "jit")
@@ -350,7 +350,7 @@ def main(arguments: list[str] | None = None) -> int:
                 with Progress(f"building kernels for {family}") as bar:
                     build(family, path, bar.reach)
             print(path)
-    except InputError as error:
+    except KerneliteError as error:
         sys.exit(str(error))
     return 0
 
