@@ -258,3 +258,12 @@ def test_rows_that_are_not_within_their_entries_are_refused(what: str, known: bo
     for guarantee in ("none", "exact", "certified"):
         with pytest.raises(InputError, match=r"not a (canonical )?CSR matrix"):
             kl.compile(bump, guarantee=guarantee, **options).predict(rows)
+
+
+@pytest.mark.parametrize("m", [1, 7])
+def test_rows_that_are_not_aligned_are_taken(m):
+    model = kl.compile(kl.KernelExpansion([[0.0, 1.0]], [1.0], 0.0, gamma=0.5), guarantee="exact")
+    rows = np.random.default_rng(0).normal(size=(m, 2))
+    askew = np.frombuffer(b"abc" + rows.tobytes(), float, offset=3).reshape(rows.shape)
+    assert not askew.flags.aligned
+    np.testing.assert_array_equal(model.predict(askew), model.predict(rows))

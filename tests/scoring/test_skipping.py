@@ -122,3 +122,11 @@ def test_another_file_than_was_meant_still_stops(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
     with pytest.raises(InputError, match="'stop' or 'skip', got 'go'"):
         kl.predict_files(FAST, source, out, on_bad_row="go")  # type: ignore[arg-type]
+
+
+def test_skipped_rows_do_not_take_the_place_of_the_answers(tmp_path):
+    source, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    source.write_text("1,2\nx,3\n")
+    with pytest.raises(InputError, match="gets the answers; name another"):
+        kl.predict_files(FAST, source, out, on_bad_row="skip", skipped=tmp_path / "." / "out.csv")
+    assert not out.exists()

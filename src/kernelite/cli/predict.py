@@ -250,7 +250,7 @@ def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]
         return nullcontext()
     args.skipped = args.skipped or f"{args.output.rstrip('/')}.skipped.csv"
     check_output(args.skipped, args.data, args.model)
-    return open_skipped(args.skipped)
+    return open_skipped(args.skipped, args.output)
 
 
 def _request(args: argparse.Namespace, answers: Answers) -> Request:

@@ -53,7 +53,6 @@ BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_LABELS = 1 << 13  # of a block of which only labels are found
 MOST_SCORES = 1 << 16  # of a block: so that scores and bounds stay in cache too
-FEW_THREADS = 4  # up to which blocks that stay in cache are worth more calls of the engines
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
 SHARED_ROWS = 4096
@@ -461,7 +460,8 @@ class Runner:
         if self._first_cells is None and not self.parts:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
-            large = straight or thread_count() > FEW_THREADS
+            # Not a matter of threads: which stage a block takes for values hangs on its rows.
+            large = straight or self.n_outputs == 1
             count = min(BLOCK_ELEMENTS // max(rows.shape[1], 1), MOST_SCORES if large else small)
             count = max(FEWEST_ROWS, count)
         if self.n_outputs == 1:

@@ -1,10 +1,10 @@
 """How many threads are used, and how work is given to them.
 
-Kernels are serial, take any number of rows in one call, and release the interpreter's lock. A few
-threads live as long as the process. Many rows are taken by `map_blocks`: each thread takes whole
-blocks through everything that is done with them. Few rows are shared out inside an engine by
-`share_out`: one call of the kernel per thread. So there is no threading layer that fails under
-forks, and callers on several threads share the cores: whoever comes while they are all at work
+Kernels take any number of rows in one call, without the interpreter's lock. `share_rows` gives a
+kernel's rows to threads that wait inside compiled code. Kernels of sparse rows are called once or
+twice per thread by `share_out`; votes and values of several outputs go block by block through
+`map_blocks`, in which a thread does everything that is done with a block. Threads live as long as
+the process. Callers on several threads share the cores: whoever comes while they are all at work
 does its own work alone.
 """
 
@@ -240,11 +240,12 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
         kernel(*arguments)
         return
     step = max(least, n_rows // (TURNS * threads))
-    _at_work.extend([None] * threads)
+    mine = object()
     try:
+        _at_work[mine] = threads
         kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
     finally:
-        del _at_work[-threads:]
+        _at_work.pop(mine, None)
 
 
 def for_each_chunk(
@@ -309,13 +310,13 @@ def map_blocks(function: Callable[[slice], Result], blocks: Sequence[slice]) -> 
     return [found[number] for number in range(len(blocks))]
 
 
-_at_work: list[None] = []  # one entry per thread that has been given work
+_at_work: dict[object, int] = {}  # threads that each caller or helper has been given work for
 
 
 def _free() -> int:
     """Threads that a caller may use: one at least, and no more than cores are free."""
     limit = thread_count()
-    return limit if limit <= 1 else max(1, min(limit, _available() - len(_at_work)))
+    return limit if limit <= 1 else max(1, min(limit, _available() - sum(list(_at_work.values()))))
 
 
 def _on_threads(work: Callable[[int], None], count: int) -> None:
@@ -333,8 +334,9 @@ def _on_threads(work: Callable[[int], None], count: int) -> None:
     failed: list[bool] = []
 
     def take_numbers() -> None:
-        _at_work.append(None)
+        mine = object()
         try:
+            _at_work[mine] = 1
             for number in numbers:
                 if failed:
                     return
@@ -343,7 +345,7 @@ def _on_threads(work: Callable[[int], None], count: int) -> None:
             failed.append(True)
             raise
         finally:
-            _at_work.pop()
+            _at_work.pop(mine, None)
 
     if threads <= 1:
         take_numbers()

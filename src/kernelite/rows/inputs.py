@@ -126,10 +126,18 @@ def plain_row(X: NDArray[Any], n_features: int) -> FloatArray | None:
     """
     if X.shape != (1, n_features) or X.dtype.kind not in "fiub":
         return None
-    if X.dtype == np.float64 and X.flags.c_contiguous:
+    if X.dtype is DOUBLE and X.flags.c_contiguous and X.flags.aligned:
         return X
+    return _doubles(X)
+
+
+DOUBLE = np.dtype(np.float64)  # an equal one may be another object, which kernels refuse
+
+
+def _doubles(X: NDArray[Any]) -> FloatArray:
+    """As kernels take them: contiguous and aligned, which `ascontiguousarray` alone leaves open."""
     with np.errstate(over="ignore"):  # infinity is reported as such
-        return np.ascontiguousarray(X, dtype=np.float64)
+        return np.require(np.ascontiguousarray(X, dtype=DOUBLE), requirements="A")
 
 
 def check_finite(rows: Rows, *, name: str = "X", first_row: int = 0) -> None:
@@ -325,8 +333,7 @@ def _dense(X: Any, name: str, *, named: bool = False) -> FloatArray:
     if array.dtype.kind not in "fiubOUS":  # dates and records would pass for numbers
         raise InputError(f"`{name}` must hold numbers, got dtype {array.dtype}.")
     try:
-        with np.errstate(over="ignore"):  # infinity is reported as such
-            return np.ascontiguousarray(array, dtype=np.float64)
+        return _doubles(array)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"`{name}` must hold numbers, got dtype {array.dtype} ({error})."

@@ -195,7 +195,8 @@ def predict_files(
         return run_jobs(model, jobs, request)
     if on_bad_row != "skip":
         raise InputError(f"`on_bad_row` must be 'stop' or 'skip', got {on_bad_row!r}.")
-    with open_skipped(skipped or f"{os.fspath(destination)}.skipped.csv") as rows:
+    bad = skipped or f"{os.fspath(destination)}.skipped.csv"
+    with open_skipped(bad, destination) as rows:
         return run_jobs(model, jobs, replace(request, skipped=rows))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import FileFormatError, KerneliteError
+from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.files import atomic_write
 from kernelite.tables.columnar.library import Part, arrow, first_defect, is_numeric
 from kernelite.tables.parsing import Defect, Report, raise_first
@@ -78,8 +78,12 @@ class Skipped:
 
 
 @contextmanager
-def open_skipped(path: str | os.PathLike[str]) -> Iterator[Skipped]:
-    """The file that skipped rows are written to; it appears whole, or not at all."""
+def open_skipped(
+    path: str | os.PathLike[str], answers: str | os.PathLike[str]
+) -> Iterator[Skipped]:
+    """The file that skipped rows are written to, beside one of answers; whole, or not at all."""
+    if os.path.realpath(path) == os.path.realpath(answers):
+        raise InputError(f"`{os.fspath(path)}` gets the answers; name another for skipped rows.")
     with atomic_write(path) as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(HEADER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 
@@ -14,6 +15,7 @@ from kernelite.cpu.kernels import objects, pool
 from kernelite.cpu.kernels.compiling import Matrix, OutLongs, OutVector, Vector, kernel
 from kernelite.cpu.kernels.providers import jit_available
 from kernelite.cpu.threads import limit_threads, share_rows
+from tests.helpers import PATIENCE
 
 pytestmark = pytest.mark.skipif(not jit_available(), reason="no kernels here")
 
@@ -97,6 +99,40 @@ def test_callers_on_many_threads_and_one_thread() -> None:
     assert not threads._at_work
     with limit_threads(1):
         assert shared(rows, 16)[1][0] == len(rows)
+
+
+FIRST_USE = """
+import threading
+import numpy as np
+from kernelite.cpu import threads
+threads._available = lambda: 8
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.cpu.kernels import quadratic_dense
+from kernelite.series.series import quadratic_form
+one = KernelExpansion(np.eye(3), np.ones(3), 0.0, gamma=0.1)
+form, rows = quadratic_dense.prepare(quadratic_form(one, np.zeros(3))), np.ones((30_000, 3))
+gate = threading.Barrier(8)
+
+def call():
+    gate.wait()
+    for _ in range(8):
+        quadratic_dense.scores(form, rows)
+
+callers = [threading.Thread(target=call) for _ in range(8)]
+for caller in callers: caller.start()
+for caller in callers: caller.join()
+from kernelite.cpu.kernels import pool
+print(len(pool._started))
+"""
+
+
+def test_threads_that_come_first_at_the_same_time_do_not_wait_for_ever() -> None:
+    """Each process has one first time; a pool begun anew under a call hung one in three."""
+    for _ in range(6):
+        command = [sys.executable, "-c", FIRST_USE]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) <= 7
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -226,6 +226,8 @@ class KernelSource:
 
     def _ordinary(self, i: int, given: Any, kind: ArrayType | str) -> Any:
         if not isinstance(kind, ArrayType):
+            if kind == "boolean":
+                return bool(given)
             return float(given) if kind.startswith("float") else operator.index(given)
         dtype = np.dtype(kind.dtype)
         if not isinstance(given, np.ndarray):

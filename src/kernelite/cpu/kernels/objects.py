@@ -45,6 +45,7 @@ OBJECTS = (
     *(*DTYPES, *FUNCTIONS, *SYSTEM, "pool"),
 )
 POOL = (ctypes.c_int64 * 16)()  # the memory of `pool`
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(POOL))  # threads sleep in it until the process ends
 
 
 def object_table() -> Any:

@@ -34,39 +34,37 @@ def ensure_helpers(count: int) -> int:
     """
     if sys.platform != "linux":
         return 0
-    while len(_started) < count:
-        try:
-            _thread.start_new_thread(_serve(), ())
-        except RuntimeError:  # the interpreter is ending, or the system has no thread left
-            break
-        _started.append(None)
-    return min(len(_started), count)
+    with _starting:
+        while len(_started) < count:
+            try:
+                _thread.start_new_thread(_serve(), ())
+            except RuntimeError:  # the interpreter is ending, or the system has no thread left
+                break
+            _started.append(None)
+        return min(len(_started), count)
 
 
 _started: list[None] = []  # one entry per thread
+_starting = _thread.allocate_lock()
 
 
 @cache
 def _serve() -> Any:
-    _begin_anew()
     serve: Any = ctypes.CFUNCTYPE(None)(providers.pool_server())
     return serve
 
 
 def _begin_anew() -> None:
     """Make the pool's memory what it is without threads: at first, and in a forked child."""
-    words = POOL
-    words[:] = [0] * len(words)
+    global _starting
+    POOL[:] = [0] * len(POOL)
     library = ctypes.CDLL(None)
     for at in (0, SEMAPHORE_WORDS):
-        library.sem_init(ctypes.byref(words, 8 * at), 0, 0)
+        library.sem_init(ctypes.byref(POOL, 8 * at), 0, 0)
     _started.clear()
+    _starting = _thread.allocate_lock()
 
 
-def _in_child() -> None:
-    if _serve.cache_info().currsize:
-        _begin_anew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+if sys.platform == "linux":
+    _begin_anew()  # while this is imported, which one thread does: no call can be under way
+    os.register_at_fork(after_in_child=_begin_anew)
