@@ -8,6 +8,7 @@ import random
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -90,9 +91,9 @@ def _change_tree(rng: random.Random, tree: Any) -> None:
         if type(value) in (int, float) and rng.random() < 0.4:
             node[last] = type(value)(value * rng.choice((-1, 2, 0.5, 10))) + rng.choice((0, 1, -1))
         else:
-            node[last] = rng.choice(VALUES)
+            node[last] = deepcopy(rng.choice(VALUES))  # else a list may come to hold itself
     elif isinstance(node, dict) and rng.random() < 0.5:
-        node[rng.choice(("x", "", "type", "tensor", "csr", *node))] = node[last]
+        node[rng.choice(("x", "", "type", "tensor", "csr", *node))] = deepcopy(node[last])
     else:
         del node[last]
 
