@@ -145,14 +145,28 @@ class FusedSums:
         """Fill scores, bounds and |u|^2, on as many threads as there is work for."""
         layout, m = self.panels.layout, rows.shape[0]
         few = self.panels.precision.size == 4 and layout.few_entries(rows)
-        least = max(LEAST_ROWS, int(LEAST_WORK / max(layout.shifted.size, 1)))
-        if few and is_sparse(rows):
-            share_out(lambda block: self._take_sparse(rows, block, out), m, least)
-            return
-        rows = np.ascontiguousarray(dense_block(rows, slice(None)))
-        given = layout.point, layout.order, layout.g, *((layout.least,) if few else ())
-        fixed = *given, *self._model, self._terms[few], self._constants
-        share_rows(self._needs[1] if few else self._kernel, m, least, rows, *fixed, *out)
+        if is_sparse(rows):
+            if few:
+                share_out(lambda block: self._take_sparse(rows, block, out), m, self._least_rows)
+                return
+            rows = dense_block(rows, slice(None))
+        kernel = self._needs[1] if few else self._kernel
+        share_rows(kernel, m, self._least_rows, np.ascontiguousarray(rows), *self._fixed[few], *out)
+
+    @cached_property
+    def _least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What the kernels of dense rows and of entries take besides rows and answers."""
+        layout = self.panels.layout
+        given, model = (layout.point, layout.order, layout.g), (*self._model,)
+        return (
+            (*given, *model, self._terms[0], self._constants),
+            (*given, layout.least, *model, self._terms[1], self._constants),
+        )
 
     def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
         from kernelite.cpu.kernels.densify import check_canonical

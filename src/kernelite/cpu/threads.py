@@ -231,6 +231,9 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
     code (`kernels.pool`): Python is not asked between.
     """
+    if n_rows < 2 * least:  # a single row would feel the questions that follow
+        kernel(*arguments)
+        return
     threads = min(_free(), n_rows // max(least, 1))
     if threads > 1:
         from kernelite.cpu.kernels.pool import ensure_helpers
