@@ -468,3 +468,10 @@ def real_coalitions(
         )
         for j in range(p)
     ]
+
+
+@pytest.mark.parametrize("tolerance", ["x", -1.0, 0.0, math.nan, math.inf])
+def test_a_tolerance_is_a_positive_number(tolerance: Any) -> None:
+    fast = kl.compile(kl.KernelExpansion([[0.0]], [1.0], 0.0, gamma=1.0), guarantee="exact")
+    with pytest.raises(InputError, match="`tolerance` must be a positive number"):
+        fast.shap_values([[1.0]], [[2.0]], tolerance=tolerance)

@@ -122,7 +122,7 @@ class CellEngine:
 
     @property
     def third_now(self) -> JitThird | None:
-        """The second form on its kernel, unless that has still to be compiled."""
+        """The second form on its kernel, where kernels can be called."""
         if self.third is None:
             return None
         from kernelite.cpu.kernels import third_dense

@@ -175,11 +175,11 @@ class ExactEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether all kernels that may serve are compiled; if not, that is begun."""
+        """Whether all kernels that may serve can be called."""
         engines: list[Any] = []
         if self.sparse is None:
             engines = [self.dense.fused, self.single, self.quick, self.quickest, self.pairs]
-        return all([one is None or one.ready for one in engines])  # noqa: C419  # begin them all
+        return all(one is None or one.ready for one in engines)
 
     def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
         """Scores and rounding bounds in double precision.

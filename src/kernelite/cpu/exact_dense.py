@@ -117,7 +117,7 @@ class DenseExact:
         scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
         shifts, fused = self.expansion.intercept.any(), self.fused
         if fused is not None and not fused.ready:
-            fused = None  # until it is, BLAS answers
+            fused = None  # without kernels, BLAS answers
         if fused is not None:
             return scores, fused.scores(rows, scores)
 

@@ -200,7 +200,7 @@ class PointwiseExact:
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
         fused = self.fused
         if fused is not None and not fused.ready:
-            fused = None  # until it is, NumPy answers
+            fused = None  # without kernels, NumPy answers
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

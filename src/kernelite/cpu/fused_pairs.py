@@ -121,13 +121,13 @@ class FusedPairs:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernels are compiled; if not, that is begun."""
+        """Whether its kernels can be called."""
         from kernelite.cpu.kernels import pairs, panel_rows
 
         kernels: list[Any] = [pairs.walk_rows]
         if self.panels.layout.sparse:
             kernels += [panel_rows.entries, pairs.walk_entries]
-        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+        return all(ready(kernel) for kernel in kernels)
 
     def winners(
         self, rows: FloatArray, *, ties_to_first: bool = False

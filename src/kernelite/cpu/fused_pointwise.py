@@ -136,7 +136,7 @@ class FusedPointwise:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernels are compiled; if not, that is begun."""
+        """Whether its kernels can be called."""
         return ready(self._function(summed=len(self.coefficients[0]) == 1))
 
     def _function(self, *, summed: bool) -> Any:
@@ -218,9 +218,9 @@ class FusedProduct:
 
     @property
     def ready(self) -> bool:
-        """Whether all kernels are compiled; if not, that is begun."""
+        """Whether its kernels can be called."""
         kernels = [factor._function(summed=False) for factor in self.factors]
-        return all([ready(kernel) for kernel in kernels])  # noqa: C419  # begin them all
+        return all(ready(kernel) for kernel in kernels)
 
     @cached_property
     def coefficients(self) -> FloatArray:
@@ -241,8 +241,8 @@ class FusedSum:
 
     @property
     def ready(self) -> bool:
-        """Whether all kernels are compiled; if not, that is begun."""
-        return all([part.ready for part in self.parts])  # noqa: C419  # begin them all
+        """Whether its kernels can be called."""
+        return all(part.ready for part in self.parts)
 
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""

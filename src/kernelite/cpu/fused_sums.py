@@ -106,8 +106,8 @@ class FusedSums:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernels are compiled; if not, that is begun."""
-        return "_kernel" in self.__dict__ or all([ready(one) for one in self._needs])  # noqa: C419
+        """Whether its kernels can be called."""
+        return "_kernel" in self.__dict__ or all(ready(one) for one in self._needs)
 
     @cached_property
     def _needs(self) -> list[Any]:

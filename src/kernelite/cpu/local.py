@@ -206,7 +206,7 @@ class LocalEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernel is compiled; if not, that is begun."""
+        """Whether its kernel can be called."""
         from kernelite.cpu.kernels.local import local_kernel
 
         return ready(local_kernel(self.width))

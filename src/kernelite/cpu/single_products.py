@@ -63,7 +63,7 @@ class SingleProducts:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernel is compiled; if not, that is begun."""
+        """Whether its kernel can be called."""
         from kernelite.cpu.kernels.pointwise import sigmoid_of_single
 
         return ready(sigmoid_of_single)
@@ -163,7 +163,7 @@ class SinglePacked:
 
     @property
     def ready(self) -> bool:
-        """Whether its kernel is compiled; if not, that is begun."""
+        """Whether its kernel can be called."""
         from kernelite.cpu.kernels.packed import single_packed
 
         return ready(single_packed)

@@ -111,7 +111,8 @@ def shap_values(
 ) -> Explanation:
     """Shapley values of the scores of rows `X`: see `CompiledModel.shap_values`."""
     names = output_names(model, output)
-    if tolerance is not None and not (np.isfinite(tolerance) and tolerance > 0):
+    number = isinstance(tolerance, int | float | np.number)
+    if tolerance is not None and not (number and 0 < tolerance < np.inf):
         raise InputError(f"`tolerance` must be a positive number, got {tolerance!r}.")
     _check_background(background)
     seen, others = seen_by(model, X), seen_by(model, background, "background")

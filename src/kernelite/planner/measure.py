@@ -69,7 +69,7 @@ class Finals:
         if not len(sample) or (alone and not self.always):
             return options, exact, None
         finalists = finalists[: ALWAYS if self.always else FINALISTS]
-        if not self.engine.ready:  # in a new installation, kernels are on their way
+        if not self.engine.ready:  # no kernels here
             return options, exact, None
         stages = [form_stages(option.approximation) for option in finalists]
         expected = [*(option.nanoseconds for option in finalists), exact]
