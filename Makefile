@@ -18,7 +18,7 @@ campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 	@echo "Campaigns: about 10 minutes on 2 cores, and as long as it takes to install torch."
 	$(BIN)/python -m pytest -n 2 -q -m campaign
 	OPENBLAS_NUM_THREADS=2 KERNELITE_BOUND_MODELS=400 KERNELITE_PIPELINES=300 KERNELITE_FLIPS=6000 \
-		$(BIN)/python -m pytest -n 2 -q tests/series tests/cpu/test_fused_sums.py tests/test_whole_models.py \
+		$(BIN)/python -m pytest -n 2 -q tests/series tests/backends/cpu/test_fused_sums.py tests/test_whole_models.py \
 		tests/store/test_damage.py
 	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
 	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \
@@ -29,10 +29,10 @@ campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 
 # What is proven of kernels, on each of their providers: libraries of both families, and numba.
 test-kernels: $(VENV)/.installed-dev
-	$(BIN)/python -m kernelite.cpu.kernels.build --family x86-64-v4 x86-64-v3
+	$(BIN)/python -m kernelite.backends.cpu.kernels.build --family x86-64-v4 x86-64-v3
 	for kernels in x86-64-v4 x86-64-v3 numba; do \
 		echo "Kernels by $$kernels:"; \
-		KERNELITE_KERNELS=$$kernels $(BIN)/python -m pytest -n 2 -q tests/cpu tests/series || exit 1; \
+		KERNELITE_KERNELS=$$kernels $(BIN)/python -m pytest -n 2 -q tests/backends/cpu tests/series || exit 1; \
 	done
 
 # How long, and from which seed: make fuzz SECONDS=36000 SEED=7
@@ -89,7 +89,7 @@ docs-test: docs
 # Its own environment, since torch is large. TORCH= names another version, e.g. TORCH=torch.
 TORCH ?= torch==2.13.0
 test-torch: $(VENV)-torch/.installed
-	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/gpu src/kernelite/gpu src/kernelite/torch.py \
+	$(VENV)-torch/bin/python -m pytest -n 2 -q tests/backends/torch src/kernelite/backends/torch src/kernelite/torch.py \
 		tests/sources/test_gpytorch.py
 
 $(VENV)-torch/.installed: pyproject.toml
@@ -122,7 +122,7 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/bin/python
 	touch $@
 
 # Kernels are compiled here, on all cores, and never again until their sources change.
-$(VENV)/.kernels: $(wildcard src/kernelite/*/kernels.py src/kernelite/cpu/kernels/*.py src/kernelite/tables/libsvm_kernel.py)
+$(VENV)/.kernels: $(wildcard src/kernelite/*/kernels.py src/kernelite/backends/cpu/kernels/*.py src/kernelite/data/tables/libsvm_kernel.py)
 	$(BIN)/kernelite warm-up || echo "Kernels will be compiled when they are first used."
 	touch $@
 

@@ -6,4 +6,4 @@ from importlib.util import find_spec
 
 collect_ignore_glob: list[str] = []
 if find_spec("torch") is None:
-    collect_ignore_glob = ["src/kernelite/gpu/*", "src/kernelite/torch.py"]
+    collect_ignore_glob = ["src/kernelite/backends/torch/*", "src/kernelite/torch.py"]

@@ -16,7 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FAMILIES = ("x86-64-v4", "x86-64-v3")
-MODULE = "kernelite.cpu.kernels.build"
+MODULE = "kernelite.backends.cpu.kernels.build"
 
 
 class Libraries(BuildHookInterface):  # type: ignore[misc]
@@ -47,7 +47,7 @@ class Libraries(BuildHookInterface):  # type: ignore[misc]
         build_data["pure_python"] = False
         system = _oldest_system(libraries) if wanted == "all" else "linux"
         build_data["tag"] = f"py3-none-{system}_x86_64"
-        inside = {str(path): f"kernelite/cpu/kernels/{path.name}" for path in libraries}
+        inside = {str(path): f"kernelite/backends/cpu/kernels/{path.name}" for path in libraries}
         build_data["force_include"].update(inside)
 
 

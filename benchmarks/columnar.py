@@ -26,7 +26,7 @@ from benchmarks.generate import generated_rows, generated_source
 from benchmarks.machine import describe
 from benchmarks.results import plain
 from kernelite.cli.console import note
-from kernelite.tables.columnar.reading import FORMATS, list_sources, open_file
+from kernelite.data.tables.columnar.reading import FORMATS, list_sources, open_file
 
 __all__ = ["columnar", "main"]
 

@@ -33,10 +33,10 @@ from benchmarks.results import plain
 from kernelite.cli.console import note
 from kernelite.dask import model_counts, predict_files
 from kernelite.dask.workers import carry, connect
-from kernelite.scoring.files import Request, run_job
-from kernelite.scoring.jobs import Job
-from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.tables.columnar.reading import SourceFile
+from kernelite.data.scoring.files import Request, run_job
+from kernelite.data.scoring.jobs import Job
+from kernelite.data.scoring.shipping import Options, Ticket, ship
+from kernelite.data.tables.columnar.reading import SourceFile
 
 __all__ = ["main", "scaling"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelite.datasets import find
+from kernelite.data.datasets import find
+from kernelite.data.tables.data import iter_data, read_data
 from kernelite.support.files import atomic_write
-from kernelite.tables.data import iter_data, read_data
 
 __all__ = ["cache_path", "has", "read", "shared"]
 
@@ -51,7 +51,7 @@ def read(
 
     Raises
     ------
-    kernelite.errors.InputError
+    kernelite.support.errors.InputError
         If the file is absent; the message says how to get it.
     """
     path = find(name, also=[shared() / "data"])

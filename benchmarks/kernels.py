@@ -17,17 +17,17 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.sparse import csr_array
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.kernels import quadratic_dense, quadratic_sparse
-from kernelite.cpu.kernels.densify import dense_rows
-from kernelite.cpu.threads import limit_threads, thread_count
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
+from kernelite.backends.cpu.kernels.densify import dense_rows
+from kernelite.backends.cpu.threads import limit_threads, thread_count
+from kernelite.data.rows.inputs import row_blocks
+from kernelite.data.tables import fast_libsvm, libsvm_data
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import row_blocks
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import QuadraticForm, damp, quadratic_form
-from kernelite.tables import fast_libsvm, libsvm_data
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WORK = 1e8  # multiply-adds of a full product for one timing, by default

@@ -15,8 +15,8 @@ from scipy import sparse
 import kernelite as kl
 from benchmarks.contestant import Absent, Contestant
 from benchmarks.workloads import Workload
-from kernelite.errors import InputError
 from kernelite.model import CompiledModel
+from kernelite.support.errors import InputError
 
 __all__ = ["MODES", "compiled", "contestant", "stored_bytes"]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import kernelite as kl
 from benchmarks.workloads import SHARED, Workload, available, load
-from kernelite.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.series.remainder import remainder_norms

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from kernelite.backends.cpu.threads import limit_threads
 from kernelite.cli.console import print_table
-from kernelite.cpu.threads import limit_threads
-from kernelite.tables.data import read_data
+from kernelite.data.tables.data import read_data
 
 __all__ = ["main", "race"]
 

@@ -42,8 +42,8 @@ import json, sys
 names = ("numba", "llvmlite", "scipy", "sklearn", "kernelite")
 loaded = [name for name in names if name in sys.modules]
 family = None
-if "kernelite.cpu.kernels.providers" in sys.modules:
-    from kernelite.cpu.kernels.providers import provider
+if "kernelite.backends.cpu.kernels.providers" in sys.modules:
+    from kernelite.backends.cpu.kernels.providers import provider
     family = provider().family
 with open("/proc/self/status") as file:
     status = dict(line.split(":") for line in file)
@@ -104,7 +104,7 @@ def _step(python: str, code: str, folder: Path, repeats: int) -> dict[str, Any]:
 
 def _calls(number: int = 20_000) -> dict[str, float]:
     """Microseconds of a call that does nearly nothing: of 8 arguments, and of numba's dispatch."""
-    from kernelite.cpu.kernels.radial import radial_kernel
+    from kernelite.backends.cpu.kernels.radial import radial_kernel
 
     found = {}
     rows, flat, out = np.zeros((1, 1)), np.zeros(64), np.zeros((1, 1))

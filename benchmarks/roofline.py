@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.threads import thread_count
+from kernelite.backends.cpu.threads import thread_count
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import FIRST, Stats
 from kernelite.series.cubic import CubicForm

@@ -14,7 +14,7 @@ from benchmarks.generate import generated_rows
 from benchmarks.settings import Settings
 from benchmarks.timing import race, rows_within
 from benchmarks.workloads import Workload, generated
-from kernelite.cpu.threads import limit_threads, thread_count
+from kernelite.backends.cpu.threads import limit_threads, thread_count
 
 __all__ = ["point", "scaling"]
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor, cubic_values

@@ -28,7 +28,7 @@ IN_SDIST = (
 )
 IN_WHEEL = (
     *("kernelite/__init__.py", "kernelite/py.typed", "kernelite/report/templates/report.html"),
-    *("kernelite/export/templates/main.c", "kernelite/cli/predict.py"),
+    *("kernelite/backends/c/templates/main.c", "kernelite/cli/predict.py"),
 )
 # Kernels come with the wheel where this is run.
 LIBRARIES = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -44,7 +44,7 @@ fast = kl.compile(svc, X)
 assert (fast.predict(X) == svc.predict(X)).all()
 fast.save("iris.kernelite")
 assert (kl.load("iris.kernelite").predict(X) == svc.predict(X)).all()
-from kernelite.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.kernels.providers import jit_available
 assert jit_available() == {LIBRARIES}
 print(kl.__version__)
 """
@@ -104,7 +104,9 @@ def contents(sdist: Path, wheel: Path) -> Iterator[str]:
         for name in sorted(inside)
         if not name.startswith("kernelite") or "__pycache__" in name
     )
-    libraries = {f"kernelite/cpu/kernels/x86-64-v{n}.so" for n in (3, 4)} if LIBRARIES else set()
+    libraries = (
+        {f"kernelite/backends/cpu/kernels/x86-64-v{n}.so" for n in (3, 4)} if LIBRARIES else set()
+    )
     yield from (f"{wheel.name} has no {name}" for name in sorted(libraries - inside))
     if wheel.stat().st_size > LARGEST:
         yield f"{wheel.name} has more than {LARGEST} bytes"

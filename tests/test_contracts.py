@@ -19,10 +19,10 @@ ROOT = Path(kernelite.__file__).parent
 
 # From a class to what one target makes of it.
 TABLES = {
-    *("cpu/cell.py", "cpu/forms.py"),
-    *("export/c_constants.py", "export/c_machine.py", "export/float32.py"),
-    "export/onnx_forms.py",
-    *("gpu/forms.py", "gpu/heads.py"),
+    *("backends/cpu/cell.py", "backends/cpu/forms.py"),
+    *("backends/c/constants.py", "backends/c/machine.py", "model/export/float32.py"),
+    "backends/onnx/forms.py",
+    *("backends/torch/forms.py", "backends/torch/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
 }
 ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}

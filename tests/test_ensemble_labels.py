@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import kernelite
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 from tests.oracle import at_most, exponential, real
 from tests.whole_models import true_outputs
 

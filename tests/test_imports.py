@@ -12,49 +12,51 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.cpu.kernels.providers import provider
+from kernelite.backends.cpu.kernels.providers import provider
 
 ROOT = Path(kernelite.__file__).parent
 
 # What each part may import, wherever in the file the import stands; a part that is not named fails.
-EVERYWHERE = {"errors", "rows", "support"}
+# `data` and `backends` are rooms with parts of their own.
+SUBROOMS = {"data", "backends"}
+EVERYWHERE = {"data.rows", "support"}
+CPU = {"backends.cpu"}
+MODEL = {"machine", "series", "program", "planner", "model", *CPU} | EVERYWHERE
 ALLOWED: dict[str, set[str]] = {
-    "errors": {"support"},  # `printable`, which imports nothing
-    "support": {"errors"},
-    "rows": {"errors"},
+    "support": set(),
+    "data": set(),
+    "data.rows": {"support"},
     "machine": EVERYWHERE,
     "series": {"machine"} | EVERYWHERE,
     "program": {"machine"} | EVERYWHERE,
-    "cpu": {"machine", "series", "program"} | EVERYWHERE,
-    "tables": {"cpu"} | EVERYWHERE,  # how kernels are compiled, and threads
-    "sources": {"machine", "tables"} | EVERYWHERE,
-    "planner": {"machine", "series", "program", "cpu"} | EVERYWHERE,
+    "backends": set(),
+    "backends.cpu": {"machine", "series", "program"} | EVERYWHERE,
+    "data.tables": CPU | EVERYWHERE,  # how kernels are compiled, and threads
+    "data.datasets": {"data.tables"} | EVERYWHERE,
+    "data.gamma": {"data.tables"} | EVERYWHERE,
+    "sources": {"machine", "data.tables"} | EVERYWHERE,
+    "planner": {"machine", "series", "program", *CPU} | EVERYWHERE,
     # A model's own methods save, export, report and answer tensors: by imports inside them.
-    "model": {"machine", "series", "program", "cpu", "planner", "store", "export", "report", "gpu"}
-    | {"explain"}
-    | EVERYWHERE,
-    "explain": {"machine", "cpu", "model"} | EVERYWHERE,
-    "store": {"machine", "series", "program", "cpu", "planner", "tables", "model"} | EVERYWHERE,
-    "formats": {"store", "tables"},  # deprecated names
-    "compiler": {"machine", "series", "program", "cpu", "planner", "sources", "model", "store"}
-    | EVERYWHERE,
-    "gpu": {"machine", "series", "program", "cpu", "model"} | EVERYWHERE,
-    "export": {"machine", "series", "program", "model"} | EVERYWHERE,
+    "model": MODEL
+    | {"sources", "store", "report", "explain"}
+    | {"backends.torch", "backends.onnx", "backends.c"},
+    "explain": {"machine", "model", *CPU} | EVERYWHERE,
+    "store": {"data.tables"} | MODEL,
+    "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
+    "backends.onnx": {"machine", "series", "program", "model"} | EVERYWHERE,
+    "backends.c": {"machine", "series", "program", "model"} | EVERYWHERE,
     "report": {"program", "model"} | EVERYWHERE,
-    "scoring": {"program", "cpu", "tables", "model", "store"} | EVERYWHERE,
-    "dask": {"program", "cpu", "tables", "model", "scoring"} | EVERYWHERE,
-    "spark": {"cpu", "model", "scoring"} | EVERYWHERE,
-    "ray": {"cpu", "tables", "model", "scoring"} | EVERYWHERE,
+    "data.scoring": {"program", "data.tables", "model", "store", *CPU} | EVERYWHERE,
+    "dask": {"program", "data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
+    "spark": {"model", "data.scoring", *CPU} | EVERYWHERE,
+    "ray": {"data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
     "mlflow": {"model", "store"} | EVERYWHERE,
-    "torch": {"gpu", "model"} | EVERYWHERE,
-    "gamma": {"tables"} | EVERYWHERE,
-    "datasets": {"tables"} | EVERYWHERE,
-    "estimators": {"compiler"} | EVERYWHERE,
+    "torch": {"backends.torch", "model"} | EVERYWHERE,
     "__main__": {"cli"},
 }
 ALLOWED["cli"] = set(ALLOWED) - {
-    *("__main__", "cli", "estimators", "mlflow", "spark", "ray", "torch"),
-    *("formats", "gpu", "machine", "series"),
+    *("__main__", "cli", "mlflow", "spark", "ray", "torch"),
+    *("backends.torch", "backends.onnx", "backends.c", "machine", "series"),
 }
 
 
@@ -82,13 +84,15 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def part(module: str) -> str:
-    return module.partition(".")[0]
+    """The room, or the part of a room that has parts."""
+    names = module.split(".")
+    return ".".join(names[: 2 if names[0] in SUBROOMS else 1])
 
 
 @pytest.mark.parametrize("name", modules())
 def test_a_module_imports_only_what_is_below_it(name: str) -> None:
     tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
-    parts = {part(module) for module in imported(tree)} - {part(name)}
+    parts = {part(module) for module in imported(tree)} - {part(name), *SUBROOMS}
     assert parts <= ALLOWED[part(name)]
 
 
@@ -154,13 +158,17 @@ def test_predicting_dense_rows_does_without_scipys_slow_parts(
     data.write_text("1 1:0.5 2:1 3:0.25\n" * 60_000)  # enough for the compiled reader
     paths = [str(data), str(tmp_path / "m.kernelite"), str(tmp_path / "out")]
     loaded = loaded_after(
-        f"from kernelite.cli import main\nassert main(['predict', *{paths!r}]) == 0", depth=2
+        f"from kernelite.cli import main\nassert main(['predict', *{paths!r}]) == 0", depth=3
     )
-    assert "kernelite.cpu" in loaded
+    assert "kernelite.backends.cpu" in loaded
     if provider().family != "numba":
         assert "numba.core" not in loaded
     assert not loaded & {"scipy.sparse", "scipy.linalg", "scipy.special", "sklearn.base"}
-    assert not loaded & {"kernelite.compiler", "kernelite.sources", "kernelite.planner.planner"}
+    assert not loaded & {
+        "kernelite.model.compiler",
+        "kernelite.sources",
+        "kernelite.planner.planner",
+    }
 
 
 def test_every_public_name_exists() -> None:

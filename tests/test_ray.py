@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 import kernelite
 import kernelite as kl
 import kernelite.ray as kr
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 pa = pytest.importorskip("pyarrow")
 ray = pytest.importorskip("ray", reason="ray is not installed (extra `ray`)")

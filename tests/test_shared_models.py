@@ -15,10 +15,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernelite as kl
-from kernelite.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.data.tables.data import read_data
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine, read
-from kernelite.tables.data import read_data
 from tests.helpers import scores_and_bounds, shared_path
 
 pytestmark = pytest.mark.campaign  # the data are large

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 import kernelite.spark as ks
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 from tests.models import fitted
 
 pd = pytest.importorskip("pandas")

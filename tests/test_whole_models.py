@@ -43,7 +43,6 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite
-from kernelite.errors import UnsupportedModelError
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.criteria import label_criterion, never
 from kernelite.sources import read
@@ -51,6 +50,7 @@ from kernelite.sources.least_squares import from_lssvmlab, from_shogun
 from kernelite.sources.nearest_means import discriminant_classifier, kernel_kmeans
 from kernelite.sources.svm_scale import SvmRange, with_range
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import UnsupportedModelError
 from tests.oracle import error_ratios, exponential, real
 from tests.whole_models import Known, Ranged, squared, true_outputs
 

@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.report.figures import _band
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 SOURCE = SVC(gamma=0.1).fit(X, X[:, 0] > 0)

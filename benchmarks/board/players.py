@@ -18,7 +18,7 @@ import numpy as np
 import kernelite as kl
 from benchmarks.board.cases import Case
 from benchmarks.board.settings import BoardSettings
-from kernelite.errors import KerneliteError
+from kernelite.support.errors import KerneliteError
 
 __all__ = ["MUST_AGREE", "Player", "players", "verify", "warm_up"]
 

@@ -18,7 +18,7 @@ from benchmarks.peers import onnx_runtime
 from benchmarks.settings import Settings
 from benchmarks.timing import race, rows_within
 from benchmarks.workloads import Workload
-from kernelite.export import to_onnx
+from kernelite.backends.onnx import to_onnx
 
 __all__ = ["BATCH", "GRAPHS", "onnx_table"]
 

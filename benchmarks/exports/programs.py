@@ -26,9 +26,9 @@ from benchmarks.modes import compiled
 from benchmarks.rebuild import rebuilt_svc
 from benchmarks.settings import Settings
 from benchmarks.workloads import Workload
+from kernelite.backends.c import to_c
+from kernelite.backends.c.formulas import constant_bytes
 from kernelite.cli.console import note
-from kernelite.export import to_c
-from kernelite.export.c_formulas import constant_bytes
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.sources import Machine
 from kernelite.support.files import atomic_write

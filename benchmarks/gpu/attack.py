@@ -15,15 +15,15 @@ import torch
 import kernelite as kl
 from benchmarks.gpu.samples import Sample
 from benchmarks.gpu.together import in_processes, process_count
-from kernelite.cpu.exact_dense import DenseExact
-from kernelite.errors import KerneliteError
-from kernelite.gpu.exact import ExactSums
-from kernelite.gpu.forms import CellForm
-from kernelite.gpu.fused import FusedSums
+from kernelite.backends.cpu.exact_dense import DenseExact
+from kernelite.backends.torch.exact import ExactSums
+from kernelite.backends.torch.forms import CellForm
+from kernelite.backends.torch.fused import FusedSums
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
+from kernelite.support.errors import KerneliteError
 
 __all__ = ["attack", "attack_together", "hard_rows", "judge", "merged", "random_model"]
 

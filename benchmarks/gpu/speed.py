@@ -14,10 +14,10 @@ import torch
 import kernelite as kl
 import kernelite.torch
 from benchmarks.gpu.models import compiled, random_expansion, random_pairs
-from kernelite.gpu.forms import KernelLayout
-from kernelite.gpu.kernels import fused as kernels
-from kernelite.gpu.kernels.form import FormTiles, run_form
-from kernelite.gpu.kernels.split import run_split
+from kernelite.backends.torch.forms import KernelLayout
+from kernelite.backends.torch.kernels import fused as kernels
+from kernelite.backends.torch.kernels.form import FormTiles, run_form
+from kernelite.backends.torch.kernels.split import run_split
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form

@@ -13,7 +13,7 @@ import kernelite.torch
 from benchmarks.gpu.models import Prepared, load_prepared, prepared_paths
 from benchmarks.gpu.samples import Sample
 from benchmarks.gpu.together import in_processes
-from kernelite.gpu.interchange import answer_there
+from kernelite.backends.torch.interchange import answer_there
 from kernelite.program.criteria import decision_criterion, decision_tolerance
 
 __all__ = ["Verified", "checked", "verify"]

@@ -31,7 +31,7 @@ from benchmarks.paper.text import text
 from benchmarks.results import plain
 from benchmarks.settings import Settings
 from kernelite.cli.console import note
-from kernelite.errors import KerneliteError
+from kernelite.support.errors import KerneliteError
 from kernelite.support.files import atomic_write
 
 __all__ = ["main", "measure", "render"]

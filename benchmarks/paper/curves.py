@@ -17,7 +17,7 @@ from benchmarks.scaling import point
 from benchmarks.settings import Settings
 from benchmarks.trained import trained
 from benchmarks.workloads import generated
-from kernelite.gamma import gamma_max
+from kernelite.data.gamma import gamma_max
 
 __all__ = ["bound_against_error", "series_error", "sweep", "time_against_vectors"]
 

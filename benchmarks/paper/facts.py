@@ -19,7 +19,7 @@ class PaperRow:
     ----------
     name : str
     data : str
-        Set of `kernelite.datasets.SETS`.
+        Set of `kernelite.data.datasets.SETS`.
     features, test_rows : int
     gamma, C : float, optional
         None: chosen when measuring. C is never stated by the paper; ours comes nearest to its

@@ -25,7 +25,7 @@ from benchmarks.modes import contestant as kernelite
 from benchmarks.paper import loops
 from benchmarks.paper.subjects import Subject
 from benchmarks.timing import Timing, race, rows_within
-from kernelite.cpu.threads import limit_threads
+from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.series import quadratic_form
 

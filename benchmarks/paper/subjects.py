@@ -19,8 +19,8 @@ from benchmarks import data
 from benchmarks.paper.facts import PaperRow
 from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated, model_path
-from kernelite.datasets import SETS
-from kernelite.gamma import gamma_max
+from kernelite.data.datasets import SETS
+from kernelite.data.gamma import gamma_max
 from kernelite.sources import Machine
 from kernelite.sources import read as read_model
 

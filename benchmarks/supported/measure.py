@@ -17,9 +17,9 @@ import numpy as np
 import kernelite
 from benchmarks.supported.subjects import GENERATED, fitted
 from benchmarks.supported.twins import compilable
-from kernelite.errors import UnsupportedModelError
 from kernelite.model.predicting import answer
 from kernelite.program.criteria import label_criterion
+from kernelite.support.errors import UnsupportedModelError
 from tests.answers import METHODS, answers, deviation, is_label
 
 __all__ = ["Measured", "measure", "methods_of", "speed_up"]

@@ -11,10 +11,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from kernelite.compiler import compile
-    from kernelite.cpu.threads import limit_threads
-    from kernelite.cpu.warming import warm_up
-    from kernelite.errors import (
+    from kernelite.backends.cpu.threads import limit_threads
+    from kernelite.backends.cpu.warming import warm_up
+    from kernelite.data.gamma import gamma_max
+    from kernelite.data.scoring.files import predict_files
+    from kernelite.machine.expansion import KernelExpansion
+    from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
+    from kernelite.model import CompiledModel
+    from kernelite.model.compiler import compile
+    from kernelite.model.estimators import (
+        CompiledClassifier,
+        CompiledOutlierDetector,
+        CompiledRegressor,
+    )
+    from kernelite.model.export import export
+    from kernelite.model.serving import OutsideValidityWarning
+    from kernelite.store.files import load
+    from kernelite.support.errors import (
         FileFormatError,
         InputError,
         KerneliteError,
@@ -22,41 +35,31 @@ if TYPE_CHECKING:
         OutsideValidityError,
         UnsupportedModelError,
     )
-    from kernelite.estimators import CompiledClassifier, CompiledOutlierDetector, CompiledRegressor
-    from kernelite.export import export
-    from kernelite.gamma import gamma_max
-    from kernelite.machine.expansion import KernelExpansion
-    from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
-    from kernelite.model import CompiledModel
-    from kernelite.model.serving import OutsideValidityWarning
-    from kernelite.scoring.files import predict_files
-    from kernelite.store.files import load
 
 _HOMES = {
     "ClassifierHead": "kernelite.machine.heads",
-    "CompiledClassifier": "kernelite.estimators",
+    "CompiledClassifier": "kernelite.model.estimators",
     "CompiledModel": "kernelite.model",
-    "CompiledOutlierDetector": "kernelite.estimators",
-    "CompiledRegressor": "kernelite.estimators",
-    "FileFormatError": "kernelite.errors",
-    "InputError": "kernelite.errors",
+    "CompiledOutlierDetector": "kernelite.model.estimators",
+    "CompiledRegressor": "kernelite.model.estimators",
+    "FileFormatError": "kernelite.support.errors",
+    "InputError": "kernelite.support.errors",
     "KernelExpansion": "kernelite.machine.expansion",
-    "KerneliteError": "kernelite.errors",
-    "MissingExtraError": "kernelite.errors",
+    "KerneliteError": "kernelite.support.errors",
+    "MissingExtraError": "kernelite.support.errors",
     "OutlierHead": "kernelite.machine.heads",
-    "OutsideValidityError": "kernelite.errors",
+    "OutsideValidityError": "kernelite.support.errors",
     "OutsideValidityWarning": "kernelite.model.serving",
     "RegressorHead": "kernelite.machine.heads",
-    "UnsupportedModelError": "kernelite.errors",
-    "compile": "kernelite.compiler",
-    "gamma_max": "kernelite.gamma",
-    "limit_threads": "kernelite.cpu.threads",
+    "UnsupportedModelError": "kernelite.support.errors",
+    "compile": "kernelite.model.compiler",
+    "export": "kernelite.model.export",
+    "gamma_max": "kernelite.data.gamma",
+    "limit_threads": "kernelite.backends.cpu.threads",
     "load": "kernelite.store.files",
-    "predict_files": "kernelite.scoring.files",
-    "warm_up": "kernelite.cpu.warming",
+    "predict_files": "kernelite.data.scoring.files",
+    "warm_up": "kernelite.backends.cpu.warming",
 }
-_CALLABLE_MODULES = frozenset({"export"})
-"""Subpackages that are functions too: `kernelite.export(...)` beside `kernelite.export.to_c`."""
 
 __all__ = [
     "ClassifierHead",
@@ -86,8 +89,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CALLABLE_MODULES:
-        return importlib.import_module(f"kernelite.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'kernelite' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.errors import InputError, missing_extra
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.store.files import load, save
+from kernelite.support.errors import InputError, missing_extra
 
 __all__ = ["load_model", "log_model", "save_model"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from kernelite.cpu.threads import one_thread
+from kernelite.backends.cpu.threads import one_thread
+from kernelite.data.scoring.shipping import ShippedScorer
+from kernelite.data.tables.columnar.library import require_pyarrow
 from kernelite.model import CompiledModel
-from kernelite.scoring.shipping import ShippedScorer
-from kernelite.tables.columnar.library import require_pyarrow
 
 __all__ = ["TableScorer", "predict", "table_scorer"]
 
@@ -33,7 +33,7 @@ def predict(
     model : CompiledModel
     dataset : ray.data.Dataset
     columns, outputs, keep, prefix
-        As in `kernelite.scoring.BatchScorer`; all columns are kept by default.
+        As in `kernelite.data.scoring.BatchScorer`; all columns are kept by default.
 
     Returns
     -------

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.cpu.threads import one_thread
-from kernelite.errors import InputError, missing_extra
+from kernelite.backends.cpu.threads import one_thread
+from kernelite.data.scoring.expected import expected_of
+from kernelite.data.scoring.outputs import answer, check_outputs, example
+from kernelite.data.scoring.shipping import Shipment, ShippedScorer, ship
 from kernelite.model import CompiledModel
-from kernelite.scoring.expected import expected_of
-from kernelite.scoring.outputs import answer, check_outputs, example
-from kernelite.scoring.shipping import Shipment, ShippedScorer, ship
+from kernelite.support.errors import InputError, missing_extra
 
 __all__ = ["batch_iterator", "predict", "predict_udf"]
 
@@ -39,8 +39,8 @@ def predict(
     model : CompiledModel
     frame : pyspark.sql.DataFrame
     columns, outputs, keep, prefix
-        As in `kernelite.scoring.BatchScorer`; all columns are kept by default, since rows have no
-        other identity in Spark.
+        As in `kernelite.data.scoring.BatchScorer`; all columns are kept by default, since rows
+        have no other identity in Spark.
 
     Returns
     -------

@@ -6,15 +6,15 @@ takes tensors too, and anything that speaks DLPack. docs/gpu.md says what is pro
 
 from __future__ import annotations
 
-from kernelite.errors import missing_extra
+from kernelite.support.errors import missing_extra
 
 try:
     import torch  # noqa: F401  # first, for the message
 except ImportError as error:
     raise missing_extra("tensors need torch", "torch", "torch") from error
 
-from kernelite.gpu.program import Answer, Program
-from kernelite.gpu.streaming import predict
+from kernelite.backends.torch.program import Answer, Program
+from kernelite.backends.torch.streaming import predict
 from kernelite.model import CompiledModel, require_compiled
 
 __all__ = ["Answer", "Program", "module", "predict"]

@@ -9,16 +9,16 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.exact_pointwise import PointwiseExact
-from kernelite.cpu.kernels import quadratic_sparse, third_dense
-from kernelite.cpu.kernels.bounds import prepare_certificate
-from kernelite.cpu.local import LocalEngine
-from kernelite.cpu.outside import OutsideRows, damped
-from kernelite.cpu.runner import Runner
-from kernelite.cpu.sums import PartRows, PartStages, sum_stages
-from kernelite.cpu.tiers import form_stages, forms_alone
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact_pointwise import PointwiseExact
+from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
+from kernelite.backends.cpu.kernels.bounds import prepare_certificate
+from kernelite.backends.cpu.local import LocalEngine
+from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
+from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
 from kernelite.machine.pairs import columns_of_class

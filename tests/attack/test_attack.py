@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
 from tests.attack import judge as judge_module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.columnar import _compare, columnar
-from kernelite.tables.columnar.reading import FORMATS
+from kernelite.data.tables.columnar.reading import FORMATS
 
 
 def test_it_compares_and_measures(tmp_path) -> None:

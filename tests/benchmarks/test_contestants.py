@@ -16,8 +16,8 @@ from benchmarks.modes import contestant as kernelite
 from benchmarks.peers import PEERS, prepare
 from benchmarks.rebuild import rebuilt_svc, write_data, write_model
 from benchmarks.workloads import Workload
+from kernelite.data.tables.data import read_data
 from kernelite.sources import read
-from kernelite.tables.data import read_data
 from tests.helpers import random_expansion
 
 

@@ -33,8 +33,8 @@ from benchmarks.paper.tables.speed import speed_table
 from benchmarks.rebuild import write_data
 from benchmarks.trained import trained
 from benchmarks.workloads import Workload, generated
-from kernelite.datasets import SETS
-from kernelite.gamma import gamma_max
+from kernelite.data.datasets import SETS
+from kernelite.data.gamma import gamma_max
 from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion, shared_path
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mean_squared_error
 
 from kernelite.cli.answers import Accuracy, SquaredError, metric_for, same_labels
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=30)
 

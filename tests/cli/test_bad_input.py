@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.data.tables.test_bad_data import TEXT, Bad
 from tests.sources.test_libsvm_bad_input import CASES, Case
-from tests.tables.test_bad_data import TEXT, Bad
 
 OLD = "what was there before\n"
 

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from kernelite.cli.console import guarded
-from kernelite.errors import FileFormatError, InputError
+from kernelite.support.errors import FileFormatError, InputError
 from tests.helpers import PATIENCE
 
 

@@ -16,9 +16,9 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.cli.answers import Accuracy
-from kernelite.scoring.files import Request, run_jobs
-from kernelite.scoring.jobs import list_jobs
-from tests.tables.test_lines import PACKED
+from kernelite.data.scoring.files import Request, run_jobs
+from kernelite.data.scoring.jobs import list_jobs
+from tests.data.tables.test_lines import PACKED
 
 
 def lines_of(path) -> list[str]:

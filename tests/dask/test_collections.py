@@ -12,9 +12,9 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelite as kl
-import kernelite.scoring.shipping as shipping
-from kernelite.cpu.threads import thread_count
-from kernelite.errors import InputError, MissingExtraError
+import kernelite.data.scoring.shipping as shipping
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.support.errors import InputError, MissingExtraError
 from tests.models import fitted
 
 pd = pytest.importorskip("pandas")

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 import kernelite as kl
 from kernelite.cli import main
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("distributed", reason="distributed is not installed")
@@ -29,7 +29,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import kernelite.dask as kd  # noqa: E402
 from kernelite.dask import files  # noqa: E402
 from kernelite.dask.workers import connect  # noqa: E402
-from kernelite.scoring.shipping import ship  # noqa: E402
+from kernelite.data.scoring.shipping import ship  # noqa: E402
 from tests.dask.clusters import cluster  # noqa: E402
 from tests.helpers import PATIENCE  # noqa: E402
 

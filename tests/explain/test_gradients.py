@@ -9,7 +9,6 @@ import pytest
 from flint import arb, ctx
 
 import kernelite as kl
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.kernels import (
     ExpSineSquared,
     Laplacian,
@@ -21,6 +20,7 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
     SumKernel,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.real_kernels import real_kernel
 
 SCALES = (0.7, 1.3, 2.0)

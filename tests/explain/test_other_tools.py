@@ -16,7 +16,7 @@ from sklearn.inspection import (
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 pandas = pytest.importorskip("pandas")
 

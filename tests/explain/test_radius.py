@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.heads import LinearHead
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 ATTACK_STEPS = 8
 ROWS = 10_000

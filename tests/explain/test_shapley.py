@@ -10,7 +10,6 @@ import pytest
 from flint import arb, ctx
 
 import kernelite as kl
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.explain.quadrature import FEWER, rule
 from kernelite.explain.shapley import shap_values
 from kernelite.machine.kernels import (
@@ -21,6 +20,7 @@ from kernelite.machine.kernels import (
     Rbf,
     SumKernel,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.explain.coalitions import by_coalitions, real_products
 
 KINDS = ("rbf", "laplacian", "linear", "quadratic", "product", "sum")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kernelite import __version__
-from kernelite.cpu.warming import warm_up
-from kernelite.errors import InputError
+from kernelite.backends.cpu.warming import warm_up
+from kernelite.support.errors import InputError
 from tests.fuzz.corpus import ENDINGS
 from tests.fuzz.worker import OUTCOMES, STEADY, State, count, made, record, work
 from tests.reliability.runs import keep, kept

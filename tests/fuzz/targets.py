@@ -21,9 +21,9 @@ from unittest import mock
 import numpy as np
 
 import kernelite as kl
-from kernelite.errors import InputError, KerneliteError
-from kernelite.tables import fast_libsvm, scan
-from kernelite.tables.data import iter_data, read_data
+from kernelite.data.tables import fast_libsvm, scan
+from kernelite.data.tables.data import iter_data, read_data
+from kernelite.support.errors import InputError, KerneliteError
 from tests.fuzz.corpus import BINARY, MODEL, Seed, corpus
 from tests.fuzz.models import METHODS, answers_of, as_taken, with_text
 

@@ -15,8 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
 import kernelite
-from kernelite.cpu.kernels.densify import map_rows
-from kernelite.errors import InputError
+from kernelite.backends.cpu.kernels.densify import map_rows
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
@@ -24,6 +23,7 @@ from kernelite.machine.preparation import Preparation
 from kernelite.series.rounding import folding
 from kernelite.sources import Machine
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
 MAP = AffineMap([0.5, 2.0, -1.0, 1e-3, 4.0], [1.0, 0.0, -3.0, 500.0, 0.25])

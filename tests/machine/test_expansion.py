@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array
 
 import kernelite as kl
-from kernelite.errors import InputError
 from kernelite.machine import expansion as module
 from kernelite.machine.expansion import KernelExpansion, kernel_values
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import kernelite as kl
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 MODEL = """svm_type c_svc
 kernel_type rbf

@@ -24,7 +24,7 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 import kernelite as kl
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 from tests.datasets import cancer, iris
 from tests.models import MODELS, compiled, fitted
 

@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
-from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead
 from kernelite.sources import Machine
+from kernelite.support.errors import InputError
 
 
 def mirrored(classes: int) -> tuple[Machine, np.ndarray]:

@@ -13,10 +13,10 @@ from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.cli import main
-from kernelite.errors import FileFormatError
 from kernelite.model.evidence import disagreements
 from kernelite.store.files import dumps, loads
-from tests.export.cases import CASES
+from kernelite.support.errors import FileFormatError
+from tests.model.export.cases import CASES
 
 
 @pytest.fixture(scope="module")

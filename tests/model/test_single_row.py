@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
-from kernelite.errors import InputError
 from kernelite.model.serving import OutsideValidityWarning
+from kernelite.support.errors import InputError
 from tests.models import MODELS, compiled, fitted
 
 
@@ -65,7 +65,7 @@ def test_one_row_is_scaled_as_its_batch(guarantee: str, d: int) -> None:
 @pytest.mark.parametrize("fused", [True, False])
 def test_one_row_of_a_calibrated_model(fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not fused:  # as without numba, or with more features than the kernels take
-        monkeypatch.setattr("kernelite.cpu.forms.FUSED_FEATURES", 0)
+        monkeypatch.setattr("kernelite.backends.cpu.forms.FUSED_FEATURES", 0)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3000, 5))
     svc = SVC(gamma=0.2).fit(X[:1500], X[:1500, 0] * X[:1500, 1] > 0)

@@ -10,12 +10,12 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.planner import calibrated
 from kernelite.program.bounded import PAIRS
 from kernelite.sources import Machine
+from kernelite.support.errors import InputError
 
 OPTIONS: dict[str, Any] = {"guarantee": "calibrated", "max_disagreement": 0.01, "confidence": 0.9}
 

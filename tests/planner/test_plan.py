@@ -12,9 +12,8 @@ import kernelite as kl
 import kernelite.planner.measure
 import kernelite.planner.proof_probe
 import kernelite.planner.search
-from kernelite.cpu import forms
-from kernelite.cpu.exact import ExactEngine, exact_cost
-from kernelite.errors import InputError
+from kernelite.backends.cpu import forms
+from kernelite.backends.cpu.exact import ExactEngine, exact_cost
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.planner.option import array_bytes, spread_cost, tiers_cost, unseen_cost
@@ -27,6 +26,7 @@ from kernelite.series import remainder
 from kernelite.series.cells import Approximation, cells_cost
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine
+from kernelite.support.errors import InputError
 
 
 def model(

@@ -17,8 +17,8 @@ from unittest import mock
 
 import numpy as np
 
-from kernelite.cpu.fused_sums import EXP2_ERROR
-from kernelite.cpu.kernels import compiling, exp2
+from kernelite.backends.cpu.fused_sums import EXP2_ERROR
+from kernelite.backends.cpu.kernels import compiling, exp2
 from tests.prove.functions import functions
 from tests.prove.steps import (
     Claim,

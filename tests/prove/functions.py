@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernelite.cpu.kernels import exp, exp2, radial
+from kernelite.backends.cpu.kernels import exp, exp2, radial
 from tests.prove.steps import (
     Claim,
     above,

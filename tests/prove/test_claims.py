@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.cpu.kernels import exp, exp2, radial
+from kernelite.backends.cpu.kernels import exp, exp2, radial
 from tests.prove import __main__ as command
 from tests.prove import claims as claimed
 from tests.prove.claims import Claim, claims, family

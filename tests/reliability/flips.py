@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from kernelite.errors import KerneliteError
 from kernelite.store.files import loads
+from kernelite.support.errors import KerneliteError
 from tests.fuzz.corpus import corpus
 from tests.fuzz.models import answers_of
 

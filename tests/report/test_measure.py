@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.errors import InputError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.report.measure import MOST_ROWS, compare, margins_of, measure
 from kernelite.report.nearest import MOST, nearest_rows
-from tests.export.cases import CASES, FEATURES
+from kernelite.support.errors import InputError
+from tests.model.export.cases import CASES, FEATURES
 from tests.store.models import HEADS, compiled
 
 

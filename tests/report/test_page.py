@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.errors import MissingExtraError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.report.page import report
-from tests.export.cases import CASES, FEATURES, certified_with
+from kernelite.support.errors import MissingExtraError
 from tests.helpers import PATIENCE
+from tests.model.export.cases import CASES, FEATURES, certified_with
 from tests.store.models import compiled
 
 pytest.importorskip("jinja2", reason="the report extra is not installed")

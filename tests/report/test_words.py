@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import kernelite as kl
 from kernelite.report import words
 from kernelite.report.measure import measure
-from tests.export.cases import CASES, FEATURES
+from tests.model.export.cases import CASES, FEATURES
 
 
 @pytest.mark.parametrize(

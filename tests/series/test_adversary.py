@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelite.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify

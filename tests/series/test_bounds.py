@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.kernels import third_dense
-from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.cpu.local import LocalEngine
-from kernelite.cpu.outside import OutsideRows, damped
-from kernelite.cpu.runner import Runner
-from kernelite.cpu.tiers import form_stages, forms_alone
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.kernels import third_dense
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.local import LocalEngine
+from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import certify
@@ -179,8 +179,8 @@ def test_bounds_of_cells_hold(case: Case, seed: int) -> None:
 def test_bounds_of_sparse_rows_hold(case: Case, seed: int) -> None:
     if not jit_available():
         pytest.skip("sparse rows run on the fused kernel only")
-    from kernelite.cpu.kernels import quadratic_sparse
-    from kernelite.cpu.kernels.bounds import prepare_certificate
+    from kernelite.backends.cpu.kernels import quadratic_sparse
+    from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 
     rows = case.rows.copy()
     rows[np.random.default_rng(seed).random(rows.shape) < 0.6] = 0.0

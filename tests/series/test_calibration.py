@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from kernelite.errors import InputError
 from kernelite.series.calibration import (
     calibrate,
     largest_rate,
     rows_needed,
     threshold_grid,
 )
+from kernelite.support.errors import InputError
 
 
 @pytest.mark.parametrize(("differences", "rows"), [(0, 100), (3, 500), (50, 60), (60, 60)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.errors import InputError
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
 

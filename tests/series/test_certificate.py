@@ -11,7 +11,6 @@ from scipy.special import gammainc
 from sklearn.svm import SVC
 
 import kernelite
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.certificate import Certificate, certify, rounding_terms
@@ -23,6 +22,7 @@ from kernelite.series.rounding import (
     round_up,
     square_error,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
 
 

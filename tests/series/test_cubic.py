@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelite.errors import InputError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import (
@@ -19,6 +18,7 @@ from kernelite.series.cubic import (
     project,
 )
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.local import LocalEngine
-from kernelite.errors import InputError
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.local import LocalEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.series.cells import Cell, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
+from kernelite.support.errors import InputError
 from tests.helpers import random_expansion, scores_and_bounds
 
 ERROR = 1e-6  # far above all rounding

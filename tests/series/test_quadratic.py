@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import series
 from kernelite.series.series import QuadraticForm, quadratic_form
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
 
 

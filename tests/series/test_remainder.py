@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammainc
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.certificate import certify
 from kernelite.series.remainder import BLOCK, lower_gamma, remainder_norms
+from kernelite.support.errors import UnsupportedModelError
 from tests.oracle import at_most, exponential, more_digits, real
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.series.rounding import UNIT
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import frobenius, skewness, spectrum, truncate
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.cpu import forms
+from kernelite.backends.cpu import forms
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series import remainder, tensors
 from kernelite.series.certificate import certify

@@ -9,11 +9,11 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import scale
 
 import kernelite
-from kernelite.errors import InputError
 from kernelite.sources.nearest_means import (
     discriminant_classifier,
     discriminant_projection,
 )
+from kernelite.support.errors import InputError
 
 GAMMA = 0.05
 

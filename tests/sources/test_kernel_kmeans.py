@@ -8,9 +8,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 import kernelite
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.sources import read
 from kernelite.sources.nearest_means import kernel_kmeans
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 
 def kernel(X, Z, gamma):

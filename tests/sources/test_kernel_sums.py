@@ -21,9 +21,9 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import kernelite
 from kernelite.cli import main
-from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import InputError
 from tests.models import MACHINES, fitted
 
 SUMS = [name for name in MACHINES if name.startswith("gpr") and " sum" in name]

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import kernelite
-from kernelite.errors import InputError
 from kernelite.sources.least_squares import from_lssvmlab, from_shogun, least_squares_svm
+from kernelite.support.errors import InputError
 
 GAM = 10.0
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelite.data.rows.inputs import check_rows, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
-from kernelite.rows.inputs import check_rows, is_sparse
 from kernelite.sources import Machine, read
 from kernelite.sources import libsvm_vectors as vectors_module
 from kernelite.sources.libsvm import read_libsvm

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kernelite
-from kernelite.errors import UnsupportedModelError
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import UnsupportedModelError
 from tests.answers import answers, deviation, is_label
 from tests.models import MACHINES, MODELS, compiled, fitted
 

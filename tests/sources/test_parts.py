@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import kernelite as kl
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import RegressorHead
@@ -21,6 +20,7 @@ from kernelite.machine.machine import Part, SumOfMachines, merge_expansions
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.sources import Machine, read
 from kernelite.sources.combine import combined, side_by_side, weighted
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
 
 

@@ -25,11 +25,11 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import kernelite as kl
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Kept, Selection
 from kernelite.sources import read
 from kernelite.sources.pipeline import scaler_map
+from kernelite.support.errors import UnsupportedModelError
 from tests.datasets import cancer, iris, raw_cancer
 
 SCALERS = [

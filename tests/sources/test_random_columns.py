@@ -27,11 +27,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import check_rows
 from kernelite.machine.preparation import Preparation
-from kernelite.rows.inputs import check_rows
 from kernelite.sources.steps import NotFolded, steps_of
 from kernelite.store.packing import pack, unpack
+from kernelite.support.errors import InputError
 
 WORDS = ["", "a", "A", "nan", "None", "1", "1.0", "ß", "長", "a b"]
 ODD = [None, np.nan, "new", 1, 1.0, True, "NaN", 10**30, -0.0, float("inf")]

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.sources import READERS, Machine, read
+from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError
 
 BUMP = KernelExpansion([[0.0, 0.0], [1.0, 1.0]], [[2.0], [1.0]], [0.5], gamma=1.0)
 

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 
 import kernelite as kl
-from kernelite.errors import UnsupportedModelError
+from kernelite.support.errors import UnsupportedModelError
 from tests.datasets import iris, linnerud
 
 X, y = iris()

@@ -8,10 +8,10 @@ from flint import arb
 from scipy.stats import gaussian_kde
 
 import kernelite
-from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
 from kernelite.store.packing import pack, unpack
+from kernelite.support.errors import InputError
 
 RNG = np.random.default_rng(0)
 

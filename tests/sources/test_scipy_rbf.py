@@ -11,10 +11,10 @@ from scipy.interpolate import RBFInterpolator
 from sklearn.datasets import load_diabetes, load_linnerud
 
 import kernelite
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 RNG = np.random.default_rng(0)
 

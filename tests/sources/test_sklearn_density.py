@@ -7,9 +7,9 @@ import pytest
 from sklearn.neighbors import KernelDensity
 
 import kernelite
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.heads import DensityHead
 from kernelite.sources import read
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.answers import log_density
 
 RNG = np.random.default_rng(0)

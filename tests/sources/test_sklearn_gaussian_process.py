@@ -21,10 +21,10 @@ from sklearn.gaussian_process.kernels import (
 
 import kernelite
 import kernelite.machine.variance
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import kernel_function
 from kernelite.sources import read
 from kernelite.sources.kernel_trees import kernel_tree
+from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.models import MACHINES, fitted
 
 REGRESSORS = [name for name in MACHINES if name.startswith("gpr")]

@@ -12,10 +12,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 
 import kernelite
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.sources import read
 from kernelite.sources.common import fold_linear
 from kernelite.sources.sklearn_features import nystroem_expansion
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))

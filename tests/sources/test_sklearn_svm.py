@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, OutlierHead
 from kernelite.sources import read
+from kernelite.support.errors import UnsupportedModelError
 from tests.models import CLASSIFIERS, SVMS, fitted
 
 RELATIVE = 1e-9

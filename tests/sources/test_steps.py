@@ -32,11 +32,11 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.errors import InputError
 from kernelite.machine.preparation import Preparation
 from kernelite.sources import read
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
+from kernelite.support.errors import InputError
 
 M = 200
 

@@ -15,10 +15,10 @@ from sklearn.svm import SVC, SVR
 
 import kernelite as kl
 from kernelite.cli import main
-from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
 from kernelite.sources import read
 from kernelite.sources.svm_scale import SvmRange, read_range, with_range
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError
 from tests.datasets import diabetes, raw_cancer
 
 TEXT = "x\n-1 1\n1 0 4\n3 -2 2.5\n"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelite.errors import InputError
 from kernelite.sources import read
 from kernelite.store.files import dumps, loads
+from kernelite.support.errors import InputError
 from tests.answers import answers, deviation, is_label
 from tests.models import WRAPPED, compiled, fitted
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.rows.inputs import is_sparse
 from kernelite.series.cells import Approximation, Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.errors import FileFormatError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
 from kernelite.series.cells import Approximation, Cell
@@ -21,6 +20,7 @@ from kernelite.series.certificate import certify
 from kernelite.series.series import QuadraticForm
 from kernelite.store import approxsvm
 from kernelite.store.files import load
+from kernelite.support.errors import FileFormatError, KerneliteError, UnsupportedModelError
 from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.serving.OutsideValidityWarning")

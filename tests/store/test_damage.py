@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import kernelite
-from kernelite.errors import FileFormatError
 from kernelite.store.document import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, stored_digest
+from kernelite.support.errors import FileFormatError
 from tests.store.models import HEADS, compiled, with_cells
 
 OLD = Path(__file__).parent / "version_1"

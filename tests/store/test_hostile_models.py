@@ -19,13 +19,13 @@ from safetensors.numpy import save as serialize
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.machine.heads import RegressorHead
 from kernelite.machine.kernels import ExpSineSquared, Matern, RationalQuadratic, Rbf
 from kernelite.store import files
 from kernelite.store.document import content_digest
 from kernelite.store.files import _try_out, dumps, loads
 from kernelite.store.packing import csr_of, text_array, texts_of
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from tests.models import compiled, fitted
 from tests.store.models import with_cells
 

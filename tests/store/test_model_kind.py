@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.compiler.driver import open_model
-from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
+from kernelite.model.compiler.driver import open_model
 from kernelite.store import approxsvm
 from kernelite.store.files import load
 from kernelite.store.model_kind import model_kind
+from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError
 from tests.store.models import compiled
 
 LIBSVM = """svm_type epsilon_svr

@@ -7,8 +7,6 @@ an upgrade in `kernelite.store.files`, not by new files.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -82,18 +80,3 @@ def test_names_of_columns_are_kept() -> None:
     model, _ = opened("pipeline")
     assert list(model.feature_names_in_) == ["length", "width", "height"]
     assert "predict_proba" in model.offers
-
-
-def test_the_old_names_still_work_and_say_what_to_use() -> None:
-    code = (
-        "import warnings\n"
-        "with warnings.catch_warnings(record=True) as said:\n"
-        "    warnings.simplefilter('always')\n"
-        "    from kernelite.formats.store import load\n"
-        "    from kernelite.formats.data import read_data\n"
-        "from kernelite import store, tables\n"
-        "assert load is store.files.load and read_data is tables.data.read_data\n"
-        "print(*(str(one.message) for one in said))\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "use kernelite.store.files" in run.stdout

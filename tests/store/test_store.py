@@ -17,12 +17,17 @@ from safetensors.numpy import save as to_safetensors
 from sklearn.svm import SVC
 
 import kernelite
-from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.machine.heads import ClassifierHead
 from kernelite.model import CompiledModel
 from kernelite.store.document import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, save
 from kernelite.store.registry import CLASSES, check_types, field_values, named_class, tag_of
+from kernelite.support.errors import (
+    FileFormatError,
+    InputError,
+    KerneliteError,
+    UnsupportedModelError,
+)
 from tests.helpers import shared_path
 from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
 

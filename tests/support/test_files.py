@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 import kernelite as kl
-from kernelite.errors import FileFormatError, InputError
+from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import _own_group, atomic_write, open_binary, open_to_others
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import kernelite
 from kernelite.cli import main
-from kernelite.scoring import files
+from kernelite.data.scoring import files
 from kernelite.support.overlap import read_ahead
 
 
@@ -39,7 +39,7 @@ def test_the_thread_ends_when_the_caller_stops() -> None:
 
 
 def test_the_limit_on_threads_reaches_the_reader() -> None:
-    from kernelite.cpu.threads import limit_threads, thread_count
+    from kernelite.backends.cpu.threads import limit_threads, thread_count
 
     with limit_threads(3):
         assert list(read_ahead(thread_count() for _ in range(2))) == [3, 3]

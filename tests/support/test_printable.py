@@ -14,8 +14,8 @@ import pytest
 
 import kernelite
 from kernelite.cli import main
-from kernelite.errors import FileFormatError, InputError
 from kernelite.machine.heads import ClassifierHead
+from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.terminal import PrintableStream, printable, unwrapped
 from tests.store.models import compiled
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_data_options, add_json, data_options, positive
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.errors import FileFormatError, InputError
+from kernelite.support.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
-    from kernelite.gamma import GammaMax
+    from kernelite.data.gamma import GammaMax
 
 __all__ = ["Extent", "configure", "extent", "run"]
 
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find gamma_max about the origin and about the mean."""
-    from kernelite.gamma import gamma_max
+    from kernelite.data.gamma import gamma_max
 
     reading = data_options(args)
     found = extent(args.data, **reading)
@@ -74,7 +74,7 @@ def extent(path: str, **reading: Any) -> Extent:
     ----------
     path : str
     **reading
-        Options of `kernelite.tables.data.iter_data`.
+        Options of `kernelite.data.tables.data.iter_data`.
 
     Returns
     -------
@@ -82,9 +82,9 @@ def extent(path: str, **reading: Any) -> Extent:
     """
     from dataclasses import replace
 
-    from kernelite.gamma import gamma_max
+    from kernelite.data.gamma import gamma_max
+    from kernelite.data.tables.data import iter_data
     from kernelite.support.terminal import Progress
-    from kernelite.tables.data import iter_data
 
     rows = features = 0
     farthest: GammaMax | None = None

@@ -12,14 +12,14 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import Rows, is_sparse
+from kernelite.data.scoring.outputs import label_text
+from kernelite.data.scoring.streams import Block
+from kernelite.data.tables.data import DataSet
+from kernelite.data.tables.parsing import shortened
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import Stats
-from kernelite.rows.inputs import Rows, is_sparse
-from kernelite.scoring.outputs import label_text
-from kernelite.scoring.streams import Block
-from kernelite.tables.data import DataSet
-from kernelite.tables.parsing import shortened
+from kernelite.support.errors import InputError
 
 __all__ = [
     "Accuracy",

@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any
 
-from kernelite.tables.parsing import BadNumber, parse_float
+from kernelite.data.tables.parsing import BadNumber, parse_float
 
 __all__ = [
     "COLUMNAR",
@@ -176,7 +176,7 @@ def column_list(text: str) -> list[str]:
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """How a model is compiled; the choices and defaults are `kernelite.compile`'s own."""
-    from kernelite.compiler import GUARANTEES, compile
+    from kernelite.model.compiler import GUARANTEES, compile
 
     default = {name: p.default for name, p in inspect.signature(compile).parameters.items()}
     group = parser.add_argument_group("compiling")

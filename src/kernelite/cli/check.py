@@ -19,11 +19,11 @@ from kernelite.cli.arguments import (
     data_options,
 )
 from kernelite.cli.console import print_json
-from kernelite.errors import FileFormatError, InputError, KerneliteError
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
-    from kernelite.tables.parsing import Defect
+    from kernelite.data.tables.parsing import Defect
 
 __all__ = ["configure", "run"]
 
@@ -179,7 +179,7 @@ def _kind(path: str, asked: str | None) -> Kind:
 
 def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
     if kind == "data":
-        from kernelite.tables.data import defects
+        from kernelite.data.tables.data import defects
 
         return defects(args.file, **data_options(args))
     if kind == "libsvm":
@@ -196,13 +196,13 @@ def _defects(args: argparse.Namespace, kind: Kind) -> Iterable[Defect]:
 def _refused(args: argparse.Namespace) -> Iterator[Defect]:
     """What `predict` would refuse: columns, then rows."""
     from kernelite.cli.models import predictor
-    from kernelite.scoring.batch import BatchScorer
-    from kernelite.scoring.files import Request, predict_blocks
-    from kernelite.scoring.jobs import list_jobs
-    from kernelite.scoring.skipping import Skipped
-    from kernelite.scoring.streams import open_stream
-    from kernelite.tables.columnar.reading import TextOptions
-    from kernelite.tables.parsing import Defect
+    from kernelite.data.scoring.batch import BatchScorer
+    from kernelite.data.scoring.files import Request, predict_blocks
+    from kernelite.data.scoring.jobs import list_jobs
+    from kernelite.data.scoring.skipping import Skipped
+    from kernelite.data.scoring.streams import open_stream
+    from kernelite.data.tables.columnar.reading import TextOptions
+    from kernelite.data.tables.parsing import Defect
 
     if os.path.isdir(args.file):
         raise InputError(f"`{args.file}` is a folder; check its files one by one.")
@@ -239,9 +239,9 @@ class _Nowhere:
 
 def _of_model(path: str, *, deep: bool) -> list[Defect]:
     """The one reason why a compiled model does not load, or all that a deep check finds."""
+    from kernelite.data.tables.parsing import Defect
     from kernelite.model.evidence import disagreements
     from kernelite.store.files import load
-    from kernelite.tables.parsing import Defect
 
     try:
         model = load(path)

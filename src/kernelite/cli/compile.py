@@ -15,7 +15,7 @@ from kernelite.cli.arguments import (
     compile_options,
 )
 from kernelite.cli.console import note, print_json
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model import CompiledModel
@@ -79,7 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile and save."""
     from kernelite.cli.models import check_output, fitted_model
-    from kernelite.compiler import compile
+    from kernelite.model.compiler import compile
     from kernelite.sources import read
     from kernelite.store.packing import unstorable
 

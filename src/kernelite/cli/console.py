@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
-from kernelite.errors import KerneliteError
+from kernelite.support.errors import KerneliteError
 from kernelite.support.terminal import PrintableStream, printable, unwrapped
 
 __all__ = ["ShortParser", "guarded", "note", "print_json", "print_table"]

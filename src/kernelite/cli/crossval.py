@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.cli.answers import metric_for
-from kernelite.errors import InputError
-from kernelite.rows.inputs import Rows, is_sparse
+from kernelite.data.rows.inputs import Rows, is_sparse
+from kernelite.support.errors import InputError
 
 __all__ = [
     "TYPES",
@@ -189,7 +189,7 @@ def _fitted(problem: Problem, parameters: Parameters, rows: Any, labels: NDArray
 
 
 def _compiled(problem: Problem, svm: Any, sample: Any, rows: Any) -> tuple[NDArray[Any], Any]:
-    from kernelite.compiler import compile
+    from kernelite.model.compiler import compile
 
     model = compile(svm, sample, **dict(problem.compile_options))
     return model.predict(rows, on_invalid="ignore", return_stats=True)

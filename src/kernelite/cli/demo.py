@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.errors import MissingExtraError
+from kernelite.support.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from kernelite.data.rows.inputs import FloatArray
     from kernelite.model import CompiledModel
-    from kernelite.rows.inputs import FloatArray
 
 __all__ = ["configure", "run"]
 
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(results: list[Result], form: CompiledModel, sums: CompiledModel) -> None:
-    from kernelite.cpu.threads import thread_count
+    from kernelite.backends.cpu.threads import thread_count
 
     print_table(COLUMNS, [_cells(result) for result in results])
     print(
@@ -151,7 +151,7 @@ def _kernels_ready() -> Iterator[None]:
 
 def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
     """Each compiled, with its kernels loaded for batches and for single rows."""
-    from kernelite.compiler import compile
+    from kernelite.model.compiler import compile
     from kernelite.support.terminal import Progress
 
     found = []
@@ -166,7 +166,7 @@ def _compiled(models: dict[str, tuple[Any, Data]]) -> list[CompiledModel]:
 
 def _compared(name: str, svc: Any, fast: CompiledModel, rows: FloatArray) -> Result:
     """Labels of a batch, then times."""
-    from kernelite.cpu.threads import limit_threads
+    from kernelite.backends.cpu.threads import limit_threads
 
     differ = int((fast.predict(rows) != svc.predict(rows)).sum())
     theirs, ours = _seconds(svc.predict, rows), _seconds(fast.predict, rows)
@@ -179,7 +179,7 @@ def _compared(name: str, svc: Any, fast: CompiledModel, rows: FloatArray) -> Res
 
 def _one_by_one(name: str, svc: Any, fast: CompiledModel, rows: FloatArray) -> Result:
     """The same for calls of one row each."""
-    from kernelite.cpu.threads import limit_threads
+    from kernelite.backends.cpu.threads import limit_threads
 
     single = [rows[i : i + 1] for i in range(len(rows))]
 

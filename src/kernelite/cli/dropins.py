@@ -88,7 +88,7 @@ def approx_xval(argv: Arguments = None) -> int:
 
 def _approximate(args: argparse.Namespace) -> int:
     from kernelite.cli.models import check_output, fitted_model
-    from kernelite.compiler import compile
+    from kernelite.model.compiler import compile
     from kernelite.store import approxsvm
 
     check_output(args.output, args.model)
@@ -107,10 +107,10 @@ def _approximate(args: argparse.Namespace) -> int:
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import ApproxRows, metric_for
     from kernelite.cli.models import check_output
-    from kernelite.scoring.files import predict_blocks
-    from kernelite.scoring.jobs import open_lines
+    from kernelite.data.scoring.files import predict_blocks
+    from kernelite.data.scoring.jobs import open_lines
+    from kernelite.data.tables.data import iter_data
     from kernelite.store.files import load
-    from kernelite.tables.data import iter_data
 
     check_output(args.output, args.data, args.model)
     rows = ApproxRows(load(args.model))
@@ -147,7 +147,7 @@ def _analyse(args: argparse.Namespace) -> int:
 
 def _cross_validate(args: argparse.Namespace) -> int:
     from kernelite.cli.crossval import Problem, compiled_accuracy
-    from kernelite.tables.data import read_data
+    from kernelite.data.tables.data import read_data
 
     data = read_data(args.data, format="libsvm", labels="required")
     assert data.labels is not None

@@ -78,13 +78,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain and write, block by block."""
-    from kernelite.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.reading import format_of
 
     groups = dict(_group(args, text) for text in args.group)
     if format_of(args.output) is None:
         args.usage_error("argument OUTPUT: its name must end in .parquet, .arrow, .feather or .csv")
+    from kernelite.backends.cpu.threads import limit_threads
     from kernelite.cli.models import check_order, check_output, predictor, read_sample
-    from kernelite.cpu.threads import limit_threads
 
     check_output(args.output, args.data, args.model, args.background)
     with check_order(args.data, args.model):
@@ -125,10 +125,10 @@ def _write(
     """Write all blocks; the largest bound."""
     from contextlib import ExitStack
 
+    from kernelite.data.tables.columnar.library import require_pyarrow
+    from kernelite.data.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.writing import open_sink
     from kernelite.explain.shapley import shap_values
-    from kernelite.tables.columnar.library import require_pyarrow
-    from kernelite.tables.columnar.reading import format_of
-    from kernelite.tables.columnar.writing import open_sink
 
     pyarrow, format = require_pyarrow(), format_of(args.output)
     assert format is not None

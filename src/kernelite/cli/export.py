@@ -70,9 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export."""
     from kernelite.cli.models import check_output
-    from kernelite.export import export, export_names
-    from kernelite.export.float32 import float32_error
-    from kernelite.export.selection import select
+    from kernelite.model.export import export, export_names
+    from kernelite.model.export.float32 import float32_error
+    from kernelite.model.export.selection import select
 
     for name in export_names(args.output, main=args.main):
         check_output(name, args.model, args.sample)
@@ -123,7 +123,7 @@ def _model(args: argparse.Namespace) -> Any:
 def _sample(args: argparse.Namespace, width: int) -> Any:
     if args.sample is None:
         return None
-    from kernelite.tables.data import read_data
+    from kernelite.data.tables.data import read_data
 
     data = read_data(args.sample, **{"labels": "ignore"} | data_options(args))
     return data.fit_width(width)[0]

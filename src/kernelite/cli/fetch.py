@@ -51,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Download, or list."""
-    from kernelite.datasets import BASE, files_of
-    from kernelite.datasets.download import download
+    from kernelite.data.datasets import BASE, files_of
+    from kernelite.data.datasets.download import download
 
     if not args.names:
         return _list(args)
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from kernelite.datasets import SETS, files_of, find
-    from kernelite.errors import InputError
+    from kernelite.data.datasets import SETS, files_of, find
+    from kernelite.support.errors import InputError
 
     listed: list[dict[str, Any]] = []
     for name in SETS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import print_json
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 from kernelite.support.terminal import printable
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _plan(model: CompiledModel) -> dict[str, Any]:
 
 
 def _fitted(source: Machine) -> dict[str, Any]:
-    from kernelite.gamma import gamma_max
+    from kernelite.data.gamma import gamma_max
 
     expansion = source.expansion
     single = getattr(expansion, "kernel", None)
@@ -221,7 +221,7 @@ def _without_empty_columns(centers: Any) -> Any:
     import numpy as np
     from scipy.sparse import csr_array
 
-    from kernelite.rows.inputs import is_sparse
+    from kernelite.data.rows.inputs import is_sparse
 
     if not is_sparse(centers):
         return centers

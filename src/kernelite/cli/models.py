@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from kernelite.cli.arguments import COLUMNAR, data_options
-from kernelite.errors import FileFormatError, InputError, KerneliteError
 from kernelite.model import CompiledModel
 from kernelite.store.files import loads
 from kernelite.store.model_kind import model_kind
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.files import open_binary
 
 __all__ = [
@@ -85,7 +85,9 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
     found = _compiled(path)  # which is by far the most common
     if found is not None and (not exact or found.guarantee == "exact"):
         return found
-    from kernelite.compiler.driver import open_model  # not for a saved model: it takes a while
+    from kernelite.model.compiler.driver import (
+        open_model,  # not for a saved model: it takes a while
+    )
 
     if not is_pickle(path):
         return open_model(path, exact=exact)
@@ -94,7 +96,7 @@ def predictor(path: str, *, exact: bool = False, allow_pickle: bool = False) -> 
             f"`{path}` is a pickle, not a compiled model: compile it first with `kernelite "
             "compile --allow-pickle`, or predict with `--exact --allow-pickle`."
         )
-    from kernelite.compiler import compile
+    from kernelite.model.compiler import compile
 
     return compile(fitted_model(path, allow_pickle=allow_pickle), guarantee="exact")
 
@@ -122,13 +124,13 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
     """
     columns = getattr(args, "columns", None)
     if not _has_columns(args, path, columns):
-        from kernelite.scoring.streams import fitted_rows
-        from kernelite.tables.data import read_data
+        from kernelite.data.scoring.streams import fitted_rows
+        from kernelite.data.tables.data import read_data
 
         data = read_data(path, **{"labels": "ignore"} | data_options(args))
         return fitted_rows(model, data)[0]
-    from kernelite.scoring.streams import Wanted, read_rows
-    from kernelite.tables.columnar.reading import TextOptions
+    from kernelite.data.scoring.streams import Wanted, read_rows
+    from kernelite.data.tables.columnar.reading import TextOptions
 
     label = "auto" if args.label_column is None else args.label_column
     text = TextOptions(args.delimiter, args.header)
@@ -138,7 +140,7 @@ def read_sample(args: argparse.Namespace, path: str, model: Any) -> Any:
 
 def _has_columns(args: argparse.Namespace, path: str, columns: Any) -> bool:
     """By the format or the name; without pyarrow, CSV is a plain table of numbers."""
-    from kernelite.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.reading import format_of
 
     if args.data_format is not None:
         columnar = args.data_format in COLUMNAR

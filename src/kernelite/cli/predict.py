@@ -23,9 +23,9 @@ from kernelite.cli.console import note, print_json
 
 if TYPE_CHECKING:
     from kernelite.cli.answers import Answers, Metric
-    from kernelite.scoring.files import FilesPrediction, Request
-    from kernelite.scoring.jobs import OutputFormat
-    from kernelite.scoring.skipping import Skipped
+    from kernelite.data.scoring.files import FilesPrediction, Request
+    from kernelite.data.scoring.jobs import OutputFormat
+    from kernelite.data.scoring.skipping import Skipped
 
 __all__ = ["configure", "run"]
 
@@ -154,7 +154,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predict and write, block by block."""
     _check_usage(args)
-    from kernelite.cpu.threads import limit_threads
+    from kernelite.backends.cpu.threads import limit_threads
 
     # Half a million objects are about to be imported; looking for garbage among them takes time.
     often = gc.get_threshold()
@@ -196,7 +196,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _has_columns(args: argparse.Namespace) -> bool:
     """Whether DATA has columns with names, as far as its name tells."""
-    from kernelite.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.reading import format_of
 
     if args.data_format is not None:
         return args.data_format in COLUMNAR
@@ -205,7 +205,7 @@ def _has_columns(args: argparse.Namespace) -> bool:
 
 def _output_format(args: argparse.Namespace) -> OutputFormat | None:
     """Columns or lines; None where OUTPUT's name has to tell which columns."""
-    from kernelite.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.reading import format_of
 
     if args.output_format is not None or os.path.isdir(args.data):
         return args.output_format
@@ -220,8 +220,8 @@ def _output_format(args: argparse.Namespace) -> OutputFormat | None:
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answers, metric_for
     from kernelite.cli.models import check_order, check_output, predictor
-    from kernelite.scoring.files import run_jobs
-    from kernelite.scoring.jobs import list_jobs
+    from kernelite.data.scoring.files import run_jobs
+    from kernelite.data.scoring.jobs import list_jobs
 
     check_output(args.output, args.data, args.model)
     with check_order(args.data, args.model):
@@ -244,7 +244,7 @@ def _predict(args: argparse.Namespace) -> int:
 def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]:
     """The file of skipped rows, where bad rows are skipped."""
     from kernelite.cli.models import check_output
-    from kernelite.scoring.skipping import open_skipped
+    from kernelite.data.scoring.skipping import open_skipped
 
     if args.on_bad_row == "stop":
         return nullcontext()
@@ -254,8 +254,8 @@ def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]
 
 
 def _request(args: argparse.Namespace, answers: Answers) -> Request:
-    from kernelite.scoring.files import Request
-    from kernelite.tables.columnar.reading import TextOptions
+    from kernelite.data.scoring.files import Request
+    from kernelite.data.tables.columnar.reading import TextOptions
 
     label = "auto" if args.label_column is None else args.label_column
     return Request(
@@ -272,7 +272,7 @@ def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> Fi
     """Score on the cluster that was asked for."""
     from kernelite.dask.files import score_pieces
     from kernelite.dask.workers import connect, model_counts
-    from kernelite.tables.columnar.reading import format_of
+    from kernelite.data.tables.columnar.reading import format_of
 
     with connect(args.scheduler, args.workers) as client:
         done = score_pieces(

@@ -17,7 +17,7 @@ from kernelite.cli.arguments import (
     whole,
 )
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 from kernelite.support.terminal import Progress
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _problem(args: argparse.Namespace) -> Problem:
     from kernelite.cli.crossval import Problem
-    from kernelite.tables.data import read_data
+    from kernelite.data.tables.data import read_data
 
     data = read_data(args.data, **{"labels": "required"} | data_options(args))
     assert data.labels is not None
@@ -122,7 +122,7 @@ def _grids(args: argparse.Namespace, problem: Problem) -> dict[str, list[float]]
 
 
 def _around_gamma_max(problem: Problem) -> list[float]:
-    from kernelite.gamma import gamma_max
+    from kernelite.data.gamma import gamma_max
 
     largest = float(gamma_max(problem.rows, about="mean"))
     if not 0 < largest < float("inf"):

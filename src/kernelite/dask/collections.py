@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.threads import one_thread
+from kernelite.backends.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
-from kernelite.errors import InputError
+from kernelite.data.scoring.outputs import answer, check_outputs, example
+from kernelite.data.scoring.selection import resolve_columns
+from kernelite.data.scoring.shipping import Options, Ticket, ship
+from kernelite.data.tables.columnar.library import require_pyarrow
 from kernelite.model import CompiledModel
-from kernelite.scoring.outputs import answer, check_outputs, example
-from kernelite.scoring.selection import resolve_columns
-from kernelite.scoring.shipping import Options, Ticket, ship
-from kernelite.tables.columnar.library import require_pyarrow
+from kernelite.support.errors import InputError
 
 __all__ = ["predict"]
 
@@ -45,7 +45,7 @@ def predict(
     collection : dask.array.Array of shape (m, d), dask.dataframe.DataFrame, or dask.bag.Bag
         A bag's items are pyarrow record batches.
     columns, outputs, keep, prefix
-        As in `kernelite.scoring.BatchScorer`. Of arrays, one output can be had at a time.
+        As in `kernelite.data.scoring.BatchScorer`. Of arrays, one output can be had at a time.
 
     Returns
     -------

@@ -16,24 +16,24 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from kernelite.cpu.threads import one_thread
+from kernelite.backends.cpu.threads import one_thread
 from kernelite.dask.workers import carry, require_dask
-from kernelite.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
-from kernelite.model import CompiledModel
-from kernelite.program.bounded import Stats
-from kernelite.scoring.files import (
+from kernelite.data.scoring.files import (
     FilePrediction,
     FilesPrediction,
     Request,
     raise_failures,
     run_job,
 )
-from kernelite.scoring.jobs import Job, check_folders_apart
-from kernelite.scoring.outputs import check_outputs
-from kernelite.scoring.shipping import Options, Ticket, ship
+from kernelite.data.scoring.jobs import Job, check_folders_apart
+from kernelite.data.scoring.outputs import check_outputs
+from kernelite.data.scoring.shipping import Options, Ticket, ship
+from kernelite.data.tables.columnar.binary import ParquetSource
+from kernelite.data.tables.columnar.reading import ColumnarFormat, SourceFile, list_sources, stem_of
+from kernelite.model import CompiledModel
+from kernelite.program.bounded import Stats
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError, MissingExtraError
 from kernelite.support.terminal import Progress
-from kernelite.tables.columnar.binary import ParquetSource
-from kernelite.tables.columnar.reading import ColumnarFormat, SourceFile, list_sources, stem_of
 
 __all__ = ["PIECE_ROWS", "cut", "list_pieces", "predict_files", "score_pieces"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from kernelite.scoring.shipping import Shipment, drop
+from kernelite.data.scoring.shipping import Shipment, drop
 
 __all__ = ["ModelPlugin"]
 

@@ -17,10 +17,10 @@ from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any
 
-from kernelite.cpu.threads import thread_count
-from kernelite.errors import InputError, missing_extra
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.data.scoring.shipping import Shipment, Ticket, arrivals, drop, ship
 from kernelite.model import CompiledModel
-from kernelite.scoring.shipping import Shipment, Ticket, arrivals, drop, ship
+from kernelite.support.errors import InputError, missing_extra
 
 __all__ = ["carry", "connect", "forget", "model_counts", "require_dask"]
 

@@ -24,10 +24,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.slopes import slope_of
 from kernelite.explain.terms import SeenBy
 from kernelite.machine.exactly import UNIT
-from kernelite.rows.inputs import FloatArray
 
 __all__ = ["ABOVE", "Change", "dual_lengths", "gaussian_change"]
 

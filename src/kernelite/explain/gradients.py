@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.cpu.threads import for_each_chunk
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.backends.cpu.threads import for_each_chunk
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.maps import back, check_maps
 from kernelite.explain.slopes import Slope, factors_of, gaussian, slope_of
 from kernelite.explain.terms import SeenBy, seen_by
@@ -30,7 +30,7 @@ from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
 from kernelite.model.fields import ModelFields
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["Derived", "derivatives", "gradient"]
 

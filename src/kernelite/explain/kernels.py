@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.kernels.compiling import (
+from kernelite.backends.cpu.kernels.compiling import (
     Longs,
     Matrix,
     OutMatrix,
@@ -27,7 +27,7 @@ from kernelite.cpu.kernels.compiling import (
     kernel,
     types,
 )
-from kernelite.cpu.kernels.exp import exp_nonpositive
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 
 __all__ = ["LANES", "LARGEST_EXPONENT", "factors", "shapley_sums"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.terms import SeenBy
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Selection
 from kernelite.machine.preparation.numeric import OwnScaling
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.fields import ModelFields
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["back", "check_maps", "scales"]
 

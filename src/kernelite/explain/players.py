@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.frames import column_names, frame_values, is_frame
+from kernelite.data.rows.inputs import is_sparse
 from kernelite.explain.terms import SeenBy, origins
 from kernelite.model.fields import ModelFields
-from kernelite.rows.frames import column_names, frame_values, is_frame
-from kernelite.rows.inputs import is_sparse
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["Players", "players_of"]
 

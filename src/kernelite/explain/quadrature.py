@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
 
 __all__ = ["Rules", "rule", "rules"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.balls import ABOVE, Change, dual_lengths, gaussian_change
 from kernelite.explain.maps import scales
 from kernelite.explain.slopes import slope_of
@@ -39,7 +39,7 @@ from kernelite.machine.kernels import (
     SumKernel,
 )
 from kernelite.model.fields import ModelFields
-from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["radius"]
 

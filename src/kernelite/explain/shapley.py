@@ -44,13 +44,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.players import Players, players_of
 from kernelite.explain.sums import Sums, add_polynomial, add_products, add_tail
 from kernelite.explain.terms import PolynomialTerm, seen_by, terms_of
 from kernelite.machine.exactly import UNIT
 from kernelite.model.fields import ModelFields
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.terminal import Progress
 
 __all__ = ["Explanation", "shap_values"]

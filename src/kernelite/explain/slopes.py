@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
@@ -36,7 +36,7 @@ from kernelite.machine.kernels import (
     SumKernel,
 )
 from kernelite.machine.kernels.exponential import CLOSED
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Slope", "factors_of", "gaussian", "slope_of"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.kernels.compiling import jit_available
-from kernelite.cpu.threads import for_each_chunk, thread_count
-from kernelite.errors import UnsupportedModelError
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.threads import for_each_chunk, thread_count
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.quadrature import STEPS, Rules, rules
 from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.support.errors import UnsupportedModelError
 from kernelite.support.terminal import Progress
 
 __all__ = ["Sums", "add_polynomial", "add_products", "add_tail"]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, check_finite, is_sparse
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
@@ -36,7 +36,7 @@ from kernelite.machine.preparation.missing import Impute, Missing
 from kernelite.machine.preparation.numeric import OwnScaling, PowerMap, QuantileMap, Threshold
 from kernelite.model.fields import ModelFields
 from kernelite.model.serving import part_rows, rows_for
-from kernelite.rows.inputs import FloatArray, check_finite, is_sparse
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["PolynomialTerm", "ProductTerm", "SeenBy", "origins", "seen_by", "terms_of"]
 

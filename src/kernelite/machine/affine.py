@@ -26,9 +26,9 @@ from typing import Any, ClassVar, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.exactly import quotient, quotient_in_words
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.support.errors import InputError
 
 __all__ = ["AFFINE_UNITS", "AffineMap", "Operation", "check_scales"]
 

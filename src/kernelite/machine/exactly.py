@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "UNIT",
@@ -52,7 +52,7 @@ def fraction(value: Any, name: str, *, positive: bool = False) -> Fraction:
     Fraction(1, 2)
     >>> fraction(float("nan"), "scale")
     Traceback (most recent call last):
-    kernelite.errors.UnsupportedModelError: `scale` of this model is nan, not a finite number; ...
+    kernelite.UnsupportedModelError: `scale` of this model is nan, not a finite number; ...
     """
     number = float(value)
     if not math.isfinite(number) or (positive and number <= 0):

@@ -18,12 +18,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import (
+    FloatArray,
+    Rows,
+    check_rows,
+    dense_block,
+    is_sparse,
+    row_blocks,
+)
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.kernels import Kernel
 from kernelite.machine.pairs import classes_of_centers, n_classes, own_columns, spread_out
 from kernelite.machine.uncertainty import Uncertainty
-from kernelite.rows.inputs import FloatArray, Rows, check_rows, dense_block, is_sparse, row_blocks
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, check_rows, is_sparse
 from kernelite.machine.exactly import UNIT, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
@@ -16,7 +16,7 @@ from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.machine.variance import Posterior
-from kernelite.rows.inputs import FloatArray, check_rows, is_sparse
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["Machine", "Part", "SumOfMachines", "describe", "merge_expansions"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["Uncertainty"]
 

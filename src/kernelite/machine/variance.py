@@ -18,11 +18,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_function
 from kernelite.machine.kernels import Kernel, PolynomialKernel
-from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.support.errors import InputError
 
 __all__ = ["LatentVariance", "Posterior"]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels import Kernel, Reach
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.machine.expansion import KernelExpansion

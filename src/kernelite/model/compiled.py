@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, RowsLike, check_finite
 from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
 from kernelite.model.serving import rows_and_runner
@@ -23,7 +23,7 @@ from kernelite.program.criteria import (
     never,
     probability_criterion,
 )
-from kernelite.rows.inputs import FloatArray, RowsLike, check_finite
+from kernelite.support.errors import InputError
 
 __all__ = ["CompiledModel", "require_compiled"]
 
@@ -375,7 +375,7 @@ class CompiledModel(Predicting):
             Ends in `.onnx` (needs the extra `onnx`) or `.h`.
         **options
             `part`, `decided`, `dtype`, `probabilities`, `name`, `main`, `sample`, as in
-            `kernelite.export`.
+            `kernelite.model.export`.
 
         Returns
         -------
@@ -393,13 +393,13 @@ class CompiledModel(Predicting):
         >>> os.path.basename(file)
         'bump.h'
         """
-        from kernelite.export import export
+        from kernelite.model.export import export
 
         return export(self, path, **options)
 
     def export_refusals(self) -> dict[str, str]:
         """Why this model cannot be exported, for each of "ONNX" and "C" that refuses it."""
-        from kernelite.export import refusals
+        from kernelite.model.export import refusals
 
         return refusals(self)
 
@@ -445,7 +445,7 @@ def require_compiled(model: object, name: str = "model") -> None:
     --------
     >>> require_compiled("svm.kernelite")
     Traceback (most recent call last):
-    kernelite.errors.InputError: `model` must be a CompiledModel, got the path `svm.kernelite`; ...
+    kernelite.InputError: `model` must be a CompiledModel, got the path `svm.kernelite`; ...
     """
     if not isinstance(model, CompiledModel):
         found = type(model).__name__

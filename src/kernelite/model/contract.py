@@ -19,11 +19,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.frames import is_frame
+from kernelite.data.rows.inputs import RowsLike
 from kernelite.model.fields import ModelFields
 from kernelite.planner.plan import candidates_html, table_html
-from kernelite.rows.frames import is_frame
-from kernelite.rows.inputs import RowsLike
+from kernelite.support.errors import InputError
 from kernelite.support.terminal import printable
 
 __all__ = ["ScikitLearnContract", "names_can_be_set", "offered"]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.forms import certify
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.forms import certify
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.model.fields import ModelFields
 from kernelite.program.bounded import spelled_out
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import UNIT

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.runner import Runner
-from kernelite.errors import InputError
+from kernelite.backends.cpu.runner import Runner
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
@@ -26,10 +26,10 @@ from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.option import array_bytes
 from kernelite.planner.plan import Plan
 from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model.compiled import CompiledModel

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.runner import Runner
-from kernelite.cpu.threads import thread_count
-from kernelite.errors import InputError
+from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.data.rows.inputs import FloatArray, Rows, check_finite
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.serving import part_rows, rows_and_runner
-from kernelite.rows.inputs import FloatArray, Rows, check_finite
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

@@ -11,9 +11,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.local import log_sums
-from kernelite.cpu.runner import Finish
-from kernelite.errors import InputError
+from kernelite.backends.cpu.local import log_sums
+from kernelite.backends.cpu.runner import Finish
+from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_row
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import joint_answers, latent_answers, posterior_of, samples, spread
@@ -28,7 +28,7 @@ from kernelite.program.criteria import (
     probability_criterion,
     transform_criterion,
 )
-from kernelite.rows.inputs import FloatArray, RowsLike, is_tensor, plain_row
+from kernelite.support.errors import InputError
 
 __all__ = ["Predicting", "answer", "rule_of"]
 
@@ -296,7 +296,7 @@ def _answer_tensor(
     beyond: FloatArray | None,
 ) -> tuple[Any, Stats]:
     """As `answer`, where the rows are: in host memory by the engines here, else on their GPU."""
-    from kernelite.gpu.interchange import answer_there, as_host_array, like
+    from kernelite.backends.torch.interchange import answer_there, as_host_array, like
 
     host = as_host_array(X)
     if host is not None:

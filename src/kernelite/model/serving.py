@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from kernelite.cpu.outside import OutsideRows
-from kernelite.cpu.runner import Runner
-from kernelite.cpu.sums import PartRows
-from kernelite.errors import InputError, OutsideValidityError
-from kernelite.machine.preparation import Preparation
-from kernelite.program.criteria import label_criterion
-from kernelite.rows.inputs import (
+from kernelite.backends.cpu.outside import OutsideRows
+from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.sums import PartRows
+from kernelite.data.rows.inputs import (
     FloatArray,
     Rows,
     check_csr,
     check_rows,
     fit_width,
 )
+from kernelite.machine.preparation import Preparation
+from kernelite.program.criteria import label_criterion
 from kernelite.series.rounding import UNIT
+from kernelite.support.errors import InputError, OutsideValidityError
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields

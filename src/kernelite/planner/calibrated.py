@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact import ExactEngine, exact_cost
-from kernelite.cpu.threads import thread_count
-from kernelite.cpu.tiers import forms_alone
-from kernelite.errors import InputError
+from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.backends.cpu.tiers import forms_alone
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.option import array_bytes, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form
-from kernelite.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.series.calibration import (
     Calibration,
     calibrate,
@@ -30,6 +29,7 @@ from kernelite.series.calibration import (
 )
 from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.series import quadratic_form
+from kernelite.support.errors import InputError
 from kernelite.support.terminal import progress_bar
 
 __all__ = ["calibrated_plan"]

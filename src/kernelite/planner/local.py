@@ -10,15 +10,15 @@ from time import perf_counter
 
 import numpy as np
 
-from kernelite.cpu.exact import ExactEngine, exact_cost
-from kernelite.cpu.local import LocalEngine
-from kernelite.cpu.threads import thread_count
+from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.local import LocalEngine
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import LocalSums
 
 __all__ = ["local_candidate"]

@@ -14,14 +14,14 @@ from time import perf_counter
 
 import numpy as np
 
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.runner import BLOCK_ELEMENTS, Runner
-from kernelite.cpu.tiers import FormStages, form_stages
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.runner import BLOCK_ELEMENTS, Runner
+from kernelite.backends.cpu.tiers import FormStages, form_stages
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head
 from kernelite.planner.option import Option
 from kernelite.planner.plan import MEASURED
 from kernelite.program.criteria import predict_criterion
-from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Finals", "raced", "rows_of_a_call"]
 

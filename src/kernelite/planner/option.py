@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.cpu.exact import exact_cost, judging_cost
-from kernelite.cpu.runner import BLOCK_ELEMENTS
-from kernelite.cpu.threads import thread_count
-from kernelite.cpu.tiers import runs_at_once
+from kernelite.backends.cpu.exact import exact_cost, judging_cost
+from kernelite.backends.cpu.runner import BLOCK_ELEMENTS
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.backends.cpu.tiers import runs_at_once
+from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
-from kernelite.rows.inputs import is_sparse
 from kernelite.series.cells import Approximation
 from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER

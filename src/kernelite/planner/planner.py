@@ -14,19 +14,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.cpu.exact import ExactEngine, exact_cost
-from kernelite.cpu.threads import thread_count
-from kernelite.errors import InputError
+from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.threads import thread_count
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
 from kernelite.program.criteria import Criterion
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
+from kernelite.support.errors import InputError
 
 __all__ = ["exact_candidate", "plan_certified", "truncated_form"]
 

@@ -15,16 +15,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.forms import certify
-from kernelite.errors import UnsupportedModelError
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.forms import certify
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.cells import cell_points
 from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import PAIR_OVERHEAD, lower_gamma
 from kernelite.series.series import QuadraticForm, quadratic_form
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["ProofProbe"]
 

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.cpu.cell import CellEngine
-from kernelite.cpu.exact import ExactEngine, exact_cost
-from kernelite.cpu.forms import certify
-from kernelite.cpu.tiers import FormStages, form_stages, runs_at_once
-from kernelite.errors import UnsupportedModelError
+from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.forms import certify
+from kernelite.backends.cpu.tiers import FormStages, form_stages, runs_at_once
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.option import (
     Option,
@@ -38,12 +38,12 @@ from kernelite.planner.third_order import (
 from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
 from kernelite.series.certificate import Certificate
 from kernelite.series.directional import may_pair, product_cost
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks"]
 

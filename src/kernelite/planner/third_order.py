@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, cubic_cost, cubic_form, cubic_tensor, packed_size
 from kernelite.series.directional import (

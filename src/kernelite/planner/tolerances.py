@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["DEFAULT_TOLERANCE", "default_tolerance", "given_tolerance", "score_tolerance"]
 

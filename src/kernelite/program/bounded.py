@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
     "EXACT",

@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
 from kernelite.program.criteria import Criterion, never
-from kernelite.rows.inputs import FloatArray
 
 __all__ = ["Block", "Cascade", "Stage", "holds"]
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.base import BoolArray
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "PROBABILITY_TOLERANCE",

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import missing_extra
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Compared, Measured, margins_of
 from kernelite.report.words import NEEDS, duration, sized
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import missing_extra
 
 __all__ = ["bars", "bound_against_error", "margin_histogram", "radius_histogram", "residuals"]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, is_sparse, some_rows
 from kernelite.model import CompiledModel
 from kernelite.model.predicting import rule_of
 from kernelite.model.serving import rows_and_runner
 from kernelite.program.bounded import EXACT, FULL, THIRD, Bounded, spelled_out
 from kernelite.program.criteria import label_criterion
-from kernelite.rows.inputs import FloatArray, is_sparse, some_rows
+from kernelite.support.errors import InputError
 
 __all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import KerneliteError
+from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Measured, margins_of
-from kernelite.rows.inputs import FloatArray, is_sparse
+from kernelite.support.errors import KerneliteError
 
 __all__ = ["Held", "HeldRow", "NearRow", "held_rows", "nearest_rows"]
 

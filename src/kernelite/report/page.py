@@ -12,7 +12,6 @@ from importlib import resources
 from typing import Any
 
 from kernelite import __version__
-from kernelite.errors import missing_extra
 from kernelite.model import CompiledModel
 from kernelite.report import figures, words
 from kernelite.report.measure import (
@@ -24,6 +23,7 @@ from kernelite.report.measure import (
     measure,
 )
 from kernelite.report.nearest import Held, held_rows, nearest_rows
+from kernelite.support.errors import missing_extra
 from kernelite.support.files import atomic_write
 
 __all__ = ["Page", "page_of", "report", "write"]

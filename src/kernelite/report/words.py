@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.model import CompiledModel
 from kernelite.report.measure import TIERS, Compared, Measured
-from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "NEEDS",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = [
     "Calibration",

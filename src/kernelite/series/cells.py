@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
 from kernelite.series.series import CERTIFY, GATHER, PRODUCT, QuadraticForm, quadratic_cost
 from kernelite.series.spectral import SpectralForm
+from kernelite.support.errors import InputError
 
 __all__ = ["Approximation", "Cell", "LocalSums", "cell_points", "cells_cost", "open_row_cost"]
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.remainder import (
     DoubleSums,
     Each,
@@ -36,6 +35,7 @@ from kernelite.series.rounding import (
     round_up,
     square_error,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "FOREIGN",

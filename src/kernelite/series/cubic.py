@@ -21,13 +21,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, hidden_square, round_up
 from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.series.tensors import monomials
+from kernelite.support.errors import InputError
 
 __all__ = [
     "WEIGHED",

@@ -16,9 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, unpack
 from kernelite.series.rounding import (
@@ -31,6 +30,7 @@ from kernelite.series.rounding import (
 )
 from kernelite.series.series import CERTIFY, LOOP, PRODUCT
 from kernelite.series.spectral import frobenius, skewness
+from kernelite.support.errors import InputError
 
 __all__ = [
     "DirectionalBound",

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.machine.uncertainty import Uncertainty
-from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.series.cubic import packed_size
 from kernelite.series.rounding import ABOVE
 

@@ -31,8 +31,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
 
 __all__ = [

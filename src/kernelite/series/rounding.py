@@ -39,11 +39,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "ABOVE",

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
-from kernelite.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.series.rounding import check_range
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "CERTIFY",

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
-from kernelite.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, UNIT, round_up
 from kernelite.series.series import (
     CERTIFY,
@@ -33,6 +32,7 @@ from kernelite.series.series import (
     SeriesForm,
     quadratic_cost,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "SpectralForm",

@@ -39,7 +39,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.series.remainder import (
     DoubleSums,
     Each,

@@ -10,10 +10,10 @@ import os
 from importlib import import_module
 from typing import Any
 
-from kernelite.errors import InputError, UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["READERS", "REFUSED", "Machine", "read"]
 

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
@@ -23,6 +22,7 @@ from kernelite.machine.machine import Machine, Part, SumOfMachines, merge_expans
 from kernelite.machine.preparation import Selection, Step
 from kernelite.sources.common import feature_names, scaled_outputs
 from kernelite.sources.pipeline import with_step
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "assembled",

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import (
     accurate_product,
     fraction,
@@ -34,7 +34,7 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
 )
 from kernelite.machine.machine import Machine, describe
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "MAX_COEFFICIENT_BYTES",

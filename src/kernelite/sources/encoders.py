@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.data.rows.columns import is_nan
 from kernelite.machine.preparation import Step
 from kernelite.machine.preparation.columns import Branch, Columns
 from kernelite.machine.preparation.encoding import Bins, Categories, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
-from kernelite.rows.columns import is_nan
 
 __all__ = [
     "NotFolded",

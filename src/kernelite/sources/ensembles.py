@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.exactly import fraction
 from kernelite.machine.heads import (
     Calibrated,
@@ -45,6 +44,7 @@ from kernelite.sources.combine import (
 )
 from kernelite.sources.common import require_fitted
 from kernelite.sources.pipeline import with_step
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "first_wins",

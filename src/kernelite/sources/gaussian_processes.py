@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import exact_sum, fraction
 from kernelite.machine.heads import (
     LatentClassesHead,
@@ -29,11 +29,11 @@ from kernelite.machine.heads import (
 )
 from kernelite.machine.machine import Machine, Part, SumOfMachines
 from kernelite.machine.variance import Posterior
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import feature_names, require_fitted
 from kernelite.sources.ensembles import first_wins
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "posterior_of",

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.kernels import PolynomialKernel
 from kernelite.machine.machine import Machine, Part, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import NamedKernel, scaled_outputs, sklearn_source
 from kernelite.sources.kernel_trees import KernelTree
 

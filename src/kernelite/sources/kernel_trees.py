@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, fraction, nearest, nearest_all, relative_gap
 from kernelite.machine.kernels import (
@@ -38,7 +38,7 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
     SumKernel,
 )
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["KernelTree", "is_kernel", "kernel_tree"]
 

@@ -16,15 +16,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.machine.preparation import Preparation
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import scaled_outputs
+from kernelite.support.errors import InputError
 
 __all__ = ["from_lssvmlab", "from_shogun", "least_squares_svm"]
 

@@ -12,17 +12,17 @@ import os
 
 import numpy as np
 
-from kernelite.errors import FileFormatError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import Defect, Report
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine, describe
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynomial
 from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import Defect, Report
+from kernelite.support.errors import FileFormatError, UnsupportedModelError
 
 __all__ = ["defects", "read_libsvm"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import BadNumber, Defect, Report, parse_float, parse_int, quote
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import BadNumber, Defect, Report, parse_float, parse_int, quote
 
 __all__ = ["KERNEL_TYPES", "SVM_TYPES", "Header", "read_header"]
 

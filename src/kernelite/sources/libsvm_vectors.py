@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.inputs import FloatArray
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import (
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import (
     DECIMAL,
     BadNumber,
     Defect,
@@ -28,7 +28,7 @@ from kernelite.tables.parsing import (
 )
 
 if TYPE_CHECKING:
-    from kernelite.rows.inputs import Rows
+    from kernelite.data.rows.inputs import Rows
 
 __all__ = ["Vectors", "read_vectors"]
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_values, squared_norms
 from kernelite.machine.heads import ArgmaxHead, TransformHead
 from kernelite.machine.machine import Machine, describe
-from kernelite.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
 from kernelite.sources.common import fold_linear, require_fitted
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "discriminant_classifier",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, dense_block
 from kernelite.machine.affine import AFFINE_UNITS, AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.machine import Machine, SumOfMachines
@@ -22,7 +22,6 @@ from kernelite.machine.preparation import Kept, Preparation, Selection, Step
 from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.numeric import Polynomial
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.inputs import FloatArray, dense_block
 from kernelite.sources.common import feature_names
 from kernelite.sources.sklearn_features import FEATURES, is_linear, linear_on
 from kernelite.sources.steps import (
@@ -34,6 +33,7 @@ from kernelite.sources.steps import (
     scaler_map,
     steps_of,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["read_pipeline", "scaler_map", "with_step"]
 

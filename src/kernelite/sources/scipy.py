@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import DensityHead, RegressorHead
@@ -24,7 +24,7 @@ from kernelite.machine.machine import Machine, describe
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import Preparation
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["read_gaussian_kde", "read_rbf_interpolator"]
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import accurate_product, exact_sum, two_words
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, LinearHead, RegressorHead, TransformHead
 from kernelite.machine.machine import Machine, describe
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.common import fold_linear, named_kernel, require_fitted, sklearn_source
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "FEATURES",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.machine.exactly import exact_sum, fraction, nearest, relative_gap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import (
@@ -25,7 +25,6 @@ from kernelite.machine.heads import (
 )
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine
-from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.common import (
     NamedKernel,
     named_kernel,
@@ -37,6 +36,7 @@ from kernelite.sources.common import (
 )
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.kernel_trees import is_kernel, kernel_tree
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["read_kernel_density", "read_kernel_ridge", "read_label_propagation", "read_svm"]
 

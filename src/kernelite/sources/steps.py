@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap, Operation
 from kernelite.machine.preparation import Step
 from kernelite.machine.preparation.columns import Branch, Columns, Selection
@@ -26,7 +26,6 @@ from kernelite.machine.preparation.numeric import (
     Threshold,
 )
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.inputs import FloatArray
 from kernelite.sources.encoders import (
     NotFolded,
     bins,
@@ -36,6 +35,7 @@ from kernelite.sources.encoders import (
     ordinal,
     places_of,
 )
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "NotFolded",

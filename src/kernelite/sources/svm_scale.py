@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import FileFormatError, InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, is_sparse
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import BadNumber, parse_float, parse_int, quote
 from kernelite.machine.affine import AffineMap, check_scales
 from kernelite.machine.exactly import nearest, nearest_all, two_words
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.machine import Machine
 from kernelite.machine.preparation import Preparation
-from kernelite.rows.inputs import FloatArray, is_sparse
 from kernelite.sources.common import scaled_outputs
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import BadNumber, parse_float, parse_int, quote
+from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError
 
 __all__ = ["SvmRange", "read_range", "with_range"]
 

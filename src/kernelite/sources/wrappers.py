@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.errors import UnsupportedModelError
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads.target import (
     DECREASING,
@@ -24,6 +23,7 @@ from kernelite.machine.heads.target import (
 from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.sources.common import feature_names, require_fitted, scaled_outputs
 from kernelite.sources.pipeline import scaler_map
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["read_search", "read_shell", "read_transformed_target"]
 

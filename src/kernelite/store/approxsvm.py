@@ -14,7 +14,8 @@ import os
 
 import numpy as np
 
-from kernelite.errors import FileFormatError, UnsupportedModelError
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import Defect
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
@@ -27,9 +28,8 @@ from kernelite.store.approxsvm_text import (
     format_text,
     parse_text,
 )
+from kernelite.support.errors import FileFormatError, UnsupportedModelError
 from kernelite.support.files import atomic_write
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import Defect
 
 __all__ = ["defects", "read", "write"]
 

@@ -16,9 +16,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from kernelite.rows.inputs import FloatArray
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import BadNumber, Defect, parse_float, parse_int, quote
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import BadNumber, Defect, parse_float, parse_int, quote
 
 __all__ = ["CLASSIFIERS", "REGRESSORS", "ApproxText", "format_text", "parse_text"]
 

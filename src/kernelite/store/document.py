@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.cpu.threads import for_each_chunk
-from kernelite.errors import InputError, KerneliteError
+from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.store.packing import Tensors
+from kernelite.support.errors import InputError, KerneliteError
 
 __all__ = ["KEY", "VERSION", "check_digest", "content_digest", "read_document", "written_document"]
 

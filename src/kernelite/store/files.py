@@ -22,13 +22,18 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import FileFormatError, InputError, KerneliteError, UnsupportedModelError
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.model.evidence import disagreements
 from kernelite.program.criteria import decision_criterion, label_criterion
 from kernelite.store.document import KEY, VERSION, check_digest, read_document, written_document
 from kernelite.store.model_kind import model_kind
 from kernelite.store.packing import Tensors, Tree, pack, unpack
+from kernelite.support.errors import (
+    FileFormatError,
+    InputError,
+    KerneliteError,
+    UnsupportedModelError,
+)
 from kernelite.support.files import atomic_write, open_binary
 
 __all__ = ["VERSION", "dumps", "load", "loads", "save", "stored_digest"]
@@ -108,7 +113,7 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
     --------
     >>> load("no/such.kernelite")
     Traceback (most recent call last):
-    kernelite.errors.FileFormatError: no/such.kernelite: there is no such file
+    kernelite.FileFormatError: no/such.kernelite: there is no such file
     """
     kind = model_kind(path)
     if kind == "libsvm":
@@ -197,7 +202,7 @@ def loads(data: bytes, /, *, name: str | os.PathLike[str] = "bytes") -> Compiled
     --------
     >>> loads(b"junk")
     Traceback (most recent call last):
-    kernelite.errors.FileFormatError: bytes: this is not a kernelite model, or ...
+    kernelite.FileFormatError: bytes: this is not a kernelite model, or ...
     """
 
     def refuse(problem: str) -> NoReturn:

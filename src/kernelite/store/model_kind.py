@@ -8,10 +8,10 @@ import stat
 from itertools import islice
 from typing import Literal
 
-from kernelite.errors import FileFormatError
+from kernelite.data.tables.lines import Lines
+from kernelite.data.tables.parsing import Defect, quote
+from kernelite.support.errors import FileFormatError
 from kernelite.support.files import STANDARD_INPUT, open_binary
-from kernelite.tables.lines import Lines
-from kernelite.tables.parsing import Defect, quote
 
 __all__ = ["ModelKind", "model_kind"]
 

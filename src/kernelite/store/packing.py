@@ -23,8 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, KerneliteError
-from kernelite.rows.inputs import is_sparse
+from kernelite.data.rows.inputs import is_sparse
 from kernelite.store.registry import (
     check_names,
     check_types,
@@ -32,6 +31,7 @@ from kernelite.store.registry import (
     named_class,
     tag_of,
 )
+from kernelite.support.errors import InputError, KerneliteError
 
 __all__ = ["Tensors", "Tree", "pack", "unpack", "unstorable"]
 

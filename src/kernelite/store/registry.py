@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.support.errors import InputError
 
 __all__ = [
     "CLASSES",
@@ -227,7 +227,7 @@ def named_class(name: object, where: str = "model") -> type[Any]:
     <class 'kernelite.planner.plan.Plan'>
     >>> named_class("os.system")
     Traceback (most recent call last):
-    kernelite.errors.InputError: `model` is of the unknown class 'os.system', known are ...
+    kernelite.InputError: `model` is of the unknown class 'os.system', known are ...
     """
     if not isinstance(name, str) or name not in CLASSES:
         known = ", ".join(CLASSES)

@@ -17,7 +17,7 @@ import zlib
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from kernelite.errors import FileFormatError, InputError, KerneliteError, missing_extra
+from kernelite.support.errors import FileFormatError, InputError, KerneliteError, missing_extra
 
 __all__ = [
     "BUFFER",
@@ -133,7 +133,7 @@ class Expansion:
     --------
     >>> Expansion("rows.parquet", 100).add(10**7)
     Traceback (most recent call last):
-    kernelite.errors.FileFormatError: rows.parquet: its columns become over 200 times as long as ...
+    kernelite.FileFormatError: rows.parquet: its columns become over 200 times as long as ...
     """
 
     def __init__(self, path: str, size: int) -> None:

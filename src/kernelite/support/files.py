@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import IO, Any, Literal
 
-from kernelite.errors import FileFormatError, InputError
+from kernelite.support.errors import FileFormatError, InputError
 
 __all__ = [
     "STANDARD_INPUT",
@@ -66,7 +66,7 @@ def open_binary(path: Path) -> io.BufferedReader:
     --------
     >>> open_binary("no/such.svm")
     Traceback (most recent call last):
-    kernelite.errors.FileFormatError: no/such.svm: there is no such file
+    kernelite.FileFormatError: no/such.svm: there is no such file
     """
     path = os.fsdecode(path)
     try:

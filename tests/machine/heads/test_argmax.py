@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.errors import InputError
 from kernelite.machine.heads import ArgmaxHead, Head
+from kernelite.support.errors import InputError
 
 THREE = np.array(["a", "b", "c"])
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.errors import InputError
 from kernelite.machine.heads import (
     ClassifierHead,
     Head,
@@ -19,6 +18,7 @@ from kernelite.machine.heads import (
     OutlierHead,
     RegressorHead,
 )
+from kernelite.support.errors import InputError
 
 TWO = np.array(["no", "yes"])
 THREE = np.array([30, 10, 20])  # LIBSVM's order is that of the file, not sorted

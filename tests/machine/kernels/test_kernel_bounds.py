@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelite.cpu.exact import ExactEngine
-from kernelite.cpu.exact_pointwise import PointwiseExact
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion
 from tests.helpers import scores_and_bounds

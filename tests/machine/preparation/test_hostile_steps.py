@@ -26,10 +26,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernelite.errors import KerneliteError
 from kernelite.machine.preparation import Preparation
 from kernelite.sources.steps import steps_of
 from kernelite.store.packing import pack, unpack
+from kernelite.support.errors import KerneliteError
 
 VALUES = (0, -1, 3, 2**31, 2**63, 0.5, -1e308, 1e308, 1e-320, True, None, "x", "+-", [], {})
 CHANGES = {

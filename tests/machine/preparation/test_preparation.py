@@ -7,10 +7,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.preprocessing import Normalizer
 
-from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Kept, Preparation, Selection
 from kernelite.machine.preparation.numeric import Normalize, PowerMap
+from kernelite.support.errors import InputError
 
 X = np.arange(12.0).reshape(4, 3)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernelite.errors import InputError
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.preparation.projection import Projection
+from kernelite.support.errors import InputError
 
 
 def truth(step: Projection, first: AffineMap | None, row: np.ndarray) -> list[Fraction]:

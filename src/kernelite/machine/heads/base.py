@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.intervals import BoolArray, Range
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "BoolArray",
@@ -287,7 +287,7 @@ def checked_classes(classes: Any) -> NDArray[Any]:
     --------
     >>> checked_classes(["no", "yes", "no"])
     Traceback (most recent call last):
-    kernelite.errors.InputError: `classes` contains a label twice.
+    kernelite.InputError: `classes` contains a label twice.
     """
     found = np.asarray(classes)
     if found.ndim != 1 or found.size == 0:

@@ -13,12 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
 from kernelite.machine.heads.intervals import best_decided, lead, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["MultiOutputHead", "VotingHead"]
 

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
 
 __all__ = [
     "LARGEST",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
 from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softmax_range
@@ -25,7 +25,7 @@ from kernelite.machine.heads.intervals import (
     take_winner,
 )
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["ArgmaxHead", "LinearHead"]
 

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["LatentClassesHead", "LatentHead", "MomentsHead"]
 

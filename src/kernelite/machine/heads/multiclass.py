@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
 from kernelite.machine.heads.intervals import (
     SLACK,
@@ -28,7 +28,7 @@ from kernelite.machine.heads.intervals import (
 from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["OneVsOneHead", "OneVsRestHead", "OutputCodeHead", "response_range"]
 

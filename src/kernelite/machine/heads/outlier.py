@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
 from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.heads.pairwise import density_probabilities
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["OutlierHead"]
 

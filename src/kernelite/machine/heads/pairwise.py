@@ -13,10 +13,10 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.heads.intervals import take_winner
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray, row_blocks
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "LIMITS",

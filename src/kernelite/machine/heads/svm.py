@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
 from kernelite.machine.heads.calibrated import SigmoidCalibrator
 from kernelite.machine.heads.intervals import SLACK, outwards, score_range, squash
@@ -25,7 +25,7 @@ from kernelite.machine.heads.pairwise import (
     winner_margin,
 )
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["ClassifierHead"]
 

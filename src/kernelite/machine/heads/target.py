@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head, Judged, Range, ValueHead
 from kernelite.machine.heads.intervals import columns, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["DECREASING", "INCREASING", "KeptInverse", "MeanHead", "NamedInverse", "TargetHead"]
 

@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, Judged, Range, ValueHead
 from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["SMALLEST", "DensityHead", "RegressorHead", "TransformHead"]
 

@@ -2,8 +2,8 @@
 
 Definitions are written in the operations of `kernelite.machine.ops`, so that exports have them too.
 To add one: write its class in a file here, import it below, name it in `kernelite.store.registry`,
-and let a source read it. `kernelite.cpu.exact_pointwise` then serves it; a function in
-`kernelite.cpu.kernels.radial`, or a loop in `pointwise` beside it, makes it faster.
+and let a source read it. `kernelite.backends.cpu.exact_pointwise` then serves it; a function in
+`kernelite.backends.cpu.kernels.radial`, or a loop in `pointwise` beside it, makes it faster.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from operator import add, mul
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, units
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["ProductKernel", "SumKernel"]
 

@@ -18,9 +18,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["Kernel", "Reach", "check_positive", "powers", "units"]
 
@@ -108,7 +108,7 @@ def check_positive(**values: float) -> None:
     --------
     >>> check_positive(gamma=0.0)
     Traceback (most recent call last):
-    kernelite.errors.InputError: `gamma` of a kernel must be positive and finite, got 0.0.
+    kernelite.InputError: `gamma` of a kernel must be positive and finite, got 0.0.
     """
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.errors import InputError, UnsupportedModelError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
 from kernelite.machine.kernels.radial import Radial, ScaledRadial
 from kernelite.machine.ops import elementwise, ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["ExpSineSquared", "Laplacian", "Matern"]
 

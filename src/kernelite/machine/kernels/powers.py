@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Reach, check_positive
 from kernelite.machine.kernels.radial import FARTHEST, Radial, ScaledRadial
 from kernelite.machine.ops import ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = [
     "InverseMultiquadric",

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
 from kernelite.machine.ops import elementwise, ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
 

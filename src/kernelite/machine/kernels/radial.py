@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.machine.ops import elementwise, ops
-from kernelite.rows.inputs import FloatArray
+from kernelite.support.errors import InputError
 
 __all__ = ["FARTHEST", "Radial", "Rbf", "ScaledRadial"]
 

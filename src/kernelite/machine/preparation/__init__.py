@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from kernelite.errors import InputError
+from kernelite.data.rows.frames import check_names, is_frame
+from kernelite.data.rows.inputs import Rows, check_rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation.columns import Columns, Selection, chain_width
 from kernelite.machine.preparation.numeric import (
@@ -28,8 +29,7 @@ from kernelite.machine.preparation.numeric import (
 )
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.frames import check_names, is_frame
-from kernelite.rows.inputs import Rows, check_rows, is_sparse
+from kernelite.support.errors import InputError
 
 __all__ = ["NO_STEPS", "Kept", "Preparation", "Selection", "Step"]
 

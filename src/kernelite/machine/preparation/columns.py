@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.columns import Column, read_columns
+from kernelite.data.rows.inputs import Rows, is_sparse
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
 from kernelite.machine.preparation.numeric import (
@@ -23,8 +24,7 @@ from kernelite.machine.preparation.numeric import (
 )
 from kernelite.machine.preparation.pieces import Piece, Pieces, as_columns, assemble
 from kernelite.machine.preparation.projection import Projection
-from kernelite.rows.columns import Column, read_columns
-from kernelite.rows.inputs import Rows, is_sparse
+from kernelite.support.errors import InputError
 
 __all__ = ["Branch", "Columns", "Selection", "chain_width"]
 

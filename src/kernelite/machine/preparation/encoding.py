@@ -15,9 +15,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
 from kernelite.machine.preparation.pieces import Hot, Piece
-from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+from kernelite.support.errors import InputError
 
 __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
 

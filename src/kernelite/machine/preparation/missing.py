@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
 from kernelite.machine.preparation.pieces import Piece
-from kernelite.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+from kernelite.support.errors import InputError
 
 __all__ = ["Impute", "Missing"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.columns import refuse_infinite
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
-from kernelite.rows.columns import refuse_infinite
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.support.errors import InputError
 
 __all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
 

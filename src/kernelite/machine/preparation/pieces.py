@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.rows.columns import Coded, Column, numbers
-from kernelite.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.data.rows.columns import Coded, Column, numbers
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 
 __all__ = ["Hot", "Piece", "Pieces", "as_columns", "assemble"]
 

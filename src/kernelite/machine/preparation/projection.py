@@ -29,11 +29,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.errors import InputError
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
 from kernelite.machine.preparation.numeric import check_width
-from kernelite.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.support.errors import InputError
 
 __all__ = ["Projection"]
 

@@ -1,0 +1,1 @@
+"""Targets: each has its namespace, its loops and its fast kernels."""

@@ -1,0 +1,220 @@
+"""A compiled model as one C99 header: static const arrays, no allocation, math.h alone.
+
+In: a `CompiledModel`. Out: text that defines, for a name NAME,
+
+    void NAME_score(const double *x, double *scores)         all models
+    int NAME_index(const double *x)                          classifiers and one-class models
+    LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
+    void NAME_score_bound(const double *x, double *bounds)   with `decided`
+    int NAME_decided(const double *x)                        with `decided`
+    int NAME_index_decided(const double *x, int *decided)    with `decided`: both in one pass
+
+The functions are templates in the folder `templates`; this module chooses and fills them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelite import __version__
+from kernelite.backends.c.formulas import Writer, check_name, comment, kernel_function
+from kernelite.backends.c.machine import Source, c_head, label_constants, machine_text, sum_text
+from kernelite.model import CompiledModel
+from kernelite.model.export.float32 import float32_error
+from kernelite.model.export.selection import (
+    Dtype,
+    Part,
+    Selection,
+    plain_reach,
+    require_kernels,
+    select,
+    steps_of,
+)
+from kernelite.support.errors import UnsupportedModelError
+
+__all__ = ["check", "to_c", "to_c_program"]
+
+
+def to_c(
+    model: CompiledModel,
+    /,
+    *,
+    name: str = "model",
+    part: Part = "all",
+    decided: bool = False,
+    dtype: Dtype = "float64",
+    sample: Any = None,
+) -> str:
+    """Write a compiled model as a C99 header.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    name : str
+        What all names in the header begin with.
+    part : {"all", "approximation", "exact"}
+        "all" keeps the model's guarantee, which may need its support vectors in the header.
+        "approximation": the forms alone. "exact": the exact model.
+    decided : bool
+        With "approximation": add `NAME_decided` and `NAME_score_bound`.
+    dtype : {"float64", "float32"}
+        float32 proves nothing; its error is measured on `sample` and stated in the header.
+    sample : array-like of shape (m, d), optional
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> header = to_c(kernelite.compile(bump, guarantee="exact"), name="bump")
+    >>> "static inline void bump_score(const double *x, double *scores)" in header
+    True
+    """
+    source = _source(model, name, part, decided, dtype)
+    w, guard = source.w, f"KERNELITE_{name.upper()}_H"
+    parts = [
+        _opening(source, sample),
+        f"#ifndef {guard}\n#define {guard}\n\n",
+        w.template("fast_math.h"),
+        "\n#include <math.h>\n\n",
+        sum_text(source) if model.parts else machine_text(source),
+        *(f"\n{text}" for text in _answers(source)),
+        "\n#endif\n",
+    ]
+    return "".join(parts)
+
+
+def to_c_program(
+    model: CompiledModel,
+    /,
+    *,
+    header: str,
+    name: str = "model",
+    part: Part = "all",
+    decided: bool = False,
+    dtype: Dtype = "float64",
+) -> str:
+    """Write the program that reads rows on stdin and answers on stdout.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    header : str
+        What the program includes: the file name of `to_c`'s text.
+    name, part, decided, dtype
+        As for `to_c`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> program = to_c_program(kernelite.compile(bump, guarantee="exact"), header="bump.h")
+    >>> '#include "bump.h"' in program
+    True
+    """
+    if not header.isprintable() or set(header) & set('"\\?'):
+        raise UnsupportedModelError(f"the file name {header!r} cannot be included in C.")
+    source = _source(model, name, part, decided, dtype)
+    kind = ("label" if source.labelled else "values") + ("_decided" if decided else "")
+    printer = source.w.template(f"print_{kind}.c").replace("FORMAT", source.labels.form)
+    program = source.w.template("main.c").replace("PRINT\n", printer + "\n")
+    return program.replace("HEADER", header)
+
+
+def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: Dtype) -> Source:
+    w = Writer(check_name(name), dtype)
+    selection = select(model, part, decided=decided, dtype=dtype)
+    head = c_head(selection.head)
+    machines = [model, *(piece.model for piece in selection.pieces)]
+    careful = any(plain_reach(step) is not None for one in machines for step in steps_of(one))
+    several = careful or model.parts or model.tail is not None
+    density = head.family == "density"
+    if decided and (several or density):
+        raise UnsupportedModelError(
+            "bounds of densities, of several machines, behind projections or beside a polynomial "
+            "are not written in C; ONNX graphs hold more."
+        )
+    if density and part == "approximation":
+        raise UnsupportedModelError(
+            "the form of a density is not written in C; export the exact model, or to ONNX."
+        )
+    if density or (selection.falls_back and several):
+        selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
+    _check_machine(selection)
+    return Source(w, selection, head, label_constants(w, head.labels))
+
+
+def _spaced(c_type: str) -> str:
+    return c_type if c_type.endswith("*") else f"{c_type} "
+
+
+def _answers(source: Source) -> list[str]:
+    """Texts of what comes after the scores."""
+    w, files = source.w, ["label.h"] if source.labelled else []
+    if source.selection.decided:
+        files += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
+    label = _spaced(source.labels.c_type)
+    winner = [f"{source.head.family}.h"] if source.labelled and source.selection.model.parts else []
+    return [w.template(file).replace("LABEL ", label) for file in [*winner, *files]]
+
+
+def _opening(source: Source, sample: Any) -> str:
+    selection = source.selection
+    model = selection.model
+    lines = [f"Written by kernelite {__version__}.", model.origin.description, selection.promise]
+    lines += [selection.scores] if source.labelled else []
+    if model.tolerance is not None:
+        lines.append("Tolerance: " + ", ".join(f"{value:.6g}" for value in model.tolerance))
+    if selection.dtype == "float32":
+        lines.append(f"float32 error: {float32_error(selection, sample)}")
+    return comment(*lines, "", *_functions(source), "", *_features(model))
+
+
+def _functions(source: Source) -> list[str]:
+    """What the header defines, as its first comment lists it."""
+    w, decided = source.w, source.selection.decided
+    row, label = "const REAL *x", _spaced(source.labels.c_type)
+    lines = [f"void NAME_score({row}, REAL *scores)  NAME_OUTPUTS raw scores of a row x"]
+    if source.labelled:
+        lines.append(f"int NAME_index({row})  the place of the label in NAME_labels")
+        lines.append(f"{label}NAME_label({row})  the label itself")
+    if decided:
+        lines.append(f"void NAME_score_bound({row}, REAL *bounds)  bounds on the scores' errors")
+        lines.append(f"int NAME_decided({row})  1 where the answer is proven, else 0")
+    if decided and source.labelled:
+        lines.append(f"int NAME_index_decided({row}, int *decided)  both, in one pass")
+    return ["Functions:", *(f"  {w.fill(line)}" for line in lines)]
+
+
+def _features(model: CompiledModel) -> list[str]:
+    """The order of a row's numbers."""
+    names = model.origin.feature_names
+    if names is None:
+        return [f"A row x has {model.n_features_in_} numbers, in the order of the training data."]
+    return ["A row x has, in this order:", *(f"  x[{i}]  {name}" for i, name in enumerate(names))]
+
+
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is written, what C does not say."""
+    _source(selection.model, "model", "all", selection.decided, selection.dtype)
+
+
+def _check_machine(selection: Selection) -> None:
+    model = selection.model
+    for piece in selection.pieces:
+        cells = () if piece.approximation is None else piece.approximation.cells
+        if len({type(cell.form) for cell in cells}) > 1:
+            raise UnsupportedModelError(
+                "the cells of this model hold forms of different kinds, which is not written in C; "
+                "ONNX graphs hold more."
+            )
+    require_kernels(selection, "C", lambda one: kernel_function(Writer("model"), one))
+    if model.n_features_in_ < 1:
+        raise UnsupportedModelError("a model without features has no arrays to write.")

@@ -1,0 +1,174 @@
+"""One cell's forms: the first with its O(1) bound, then what open rows get.
+
+In: rows. Out: scores and bounds of the first form, or of the second, or of one between them in
+which a product stands for the third order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelite.backends.cpu.forms import FormEngine, form_bounds
+from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.program.bounded import Bounded
+from kernelite.series.cells import Cell
+from kernelite.series.certificate import Certificate
+from kernelite.series.cubic import CubicForm, packed_size
+from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
+from kernelite.series.series import QuadraticForm, SeriesForm
+
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.third_dense import JitThird
+
+__all__ = ["CellEngine", "PairedEngine"]
+
+# A form with a product for its third order: between the first tier and the second.
+#
+#     f = E (c + v.u + u'Mu + (a.u) (u'Bu)) + b,     |error| <= rho_4 sqrt(P) + E rest |u|^3 + ...
+#
+# In: a cell that holds its third order in full. Out: scores and bounds of rows, hardly dearer than
+# the first tier's. It is made of the cell's own arrays when it is first wanted, and stored nowhere.
+
+GATHERED = 3000.0  # multiply-adds in the time that it takes to pick out a row and put it back
+
+
+@dataclass(frozen=True, eq=False)
+class PairedEngine:
+    """A form and its product, ready to run.
+
+    Parameters
+    ----------
+    form : QuadraticForm
+    paired : PairedCubic
+    certificate : Certificate
+        The form's, with the rounding of the product.
+    fused : JitThird, optional
+        The same laid out for the kernel, with the certificate that the first tier has.
+    """
+
+    form: QuadraticForm
+    paired: PairedCubic
+    certificate: Certificate
+    fused: JitThird | None
+
+    @property
+    def worth(self) -> float:
+        """The share of rows it may leave to the second tier and still be worth its time."""
+        d, k = self.form.n_features, self.form.n_outputs
+        whole = k * packed_size(d) + d * d
+        return max(0.0, (whole - d * d - 2.0 * k * (d + 20)) / (whole + GATHERED))
+
+    @classmethod
+    def prepare(cls, cell: Cell, *, fused: bool) -> PairedEngine | None:
+        """Fit the product, where the cell has what it takes; `fused=False` keeps to BLAS."""
+        form, cubic, certificate = cell.form, cell.cubic, cell.certificate
+        whole = isinstance(form, QuadraticForm) and isinstance(cubic, CubicForm)
+        if not whole or certificate is None:
+            return None
+        assert isinstance(form, QuadraticForm)
+        assert isinstance(cubic, CubicForm)
+        held = cubic.basis is None and bool(np.isfinite(cubic.packed).all())
+        if not held or not may_pair(form.n_features, form.n_outputs):
+            return None
+        paired = paired_cubic(cubic)
+        kernel = None
+        if fused and jit_available():
+            from kernelite.backends.cpu.kernels import third_dense
+
+            kernel = third_dense.prepare_paired(form, paired, certificate)
+        return cls(form, paired, paired.widened(certificate), kernel)
+
+    def run(self, rows: FloatArray, previous: Bounded) -> Bounded:
+        """Scores and bounds, given what the first form found: the fused kernel's twin."""
+        assert previous.sq_norms is not None
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            damping = np.exp(-self.form.gamma * previous.sq_norms)
+            third = self.paired.values(rows - self.form.point) * damping[:, None]
+        third[damping == 0.0] = 0.0
+        found = previous._replace(scores=previous.scores + third, bounds=None)
+        bounds = form_bounds(self.form, self.certificate, found, degree=3)
+        left_out = self.paired.bound(np.sqrt(previous.sq_norms), damping)
+        return found._replace(bounds=bounds + left_out)
+
+
+# The cell itself: its first form, and its second.
+
+
+@dataclass(frozen=True, eq=False)
+class CellEngine:
+    """A cell's first form, and its second: in full, or all up to the third order in one kernel."""
+
+    cell: Cell
+    first: FormEngine
+    full: FormEngine | None
+    third: JitThird | None
+    fused: bool = True
+
+    @classmethod
+    def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
+        """Lay out the forms of one cell; `fused=False` keeps to the definitions."""
+        full = third = None
+        if cell.full is not None:
+            full = FormEngine(cell.full, cell.certificate, fused).lay_out()
+        if fused and isinstance(cell.cubic, CubicForm) and jit_available():
+            third = _third_engine(cell)
+        first = FormEngine(cell.form, cell.certificate, fused).lay_out()
+        return cls(cell, first, full, third, fused)
+
+    @property
+    def third_now(self) -> JitThird | None:
+        """The second form on its kernel, where kernels can be called."""
+        if self.third is None:
+            return None
+        from kernelite.backends.cpu.kernels import third_dense
+
+        return self.third if ready(third_dense.third_kernel) else None
+
+    @cached_property
+    def paired(self) -> PairedEngine | None:
+        """A product that stands for the third order, where one can be had."""
+        return PairedEngine.prepare(self.cell, fused=self.fused)
+
+    def second(self, rows: FloatArray, previous: Bounded | None = None) -> Bounded:
+        """Scores and bounds of the second form, as far as the cell has it.
+
+        The untruncated form; with it the third order, evaluated or bounded along each row's
+        direction. `previous` is what the first form found.
+        """
+        if (third_now := self.third_now) is not None:
+            from kernelite.backends.cpu.kernels import third_dense
+
+            return third_dense.scores(third_now, rows)
+        cell = self.cell
+        form: SeriesForm = cell.form
+        certificate, cubic = cell.certificate, cell.cubic
+        assert certificate is not None
+        if self.full is not None:
+            previous, form = self.full.run(rows, bounded=cubic is None), self.full.form
+            if cubic is None:
+                return previous
+        elif previous is None:
+            previous = self.first.run(rows, bounded=False)
+        assert cubic is not None
+        assert previous.sq_norms is not None
+        with np.errstate(over="ignore", under="ignore"):
+            U = rows - form.point
+            damping = np.exp(-form.gamma * previous.sq_norms)
+        third, left_out = cubic.term(U, previous.sq_norms, damping)
+        found = previous._replace(scores=previous.scores + third, bounds=None)
+        return found._replace(bounds=form_bounds(form, certificate, found, degree=3) + left_out)
+
+
+def _third_engine(cell: Cell) -> JitThird | None:
+    form = cell.form if cell.full is None else cell.full
+    if not isinstance(form, QuadraticForm) or cell.certificate is None:
+        return None
+    assert isinstance(cell.cubic, CubicForm)
+    from kernelite.backends.cpu.kernels import third_dense
+
+    return third_dense.prepare(form, cell.cubic, cell.certificate)

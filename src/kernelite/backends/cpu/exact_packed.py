@@ -1,0 +1,259 @@
+"""Exact sums that need no centers: one dot product, or a packed polynomial of degree 3 or 4.
+
+Laid out from an expansion as `series.packed` states it; bounds are those of a polynomial kernel
+whose sums pass through more roundings: n when the tensor is made, and the number of pairs and
+features when rows meet it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
+from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.machine.affine import AFFINE_UNITS
+from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
+from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
+from kernelite.series.cubic import cubic_values
+from kernelite.series.packed import (
+    linear_map,
+    packed_degree,
+    packed_tensor,
+    pair_places,
+)
+from kernelite.series.rounding import TINY, UNIT, intercept_error
+
+__all__ = ["LinearExact", "PackedExact", "laid_out"]
+
+ROWS = 1 << 14  # of a product that one thread takes
+LITTLE = 1 << 19  # numbers of rows that one thread reads at once
+LEAST = 1e-250  # that the largest terms of a tensor must be above
+FARTHEST = 1e70  # of a row whose fourth power is no overflow
+PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
+
+
+def laid_out(
+    expansion: KernelExpansion, *, mapped: bool = False
+) -> LinearExact | PackedExact | PointwiseExact:
+    """What serves an expansion whose kernel has no series."""
+    degree = packed_degree(expansion)
+    if degree == 1:
+        return LinearExact.prepare(expansion, mapped=mapped)
+    if degree is not None:
+        packed = PackedExact.prepare(expansion, mapped=mapped)
+        if packed is not None:
+            return packed
+    return PointwiseExact.prepare(expansion, mapped=mapped)
+
+
+class _Ready:
+    """Stands for kernels that need no compiling."""
+
+    ready = True
+
+
+@dataclass(frozen=True, eq=False)
+class LinearExact:
+    """W z + b; of a cosine kernel, W z / |z| + b.
+
+    Examples
+    --------
+    >>> model = KernelExpansion([[1.0], [3.0]], [1.0, -1.0], 0.5, kernel=PolynomialKernel(1))
+    >>> LinearExact.prepare(model).scores(np.array([[2.0]]))[0]
+    array([[-3.5]])
+    """
+
+    expansion: KernelExpansion
+    rounding: PointwiseRounding
+    weights: FloatArray
+    intercept: FloatArray
+    columns: NDArray[np.integer] | None = None
+
+    @classmethod
+    def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> LinearExact:
+        """Add the centers up; what that rounds is counted."""
+        W, b, lost, lost_b, columns = linear_map(expansion)
+        with np.errstate(over="ignore"):
+            sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
+        sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
+        kernel: Kernel = (
+            CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
+        )
+        constant = intercept_error(b) + lost_b + TINY * (1.0 + sizes)
+        rounding = PointwiseRounding(
+            *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
+            moves=(AFFINE_UNITS if mapped else 0.0) + expansion.known.relative / UNIT,
+            moved=expansion.known.rows,
+        )
+        return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
+
+    @property
+    def fused(self) -> Any:
+        """Always ready: a matrix product until the kernel is."""
+        return _Ready
+
+    @cached_property
+    def _one_pass(self) -> FloatArray | None:
+        """The weights as the kernel takes them: of one output, of rows that are not too narrow."""
+        plain = self.columns is None and not isinstance(self.expansion.kernel, CosineKernel)
+        if not plain or self.weights.shape[1] != 1 or not jit_available():
+            return None
+        from kernelite.backends.cpu.kernels.packed import LANES, linear_weights
+
+        w = self.weights[:, 0]
+        return linear_weights(w) if len(w) >= LANES else None
+
+    def scores(self, rows: Rows, out: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Scores of shape (m, k), and |z|^2 of shape (m,)."""
+        if is_sparse(rows):
+            return self._sparse_scores(rows, out)
+        m = len(rows)
+        scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
+        if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
+            from kernelite.backends.cpu.kernels.packed import linear_rows
+
+            if ready(linear_rows):
+                self._run_one_pass(rows, self._one_pass, scores, squares)
+                return scores, squares
+        cosine = isinstance(self.expansion.kernel, CosineKernel)
+
+        def part(block: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                own = rows[block]
+                np.einsum("ij,ij->i", own, own, out=squares[block])
+                if cosine:
+                    own = CosineKernel.normalized(own)
+                own = own if self.columns is None else own[:, self.columns]
+                np.matmul(own, self.weights, out=scores[block])
+                scores[block] += self.intercept
+
+        chunk = max(1, min(ROWS, -(-m // thread_count()))) if m > 512 else max(m, 1)
+        for_each_chunk(part, m, chunk, blas=True)
+        return scores, squares
+
+    def _run_one_pass(
+        self, rows: FloatArray, weights: FloatArray, scores: FloatArray, squares: FloatArray
+    ) -> None:
+        """Products and norms together, so that rows are read once."""
+        from kernelite.backends.cpu.kernels.packed import linear_rows
+
+        flat, intercept = scores.reshape(-1), float(self.intercept[0])
+
+        least = LITTLE // max(rows.shape[1], 1)
+        share_rows(linear_rows, len(rows), least, rows, weights, intercept, flat, squares)
+
+    def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way
+            return self.scores(np.asarray(rows.toarray()), out)
+        squares = squared_norms(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = rows if self.columns is None else only_columns(rows, self.columns)
+            found = np.asarray(own @ self.weights) + self.intercept
+        if out is None:
+            return found, squares
+        out[...] = found
+        return out, squares
+
+    def length(self, rows: Rows) -> int:
+        """Not needed: the bounds know the number of features."""
+        return self.expansion.n_features
+
+    def squares(self, rows: Rows) -> FloatArray:
+        """|z|^2 alone."""
+        return squared_norms(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedExact:
+    """A polynomial of degree 3 or 4 as one packed tensor per output.
+
+    Examples
+    --------
+    >>> cubic = PolynomialKernel(3, 1.0, 1.0)
+    >>> model = KernelExpansion(np.ones((40, 1)), np.ones(40), 0.5, kernel=cubic)
+    >>> PackedExact.prepare(model).scores(np.array([[1.0]]))[0]
+    array([[320.5]])
+    """
+
+    expansion: KernelExpansion
+    rounding: PointwiseRounding
+    tensor: FloatArray
+    degree: int
+
+    @classmethod
+    def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> PackedExact | None:
+        """Add the centers up; None where that overflows."""
+        assert isinstance(expansion.kernel, PolynomialKernel)
+        with np.errstate(over="ignore", invalid="ignore"):
+            tensor = packed_tensor(expansion)
+        if not np.isfinite(tensor).all():
+            return None
+        r = expansion.n_features + 1
+        # n for the sums over centers; pairs, features and powers of gamma for the rest.
+        lengths = expansion.n_centers + r * (r + 1) / 2 + 2.0 * r + 120.0
+        rounding = PointwiseRounding.of(expansion, np.zeros(r - 1), lengths, mapped=mapped)
+        # Entries may underflow, and then meet |w|^p: that must be less than roundings.
+        with np.errstate(over="ignore", under="ignore"):
+            least = np.float64(expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
+        if not (rounding.weight[rounding.weight > 0.0] * least > LEAST).all():
+            return None
+        rounding = replace(rounding, farthest=FARTHEST)
+        return cls(expansion, rounding, tensor, expansion.kernel.degree)
+
+    @cached_property
+    def fused(self) -> Any:
+        """The loop over packed coefficients; nothing but BLAS is needed for degree 4."""
+        if self.degree == 4:
+            return _Ready
+        if not jit_available():
+            return None
+        from kernelite.backends.cpu.kernels.packed import PackedCubic
+
+        return PackedCubic.prepare(self.tensor, self.expansion.n_features)
+
+    def scores(
+        self, rows: FloatArray, out: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores of shape (m, k), and |z|^2 of shape (m,)."""
+        m, k = len(rows), self.expansion.n_outputs
+        scores = np.empty((m, k)) if out is None else out
+        squares = self.squares(rows)
+        rows = np.ascontiguousarray(rows)
+        fused = self.fused if self.degree == 3 else None
+        if fused is not None and fused.ready:
+            fused.run(rows, scores)
+            scores += self.expansion.intercept
+            return scores, squares
+        pairs = (self.expansion.n_features + 1) * (self.expansion.n_features + 2) // 2
+        chunk = max(1, min(PAIR_NUMBERS // pairs + 1, -(-m // thread_count())))
+
+        def part(block: slice) -> None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                own = np.hstack([rows[block], np.ones((block.stop - block.start, 1))])
+                found = cubic_values(self.tensor, own) if self.degree == 3 else self._quartic(own)
+                np.add(found, self.expansion.intercept, out=scores[block])
+
+        for_each_chunk(part, m, chunk, blas=True)
+        return scores, squares
+
+    def _quartic(self, own: FloatArray) -> FloatArray:
+        """q'Mq of each row and output, q the products of features: shape (m, k)."""
+        a, b = pair_places(own.shape[1])
+        pairs = own[:, a] * own[:, b]
+        each = [np.einsum("ij,ij->i", pairs @ M, pairs) for M in self.tensor]
+        return np.stack(each, axis=1)
+
+    def length(self, rows: FloatArray) -> int:
+        """Not needed: the bounds know the number of features."""
+        return self.expansion.n_features
+
+    def squares(self, rows: FloatArray) -> FloatArray:
+        """|z|^2 alone."""
+        return squared_norms(rows)

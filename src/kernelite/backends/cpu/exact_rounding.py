@@ -1,0 +1,202 @@
+"""How far the exact engine's sums may be from f: in |u|^2 of a row, out bounds of shape (m, k).
+
+With R = max |x_i - p|, u = z - p, and p = 0 where rows are not shifted:
+
+    |computed f - f| <= u ((3 L + 24) gamma (R^2 + |u|^2) + lengths) sum_i |A_i| K_i + 2u(|b| + |f|)
+
+where sum_i |A_i| K_i <= |A|_1 exp(-gamma max(0, |u| - R)^2). The exponent 2 gamma s.u - gamma |u|^2
+- gamma |s|^2 is a product of length L + 2 with terms that err by (L + 3) u each and add up to at
+most 2 gamma (|s|^2 + |u|^2) in absolute value; L = d, or the most entries of the row and of any
+center where only entries are multiplied. It loses digits when gamma R^2 is large; such
+models are evaluated by differences x_i - z, not shifted: there the exponent gamma D errs by
+(d + 7) u relatively, and x exp(-x) <= 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.program.bounded import Factored
+from kernelite.series.rounding import (
+    GAMMA_RANGE,
+    SAFETY,
+    TINY,
+    UNIT,
+    VALUES_OVERFLOW,
+    folding,
+    intercept_error,
+    polynomial_error,
+    polynomial_units,
+)
+
+__all__ = ["CENTERS", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
+
+CENTERS = 512  # that one product sums up; sums of products follow
+CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
+UNDERFLOWS = 800.0  # gamma |x - z|^2 from which a kernel value is zero
+SURELY = 1e-9  # more than any norm errs by, relatively,
+LOST = 1e-150  # and absolutely, by squares that underflow
+
+Length: TypeAlias = "int | FloatArray"
+
+
+@dataclass(frozen=True, eq=False)
+class ExactRounding:
+    """What bounds need to know of an expansion and of how its sums are taken.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    norms : ndarray of shape (n,)
+        |x_i|.
+    largest : float
+        gamma R^2.
+    length : int
+        L, as far as the centers go.
+    mapped : bool
+        Whether rows come through an affine map, whose rounding then counts.
+
+    Examples
+    --------
+    >>> from kernelite.program.bounded import spelled_out
+    >>> model = KernelExpansion([[0.0], [3.0]], [1.0, 1.0], 0.0, gamma=1.0)
+    >>> rounding = ExactRounding(model, np.array([0.0, 3.0]), 9.0, 1, False)
+    >>> rounding.by_differences, bool(spelled_out(rounding.bounds(np.array([4.0]), 1)) < 1e-12)
+    (False, True)
+    """
+
+    expansion: KernelExpansion
+    norms: FloatArray
+    largest: float
+    length: int
+    mapped: bool
+
+    def bounds(self, squares: FloatArray, length: Length) -> FloatArray | Factored:
+        """From |u|^2 and L of the rows: shape (m, k), one number per row where that is enough.
+
+        |f| <= |b| + sum_i |A_i| K_i, so that they need no scores.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if not self.polynomial:
+                # With many outputs, bounds spelled out would cost as much as scores.
+                relative = self._relative(squares, length)
+                return Factored(relative, SAFETY * UNIT * self.weight, self.constant)
+            # 2 (d + 2): the products, squared.
+            units = self._lengths + 2 * self.expansion.n_features + 8
+            units += polynomial_units(self.expansion, mapped=self.mapped)
+            bounds = SAFETY * UNIT * units * self._size(squares) + self.constant
+            error = polynomial_error(self.expansion)
+            if error.any():
+                bounds += SAFETY * np.multiply.outer(self._power(squares), error)
+            # Where it overflowed, or a kernel value did before a small coefficient met it.
+            bounds[np.isnan(bounds) | ~(self._power(squares) < VALUES_OVERFLOW)[:, None]] = np.inf
+            return np.asarray(bounds)
+
+    def far(self, squares: FloatArray) -> NDArray[np.bool_]:
+        """Rows so far from all centers that f is b, and products may have overflowed."""
+        if self.polynomial or self.by_differences:
+            return np.zeros(len(squares), dtype=np.bool_)
+        return ~(self._nearest(squares) < UNDERFLOWS)
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether the kernel is (gamma x.z + coef0)^2."""
+        return self.expansion.kernel == "poly2"
+
+    @cached_property
+    def by_differences(self) -> bool:
+        """Whether exponents by products would lose digits."""
+        return not (self._sound and self.in_range)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether exponents by products neither over- nor underflow."""
+        ordinary = GAMMA_RANGE[0] <= self.expansion.gamma <= GAMMA_RANGE[1]
+        return ordinary and math.isfinite(self.largest)
+
+    @property
+    def _sound(self) -> bool:
+        # Not if it overflowed.
+        return (self.length + 8) * 6.0 * self.largest * UNIT <= CANCELLATION
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """sum_i |A_i|, shape (k,)."""
+        return np.abs(self.expansion.coefficients).sum(axis=0)
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """What every bound adds: for the intercept, underflow and mapped rows, shape (k,)."""
+        fixed = intercept_error(self.expansion.intercept) + TINY * (1.0 + self.weight)
+        reach = float(self.norms.max(initial=0.0))
+        return fixed + folding(self.expansion, self.weight, reach, mapped=self.mapped)
+
+    @property
+    def _lengths(self) -> float:
+        """Of the sums over centers, with what exponentials and products err by.
+
+        Where centers stand class by class, a product may end at a tile's end and at a class's.
+        """
+        n = self.expansion.n_centers
+        return min(n, CENTERS) + 2.0 * n / CENTERS + 64.0 + 8.0 + self._folded
+
+    @cached_property
+    def _folded(self) -> float:
+        """What log2 |A_i| inside an exponent adds (`fused_sums`).
+
+        Three sums that it is part of are rounded, and it is itself, by an ulp at most: six times
+        its size, on average over sum_i |A_i|.
+        """
+        sizes = np.abs(self.expansion.coefficients)
+        if self.polynomial or self.expansion.n_outputs > 1 or not sizes.any():
+            return 0.0
+        sizes = sizes[sizes > 0.0]
+        return 6.0 * float(np.average(np.abs(np.log(sizes)), weights=sizes / sizes.max()))
+
+    def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
+        """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
+        if self.by_differences:
+            return np.full(len(squares), self._lengths + self.length + 8)
+        nearest = self._nearest(squares)
+        spread = (3.0 * length + 24.0) * (self.largest + self.expansion.gamma * squares)
+        relative = np.exp(-nearest) * (self._lengths + spread)
+        relative[~(nearest < UNDERFLOWS)] = 0.0
+        return np.asarray(relative)
+
+    def _nearest(self, squares: FloatArray) -> FloatArray:
+        """gamma max(0, |u| - R)^2, not above the real value: shape (m,)."""
+        gamma = self.expansion.gamma
+        radius = math.sqrt(self.largest / gamma) if self._sound else math.inf
+        with np.errstate(over="ignore"):
+            gap = np.sqrt(squares) * (1.0 - SURELY) - radius * (1.0 + SURELY)
+            gap = np.maximum(gap, 0.0) * math.sqrt(gamma)
+            return np.asarray(gap * gap * (1.0 - SURELY))
+
+    def _size(self, squares: FloatArray) -> FloatArray:
+        """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.sqrt(squares) + LOST
+            return np.asarray(np.stack([lengths**m for m in range(3)], axis=1) @ self._moments)
+
+    def _power(self, squares: FloatArray) -> FloatArray:
+        """(|coef0| + gamma max |x_i| |z|)^2, no kernel value is larger: shape (m,)."""
+        reach = self.expansion.gamma * (float(self.norms.max(initial=0.0)) + LOST)
+        return np.square(abs(self.expansion.coef0) + reach * (np.sqrt(squares) + LOST))
+
+    @cached_property
+    def _moments(self) -> FloatArray:
+        """Coefficients of `_size` in |z|, shape (3, k)."""
+        with np.errstate(over="ignore"):
+            reach = self.expansion.gamma * (self.norms + LOST)
+            start = np.full_like(reach, abs(self.expansion.coef0))
+            powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
+            sums = powers @ np.abs(self.expansion.coefficients)
+            return np.asarray(sums + TINY / UNIT * (1.0 + self.weight))

@@ -1,0 +1,292 @@
+"""Exact sums in one pass over panels: one output's, in single or double precision; then several.
+
+    sum_i a_i K_i = sum_{a_i > 0} 2^(y_i) - sum_{a_i < 0} 2^(y_i)
+
+with log2 |a_i| inside the exponent: no coefficient is multiplied, and the two sums also give
+S = sum_i |a_i| K_i, which bounds are made of. Centers of one sign stand together, by their norms,
+so that a block's own reach bounds its errors. Of a block found as s, with the exponent's error e
+(`panels`), exp2's error and the roundings of sums,
+
+    |error| <= s (2^e - 1 + (EXP2 + panels + 12) v) + what was cut off below 2^smallest.
+
+Doubles with quick exponentials add theirs to the bracket: 8e-8 s or 2e-9 s in all, where single
+precision's bound is some 5e-6 s. Values whose tolerance that meets are served by them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.exact_rounding import ExactRounding
+from kernelite.backends.cpu.kernels.compiling import ready
+from kernelite.backends.cpu.panels import BLOCK_PANELS, Layout, Panels, aligned, error_terms
+from kernelite.backends.cpu.threads import share_out, share_rows
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
+
+__all__ = [
+    "EXP2_ERROR",
+    "MOST_NORM",
+    "MOST_NUMBERS",
+    "FusedSums",
+    "FusedValues",
+]
+
+EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
+MOST_LOG = 60.0  # of |log2 |a||: products with kernel values stay in range
+MOST_NORM = 1e15  # of |u| and 2 g |s| in single precision: nothing overflows or gets lost
+MOST_NUMBERS = 1 << 28  # of panels: a gigabyte in single precision
+LEAST_ROWS = 24  # that a thread takes at once
+LEAST_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microseconds
+NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class FusedSums:
+    """An expansion of one output laid out in panels.
+
+    Parameters
+    ----------
+    panels : Panels
+    signs : ndarray of shape (B,)
+    terms : ndarray of shape (B, 5)
+        As `error_terms` gives them, a line per block.
+    rounding : ExactRounding
+        Of the same expansion: what a bound adds for intercept and mapped rows.
+    """
+
+    panels: Panels
+    signs: FloatArray
+    terms: FloatArray
+    rounding: ExactRounding
+
+    @classmethod
+    def prepare(cls, rounding: ExactRounding, layout: Layout, precision: Any) -> FusedSums | None:
+        """Lay the centers out; None where numbers would not fit."""
+        coefficients = rounding.expansion.coefficients[:, 0]
+        if layout.shifted.size > MOST_NUMBERS:
+            return None
+        sizes = np.abs(coefficients)
+        with np.errstate(divide="ignore"):
+            logs = np.log2(sizes)
+        used = sizes > 0.0
+        reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
+        if not (np.abs(logs[used]) <= MOST_LOG).all() or not reach <= MOST_NORM:
+            return None
+        by_norm = np.argsort(layout.squares, kind="stable")
+        by_sign = [by_norm[coefficients[by_norm] > 0.0], by_norm[coefficients[by_norm] < 0.0]]
+        width = precision.panel
+        made = Panels.lay_out(layout, precision, by_sign, np.where(used, logs, 0.0))
+        groups, signs = [], []
+        firsts = (0, -(-len(by_sign[0]) // width))
+        for start, stop in zip(made.starts[:-1], made.starts[1:]):
+            sign = int(start >= firsts[1])
+            begin = (start - firsts[sign]) * width
+            groups.append(by_sign[sign][begin : begin + (stop - start) * width])
+            signs.append(1.0 - 2.0 * sign)
+        unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
+        terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
+        return cls(made, np.array(signs), terms, rounding)
+
+    def as_in(self, precision: Any) -> FusedSums:
+        """The same panels of doubles, with other exponentials."""
+        return replace(self, panels=replace(self.panels, precision=precision))
+
+    @property
+    def most_error(self) -> float:
+        """What quick exponentials may add to a bound, since no kernel value is above 1."""
+        return self.panels.precision.error * float(self.rounding.weight[0])
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernels can be called."""
+        return "_kernel" in self.__dict__ or all(ready(one) for one in self._needs)
+
+    @cached_property
+    def _needs(self) -> list[Any]:
+        """The kernels that may be called; the first one takes dense rows."""
+        from kernelite.backends.cpu.kernels import panel_sums
+
+        kernels: list[Any] = [panel_sums.SCORES[self.panels.precision]]
+        if self.panels.precision.size == 4 and self.panels.layout.sparse:
+            kernels += [panel_sums.entry_scores, panel_sums.sparse_scores]
+        return kernels
+
+    @cached_property
+    def _kernel(self) -> Any:
+        """What takes dense rows, found once: a single row would feel each import."""
+        return self._needs[0]
+
+    def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """Scores into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
+        squares = np.empty(len(rows))
+        if out.flags.c_contiguous:
+            self._run(np.ascontiguousarray(rows), out, NO_BOUNDS, squares)
+        else:
+            found = np.empty(out.shape)
+            self._run(np.ascontiguousarray(rows), found, NO_BOUNDS, squares)
+            out[...] = found
+        return squares
+
+    def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, 1)."""
+        scores, bounds = np.empty((rows.shape[0], 1)), np.empty((rows.shape[0], 1))
+        self._run(rows, scores, bounds, NO_SQUARES)
+        return scores, bounds
+
+    def _run(self, rows: Rows, *out: FloatArray) -> None:
+        """Fill scores, bounds and |u|^2, on as many threads as there is work for."""
+        layout, m = self.panels.layout, rows.shape[0]
+        few = self.panels.precision.size == 4 and layout.few_entries(rows)
+        if is_sparse(rows):
+            if few:
+                share_out(lambda block: self._take_sparse(rows, block, out), m, self._least_rows)
+                return
+            rows = dense_block(rows, slice(None))
+        kernel = self._needs[1] if few else self._kernel
+        share_rows(kernel, m, self._least_rows, np.ascontiguousarray(rows), *self._fixed[few], *out)
+
+    @cached_property
+    def _least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What the kernels of dense rows and of entries take besides rows and answers."""
+        layout = self.panels.layout
+        given, model = (layout.point, layout.order, layout.g), (*self._model,)
+        return (
+            (*given, *model, self._terms[0], self._constants),
+            (*given, layout.least, *model, self._terms[1], self._constants),
+        )
+
+    def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
+        from kernelite.backends.cpu.kernels.densify import check_canonical
+
+        layout = self.panels.layout
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
+        bad = self._needs[2](
+            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
+            *(layout.point, layout.always, layout.places, layout.g, layout.least),
+            *(*self._model, self._terms[1], self._constants),
+            *(np.empty(len(layout.point), np.int64), *(one[block] for one in out)),
+        )
+        check_canonical(bad, block.start, rows.shape[1])
+
+    @cached_property
+    def _model(self) -> tuple[Any, Any, Any, Any]:
+        panels = self.panels
+        return panels.lines, panels.exponents, panels.starts, self.signs
+
+    @cached_property
+    def _terms(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of blocks where all features, or a row's entries, are multiplied: (B, 4)."""
+        return np.ascontiguousarray(self.terms[:, :4]), np.ascontiguousarray(
+            self.terms[:, [4, 1, 2, 3]]
+        )
+
+    @cached_property
+    def _constants(self) -> FloatArray:
+        """What bounds and scores have besides, in the order of the kernels."""
+        precision = self.panels.precision
+        unit = SINGLE_UNIT if precision.size == 4 else UNIT
+        relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
+        relative += precision.error
+        cut_off = len(self.panels.exponents) * 2.0**precision.smallest + TINY
+        intercept = float(self.rounding.expansion.intercept[0])
+        fixed = float(self.rounding.constant[0])
+        most = MOST_NORM if precision.size == 4 else 1e150
+        return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
+
+
+@dataclass(frozen=True, eq=False)
+class FusedValues:
+    """An expansion of several outputs in panels of double precision (`kernels.panel_values`).
+
+    Parameters
+    ----------
+    panels : Panels
+        One-vs-one: class by class.
+    runs, columns : ndarrays of shape (R + 1,), (R,)
+        Centers that are summed up together, and where their sums begin.
+    weights : ndarray of shape (n, wide)
+        Coefficients; one-vs-one, of a center's own K - 1 pairs.
+    sides : ndarray of shape (2, k)
+        Where an output's sums are; one-vs-one, those of both classes, else -1 for the second.
+    intercept : ndarray of shape (k,)
+    """
+
+    panels: Panels
+    runs: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: FloatArray
+    sides: NDArray[np.int64]
+    intercept: FloatArray
+
+    @classmethod
+    def prepare(cls, layout: Layout, expansion: KernelExpansion) -> FusedValues | None:
+        """Lay the centers out; None where they would take gigabytes."""
+        from kernelite.backends.cpu.kernels.exp2 import DOUBLE
+        from kernelite.backends.cpu.kernels.panel_values import CENTERS, LANES
+
+        coefficients = expansion.coefficients
+        n, k = coefficients.shape
+        if layout.shifted.size > MOST_NUMBERS or not n:
+            return None
+        owner = classes_of_centers(coefficients)
+        K = n_classes(k) or 1
+        kinds = [np.arange(n)] if owner is None else [np.flatnonzero(owner == c) for c in range(K)]
+        own = [np.arange(k)] if owner is None else [columns_of_class(K, c) for c in range(K)]
+        narrow = k if owner is None else K - 1
+        wide = -(-narrow // LANES) * LANES
+        weights, runs, columns, first = np.zeros((n, wide)), [], [], 0
+        for c, (kind, mine) in enumerate(zip(kinds, own)):
+            end = first + len(kind)
+            weights[first:end, :narrow] = coefficients[kind][:, mine]
+            cuts = [first, *range(-(-(first + 1) // CENTERS) * CENTERS, end, CENTERS)]
+            runs += cuts if len(kind) else []
+            columns += [c * wide] * (len(cuts) if len(kind) else 0)
+            first = end
+        sides = np.stack([np.arange(k), np.full(k, -1)])
+        if owner is not None:
+            sides = sides_of_pairs(K)
+            sides = sides // narrow * wide + sides % narrow
+        return cls(
+            Panels.lay_out(layout, DOUBLE, [np.concatenate(kinds)], np.zeros(n)),
+            np.array([*runs, n], dtype=np.int64),
+            np.array(columns, dtype=np.int64),
+            aligned(weights),
+            np.ascontiguousarray(sides, dtype=np.int64),
+            np.ascontiguousarray(expansion.intercept, dtype=np.float64),
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether its kernel can be called."""
+        from kernelite.backends.cpu.kernels.panel_values import several_scores
+
+        return ready(several_scores)
+
+    def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
+        """Scores into `out` of shape (m, k); returns |u|^2, shape (m,)."""
+        from kernelite.backends.cpu.kernels.panel_values import several_scores
+
+        rows, layout, m = np.ascontiguousarray(rows), self.panels.layout, len(rows)
+        found, squares = out if out.flags.c_contiguous else np.empty(out.shape), np.empty(m)
+        least = max(LEAST_ROWS, int(LEAST_WORK / (layout.shifted.size + self.weights.size)))
+        share_rows(
+            *(several_scores, m, least, rows, layout.point, layout.order, layout.g),
+            *(self.panels.lines, self.panels.exponents, self.runs, self.columns, self.weights),
+            *(*self.sides, self.intercept, found, squares),
+        )
+        if found is not out:
+            out[...] = found
+        return squares

@@ -1,0 +1,231 @@
+"""One output's exact sums, from rows to scores and bounds, tile after tile in one call.
+
+A tile of rows is made ready (`panel_rows`), meets all panels (`panels`), and its sums over blocks
+become scores and bounds before the next tile is read. So a call takes any number of rows, and all
+that it needs besides rows and answers stays in cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelite.backends.cpu.kernels.compiling import (
+    Ints,
+    Longs,
+    Matrix,
+    OutLongs,
+    OutMatrix,
+    OutVector,
+    Singles,
+    Vector,
+    array_type,
+    helper,
+    kernel,
+)
+from kernelite.backends.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
+from kernelite.backends.cpu.kernels.panel_rows import (
+    chain_weights,
+    ready_entries,
+    ready_rows,
+    sparse_entries,
+)
+from kernelite.backends.cpu.kernels.panels import SUMS, single_entry_sums
+
+__all__ = ["SCORES", "entry_scores", "growth", "sparse_scores"]
+
+BY_ROW = ("rows", "scores", "bounds", "squares")
+TILE_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
+ENTRY_ROWS = 4096  # of a few entries each: panels are read once for all of them
+
+
+@helper
+def growth(error: float) -> float:
+    """2^error - 1, rounded up; infinite where the exponent may be off by more than 20."""
+    if error <= 0.01:
+        return 0.7 * error  # 2^0.01 - 1 < 0.00696
+    if error <= 20.0:
+        return 1.001 * (2.0**error - 1.0)
+    return math.inf  # NaN too
+
+
+@helper
+def _finish(sums: Any, norms: Any, fixed: Any, first: int, count: int, out: Any) -> None:
+    """Scores, bounds and |u|^2 of a tile, whose first row is row `first` of `out`.
+
+    Bounds are those that `fused_sums` derives; none are computed where there is no room for them.
+    Blocks are added up in four chains: n / 512 roundings, or a few, whatever the panels' width.
+    """
+    signs, terms, constants = fixed
+    scores, bounds, squares = out
+    relative, cut_off, intercept, constant, most, safety = constants
+    blocks = sums.shape[1]
+    for i in range(count):
+        square, chain = norms[i, 0], norms[i, 1]
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        whole = blocks // 4 * 4
+        for b in range(0, whole, 4):
+            t0 += signs[b] * sums[i, b]
+            t1 += signs[b + 1] * sums[i, b + 1]
+            t2 += signs[b + 2] * sums[i, b + 2]
+            t3 += signs[b + 3] * sums[i, b + 3]
+        for b in range(whole, blocks):
+            t0 += signs[b] * sums[i, b]
+        score = (t0 + t1) + (t2 + t3)
+        if len(squares) > 0:
+            squares[first + i] = square
+        if len(bounds) == 0:
+            scores[first + i, 0] = score + intercept
+            continue
+        norm, size, error = math.sqrt(square), 0.0, 0.0
+        for b in range(blocks):
+            found = sums[i, b]
+            e = terms[b, 0] * chain + terms[b, 1] + terms[b, 2] * norm + terms[b, 3] * square
+            size += found
+            error += (found + cut_off) * (growth(e) + relative)
+        bound = safety * (error + cut_off) + 1e-15 * (size + abs(intercept)) + constant
+        if square <= most and bound < math.inf:
+            scores[first + i, 0], bounds[first + i, 0] = score + intercept, bound
+        else:
+            scores[first + i, 0], bounds[first + i, 0] = intercept, math.inf
+
+
+def _over_tiles(name: str, precision: Precision) -> Callable[..., None]:
+    """A function from rows to scores, in one precision."""
+    sums_of, dtype = SUMS[precision], np.float32 if precision.size == 4 else np.float64
+
+    def run(
+        rows: Any,
+        point: Any,
+        order: Any,
+        g: float,
+        panels: Any,
+        exponents: Any,
+        starts: Any,
+        signs: Any,
+        terms: Any,
+        constants: Any,
+        scores: Any,
+        bounds: Any,
+        squares: Any,
+    ) -> None:
+        tall = min(TILE_ROWS, len(rows))
+        w, shifts = np.empty((tall, len(order)), dtype), np.empty(tall, dtype)
+        norms, sums = np.empty((tall, 2)), np.empty((tall, len(starts) - 1))
+        weights = chain_weights(order, rows.shape[1])
+        fixed, out = (signs, terms, constants), (scores, bounds, squares)
+        for first in range(0, len(rows), TILE_ROWS):
+            count = min(tall, len(rows) - first)
+            ready_rows(rows[first : first + count], point, order, weights, g, w, shifts, norms)
+            sums_of(w[:count], shifts, panels, exponents, starts, sums)
+            _finish(sums, norms, fixed, first, count, out)
+
+    run.__name__ = run.__qualname__ = name  # compiled code is kept under it
+    return run
+
+
+def _types(dtype: str) -> tuple[Any, ...]:
+    """Of the arguments of `_over_tiles`."""
+    flat, numbers = array_type(1), array_type(1, dtype)
+    out = array_type(2, writable=True)
+    panels = numbers, numbers, array_type(1, "int64")
+    ends = flat, array_type(2), flat, out, out, array_type(1, writable=True)
+    return array_type(2), flat, array_type(1, "int64"), "float64", *panels, *ends
+
+
+SCORES = {
+    precision: kernel(*_types(precision.dtype), by_row=BY_ROW)(_over_tiles(name, precision))
+    for name, precision in (
+        ("single_scores", SINGLE),
+        ("double_scores", DOUBLE),
+        ("quick_scores", QUICK),
+        ("quickest_scores", QUICKEST),
+    )
+}
+"""By precision: scores (m, 1), bounds (m, 1) and |u|^2 (m,) of rows; the last two may be empty."""
+
+
+@kernel(by_row=BY_ROW)
+def entry_scores(
+    rows: Matrix,
+    point: Vector,
+    order: Longs,
+    g: float,
+    least: Vector,
+    panels: Singles,
+    exponents: Singles,
+    starts: Longs,
+    signs: Vector,
+    terms: Matrix,
+    constants: Vector,
+    scores: OutMatrix,
+    bounds: OutMatrix,
+    squares: OutVector,
+) -> None:
+    """As `SCORES`, for dense rows of which few features are off the point."""
+    tall = min(TILE_ROWS, len(rows))
+    indptr, most = np.empty(tall + 1, np.int64), tall * len(order)
+    indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
+    shifts, norms = np.empty(tall, np.float32), np.empty((tall, 2))
+    sums = np.empty((tall, len(starts) - 1))
+    fixed, out = (signs, terms, constants), (scores, bounds, squares)
+    for first in range(0, len(rows), TILE_ROWS):
+        count = min(tall, len(rows) - first)
+        part = rows[first : first + count]
+        ready_entries(part, point, order, g, least, indptr, indices, data, shifts, norms)
+        found = indptr[: count + 1], indices, data, shifts[:count]
+        single_entry_sums(*found, panels, exponents, starts, sums)
+        _finish(sums, norms, fixed, first, count, out)
+
+
+@kernel()
+def sparse_scores(
+    rows: Longs,
+    columns: Ints,
+    values: Vector,
+    point: Vector,
+    always: Longs,
+    places: Longs,
+    g: float,
+    least: Vector,
+    panels: Singles,
+    exponents: Singles,
+    starts: Longs,
+    signs: Vector,
+    terms: Matrix,
+    constants: Vector,
+    seen: OutLongs,
+    scores: OutMatrix,
+    bounds: OutMatrix,
+    squares: OutVector,
+) -> int:
+    """As `SCORES`, for CSR rows that start at `rows`; returns the first malformed row, or -1.
+
+    The rest is as `sparse_entries` takes it.
+    """
+    m = len(rows) - 1
+    tall = min(ENTRY_ROWS, m)
+    indptr, most = np.empty(tall + 1, np.int64), 0
+    for first in range(0, m, ENTRY_ROWS):
+        count = min(tall, m - first)
+        held = min(rows[first + count] - rows[first], len(columns))  # which are yet to be checked
+        most = max(most, held + count * len(always))
+    indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
+    shifts, norms = np.empty(tall, np.float32), np.empty((tall, 2))
+    sums = np.empty((tall, len(starts) - 1))
+    fixed, out = (signs, terms, constants), (scores, bounds, squares)
+    for first in range(0, m, ENTRY_ROWS):
+        count = min(tall, m - first)
+        seen[:] = -1
+        own = rows[first : first + count + 1]
+        given = columns, values, point, always, places, g, least, seen
+        bad = sparse_entries(own, *given, indptr, indices, data, shifts, norms)
+        if bad >= 0:
+            return first + bad
+        found = indptr[: count + 1], indices, data, shifts[:count]
+        single_entry_sums(*found, panels, exponents, starts, sums)
+        _finish(sums, norms, fixed, first, count, out)
+    return -1

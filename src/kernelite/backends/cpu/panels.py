@@ -1,0 +1,265 @@
+"""Centers laid out in panels, rows made ready for them, and how far exponents may be off.
+
+With s = x - p, u = z - p and g = gamma log2 e, the exponent of two of a kernel value is
+
+    y = x.w + c + r,    x = 2 g s,   w = u,   c = -g |s|^2 [+ log2 |a|],   r = -g |u|^2.
+
+All four are rounded to the precision of the panels, whose unit is v; the product is summed up
+from zero, feature by feature, then c and r are added. In the l-th of L places a product is rounded
+with all sums that follow, L - l + 1 times, so that (Cauchy-Schwarz) the sum errs by at most
+v |x|' |w|' with |x|'^2 = sum_l (L - l + 1) x_l^2: half of the usual L v |x| |w|. Together
+
+    |error of y| <= v (|x|' |w|' + 4 |x| |w| + 2 |c| + |log2 a| + g (R + |u|)^2 + g |u|^2)
+                    + u (d + 8) (g R^2 + g |u|^2 + |x| |u|)
+
+where R = max |s| of a block of centers, and u = 2^-53 is for what was computed in doubles before.
+A kernel value found as k is at most k 2^error, whatever the error is.
+
+Panels of doubles (v = u) begin with c + r, so that every term of y may be rounded L + 1 times:
+
+    |error of y| <= u (L + 1) (|x| |w| + |c| + g |u|^2) + what is rounded before
+
+at most the formula above with v = (L + 4) u, which is what `error_terms` gets for them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
+from kernelite.series.rounding import UNIT
+
+__all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
+
+LOG2_E = math.log2(math.e)
+MOSTLY = 0.5  # of the centers that share a value for it to be the origin of a feature
+SAME = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
+ENTRIES_PAY = 0.5  # of all features: below, a row's entries are taken one by one,
+FEWEST_FEATURES = 16  # of so many,
+SHOWN = 16  # as so many rows show
+BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
+AT_ONCE = 1 << 19  # numbers of centers that are copied at a time, since all may be many
+LINE = 64  # bytes that a processor takes from memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Centers about a point, features in the order in which products are summed.
+
+    Parameters
+    ----------
+    point : ndarray of shape (d,)
+        p.
+    order : ndarray of shape (L,)
+        Features in which centers differ from p, those with small entries first: what is added
+        first is rounded most often.
+    shifted : ndarray of shape (n, L)
+        s.
+    gamma : float
+    filled : float
+        The share of entries of s that are not zero.
+    """
+
+    point: FloatArray
+    order: NDArray[np.int64]
+    shifted: FloatArray
+    gamma: float
+    filled: float
+
+    @classmethod
+    def about_middle(cls, centers: FloatArray, gamma: float) -> Layout:
+        """About the value that most centers share, per feature, else about their mean."""
+        point = middle(centers)
+        shifted = centers - point
+        squares = np.einsum("ij,ij->j", shifted, shifted)
+        order = np.argsort(squares, kind="stable")
+        order = order[squares[order] > 0.0]
+        shifted = np.take(shifted, order, axis=1)
+        filled = float(np.count_nonzero(shifted)) / max(shifted.size, 1)
+        return cls(point, order, shifted, gamma, filled)
+
+    @classmethod
+    def unshifted(cls, d: int, gamma: float) -> Layout:
+        """About the origin, without centers."""
+        return cls(np.zeros(d), np.arange(d), np.empty((0, d)), gamma, 1.0)
+
+    @property
+    def g(self) -> float:
+        """gamma log2 e."""
+        return self.gamma * LOG2_E
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """|s|^2, shape (n,)."""
+        return np.asarray(np.einsum("ij,ij->i", self.shifted, self.shifted))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows like the centers had better be taken entry by entry."""
+        return self.filled <= ENTRIES_PAY and len(self.order) >= FEWEST_FEATURES
+
+    def few_entries(self, rows: Rows) -> bool:
+        """Whether rows had better be taken entry by entry, as some of them show."""
+        if not self.sparse or not rows.shape[0]:
+            return False
+        if is_sparse(rows):
+            most = rows.nnz / rows.shape[0] + len(self.always)
+            return bool(most <= ENTRIES_PAY * len(self.order))
+        if len(rows) == 1:
+            return True  # asking would take as long as summing it up
+        some = rows[:: max(1, len(rows) // SHOWN)][:, self.order]
+        filled = np.abs(some - self.point[self.order]) > self.least
+        return bool(filled.mean() <= ENTRIES_PAY)
+
+    @cached_property
+    def always(self) -> NDArray[np.int64]:
+        """Features in which the point is not zero: a sparse row is off it without an entry."""
+        return np.flatnonzero(self.point)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where each feature stands in the order, shape (d,); -1 for none."""
+        places = np.full(len(self.point), -1)
+        places[self.order] = np.arange(len(self.order))
+        return places
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """How far a row's feature may be off p and count as there, shape (L,)."""
+        highest, lowest = (end(axis=0, initial=0.0) for end in (self.shifted.max, self.shifted.min))
+        return np.asarray(SAME * np.maximum(highest, -lowest))
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Some centers of a layout, in an order, padded to whole panels; blocks of panels.
+
+    Parameters
+    ----------
+    layout : Layout
+    precision : Precision
+        Of `kernels.exp2`.
+    lines : ndarray of shape (panels L width,)
+    exponents : ndarray of shape (panels width,)
+        c; minus infinity where there is no center.
+    starts : ndarray of shape (B + 1,)
+        The first panel of each block.
+    """
+
+    layout: Layout
+    precision: Any
+    lines: NDArray[Any]
+    exponents: NDArray[Any]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def lay_out(
+        cls, layout: Layout, precision: Any, groups: list[NDArray[np.intp]], logs: FloatArray
+    ) -> Panels:
+        """One or more blocks per group of centers; `logs` of shape (n,) is added to exponents."""
+        width, length = precision.panel, len(layout.order)
+        most = max(1, min(BLOCK_PANELS, BLOCK_BYTES // max(1, width * length * precision.size)))
+        counts = [-(-len(group) // width) for group in groups]
+        starts, first = [0], 0
+        for count in counts:
+            starts += [min(first + step, first + count) for step in range(most, count + most, most)]
+            first += count
+        c = np.full(first * width, -np.inf)
+        exponents = logs - layout.g * layout.squares
+        lines = _aligned_room((first, length, width), precision.dtype)
+        at, step = 0, max(1, AT_ONCE // max(1, width * length))
+        for group, count in zip(groups, counts):
+            c[at * width : at * width + len(group)] = exponents[group]
+            for part in row_blocks(count, step):
+                some, panels = group[part.start * width : part.stop * width], part.stop - part.start
+                x = np.zeros((panels * width, length))
+                x[: len(some)] = 2.0 * layout.g * layout.shifted[some]
+                x = x.reshape(panels, width, length).transpose(0, 2, 1)
+                lines[at + part.start : at + part.stop] = x
+            at += count
+        held = lines.reshape(-1), aligned(c.astype(precision.dtype))
+        return cls(layout, precision, *held, np.array(starts, np.int64))
+
+    @property
+    def n_blocks(self) -> int:
+        """B."""
+        return len(self.starts) - 1
+
+
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that begins with a cache line: loads that straddle two take twice as long.
+
+    Examples
+    --------
+    >>> found = aligned(np.arange(5.0)[1:])
+    >>> found.ctypes.data % 64, found
+    (0, array([1., 2., 3., 4.]))
+    """
+    made = _aligned_room(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def _aligned_room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """As `aligned`, with no numbers in it yet."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(nbytes + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    made: NDArray[Any] = room[start : start + nbytes].view(dtype).reshape(shape)
+    return made
+
+
+def error_terms(
+    layout: Layout, groups: list[NDArray[np.intp]], logs: FloatArray, unit: float
+) -> FloatArray:
+    """The exponent's error per group, shape (groups, 5).
+
+    |error| <= t_0 |w|' + t_1 + t_2 |u| + t_3 |u|^2, and t_4 n |w| where only n entries were
+    multiplied, instead of t_0 |w|'.
+    """
+    length, d, g = len(layout.order), len(layout.point), layout.g
+    weights = np.arange(length, 0, -1.0)
+    chains = np.empty(len(layout.shifted))
+    for block in row_blocks(len(chains), max(1, AT_ONCE // max(1, length))):
+        chains[block] = 2.0 * g * np.sqrt(np.square(layout.shifted[block]) @ weights)
+    dropped = float(np.linalg.norm(layout.least))
+    terms = np.zeros((len(groups), 5))
+    for number, group in enumerate(groups):
+        if not len(group):
+            continue
+        square = float(layout.squares[group].max())
+        reach = math.sqrt(square)
+        x, log = 2.0 * g * reach, float(np.abs(logs[group]).max())
+        sure = UNIT * (d + 8)
+        terms[number] = (
+            unit * float(chains[group].max()),
+            unit * (2.0 * (g * square + log) + log + g * square)
+            + sure * g * square
+            + x * dropped
+            + 1e-15,  # entries too small for the precision: see MOST_NORM
+            unit * (4.0 * x + 2.0 * g * reach) + sure * x,
+            unit * 2.0 * g + sure * g,
+            unit * x,
+        )
+    return terms * (1.0 + 1e-3)  # the terms' own roundings, and products of roundings
+
+
+def middle(centers: FloatArray) -> FloatArray:
+    """Per feature the value that most centers share, else their mean: shape (d,)."""
+    n, d = centers.shape
+    if not n:
+        return np.zeros(d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = centers.mean(axis=0)
+    median, shared = np.empty(d), np.empty(d, np.bool_)
+    for block in row_blocks(d, max(1, AT_ONCE // n)):
+        some = centers[:, block]
+        median[block] = np.partition(some, n // 2, axis=0)[n // 2]
+        shared[block] = np.count_nonzero(some == median[block], axis=0) > MOSTLY * n
+    return np.where(shared | ~np.isfinite(mean), median, mean)

@@ -1,0 +1,219 @@
+"""A model of several parts: all forms first, then ever more parts exactly until rows are settled.
+
+scores[:, outputs_p] += f_p(z),   bounds likewise;   what settles a row is the head of them all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.local import NearCenters
+from kernelite.backends.cpu.tiers import FirstForms
+from kernelite.data.rows.inputs import FloatArray, Rows
+from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
+from kernelite.program.cascade import Cascade
+from kernelite.program.criteria import Criterion
+from kernelite.series.rounding import sum_error
+
+__all__ = ["PartRows", "PartStages", "PartsExactly", "SumOfParts", "sum_stages"]
+
+FEW = 16  # rows for which judging takes longer than evaluating one more part
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """The rows of each part: the same ones, unless transformers stand before a part."""
+
+    rows: tuple[Rows, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, the features of all parts together): what a block of rows takes."""
+        return self.rows[0].shape[0], sum(rows.shape[1] for rows in self.rows)
+
+    def __getitem__(self, index: Any) -> PartRows:
+        return PartRows(tuple(rows[index] for rows in self.rows))
+
+
+@dataclass(frozen=True, eq=False)
+class PartStages:
+    """A part made ready to run.
+
+    Parameters
+    ----------
+    early : Cascade
+        What runs first: forms, or near centers and then all; the exact model where that is the
+        part's plan.
+    whole : Cascade
+        All stages of the part, for bounds.
+    outputs : ndarray of int
+        Where its scores are added.
+    criterion : callable, optional
+        What the part alone would have to decide: its second form works on those rows. None where
+        the exact model is the plan.
+    has_more : bool
+        Whether the exact model has still to be asked for rows that stay open.
+    valid : callable, optional
+        Which rows are inside the validity bound of its forms.
+    """
+
+    early: Cascade
+    whole: Cascade
+    outputs: NDArray[np.int64]
+    criterion: Criterion | None
+    has_more: bool
+    valid: Callable[[Bounded], NDArray[np.bool_] | None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        whole: Cascade,
+        outputs: NDArray[np.int64],
+        criterion: Criterion | None,
+        *,
+        has_exact: bool,
+        first: FirstForms | None = None,
+        near: NearCenters | None = None,
+    ) -> PartStages:
+        """The early stages of a cascade, and all; single precision is for whole models only."""
+        last = whole.stages[-1]
+        if first is not None:
+            forms = tuple(s for s in whole.stages if not s.name.startswith(EXACT))
+            early = Cascade(forms, answers_all=False)
+            return cls(early, whole, outputs, criterion, has_exact, first.valid)
+        if near is not None:
+            return cls(Cascade((near, last)), whole, outputs, criterion, True)
+        return cls(Cascade((last,)), whole, outputs, None, False)
+
+
+def sum_stages(
+    parts: tuple[PartStages, ...], n_outputs: int
+) -> tuple[SumOfParts | PartsExactly, ...]:
+    """All parts once, then one part exactly, two more, four more: judging takes time as well."""
+    first = SumOfParts(parts, n_outputs)
+    left = [number for number, part in enumerate(parts) if part.has_more]
+    more: list[PartsExactly] = []
+    while left:
+        count = 1 << len(more)
+        more.append(PartsExactly(first, tuple(left[:count]), last=count >= len(left)))
+        left = left[count:]
+    return (first, *more)
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfParts:
+    """Parts side by side; their scores are added up where they share an output."""
+
+    parts: tuple[PartStages, ...]
+    n_outputs: int
+    accepts_all = True
+
+    @property
+    def name(self) -> str:
+        """What statistics call it."""
+        early = [part.has_more or part.valid is not None for part in self.parts]
+        return FIRST if any(early) else EXACT
+
+    def run(
+        self,
+        rows: PartRows,
+        criterion: Criterion | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded:
+        """Scores and bounds of all parts, as far as their early stages go."""
+        prove = criterion is not None
+        each = tuple(
+            part.early.run(own, part.criterion if prove else None)
+            for part, own in zip(self.parts, rows.rows)
+        )
+        inside = [part.valid and part.valid(found) for part, found in zip(self.parts, each)]
+        valid = [one for one in inside if one is not None]
+        scores, bounds = self.total(each)
+        return Bounded(
+            scores,
+            bounds,
+            valid=np.all(valid, axis=0) if valid else None,
+            parts=tuple(_spelled(found) for found in each),
+        )
+
+    def bound(self, rows: PartRows, criterion: Criterion | None) -> FloatArray:
+        """The bound of each row and output, exact parts included: those run in doubles."""
+        each = []
+        for part, own in zip(self.parts, rows.rows):
+            bounds = part.whole.bounds(own, None)
+            scores = part.early.run(own, None).scores
+            # Whatever serves the row in the end, its score is no larger than that.
+            each.append(Bounded(np.abs(scores) + bounds, bounds))
+        total = self.total(tuple(each))[1]
+        assert total is not None
+        return total
+
+    def total(self, each: tuple[Bounded, ...]) -> tuple[FloatArray, FloatArray | None]:
+        """Scores and bounds of all parts, added up; adding rounds, and the bounds hold that."""
+        shape = (len(each[0].scores), self.n_outputs)
+        scores, bounds, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        for part, found in zip(self.parts, each):
+            scores[:, part.outputs] += found.scores
+            size[:, part.outputs] += np.abs(found.scores)
+            if found.bounds is not None:
+                bounds[:, part.outputs] += spelled_out(found.bounds)
+        if any(found.bounds is None for found in each):
+            return scores, None
+        unit = sum_error(len(self.parts))
+        return scores, bounds * (1.0 + unit) + unit * size
+
+
+@dataclass(frozen=True, eq=False)
+class PartsExactly:
+    """More parts are evaluated exactly; the others keep what they found.
+
+    Parameters
+    ----------
+    whole : SumOfParts
+    numbers : tuple of int
+        Which parts.
+    last : bool
+        Whether no others follow. Few rows wait for that, and get all parts at once.
+    """
+
+    whole: SumOfParts
+    numbers: tuple[int, ...]
+    last: bool
+    name = EXACT
+    accepts_all = True
+
+    def run(
+        self,
+        rows: PartRows,
+        criterion: Criterion | None,
+        previous: Bounded | None = None,
+        into: FloatArray | None = None,
+    ) -> Bounded | None:
+        """Scores and bounds of all parts, those of these from their last stages."""
+        few = rows.shape[0] <= FEW
+        if previous is None or (few and not self.last):
+            return None
+        parts, each = self.whole.parts, list(previous.parts)
+        all_left = (number for number, part in enumerate(parts) if part.has_more)
+        for number in all_left if few else self.numbers:
+            exact = parts[number].whole.stages[-1].run(rows.rows[number], None, None)
+            assert exact is not None
+            each[number] = _spelled(exact)
+        scores, bounds = self.whole.total(tuple(each))
+        return Bounded(scores, bounds, parts=tuple(each))
+
+    def bound(self, rows: PartRows, criterion: Criterion | None) -> None:
+        """The sum of the parts' bounds holds for it too."""
+        return None
+
+
+def _spelled(found: Bounded) -> Bounded:
+    if found.bounds is None:
+        return found
+    return found._replace(bounds=spelled_out(found.bounds))

@@ -1,0 +1,500 @@
+"""How many threads are used, and how work is given to them.
+
+Kernels take any number of rows in one call, without the interpreter's lock. `share_rows` gives a
+kernel's rows to threads that wait inside compiled code. Kernels of sparse rows are called once or
+twice per thread by `share_out`; votes and values of several outputs go block by block through
+`map_blocks`, in which a thread does everything that is done with a block. Threads live as long as
+the process. Callers on several threads share the cores: whoever comes while they are all at work
+does its own work alone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar, cast
+
+from kernelite.support.errors import InputError
+
+__all__ = [
+    "for_each_chunk",
+    "limit_threads",
+    "map_blocks",
+    "one_thread",
+    "one_thread_each",
+    "share_out",
+    "share_rows",
+    "single_threaded_blas",
+    "thread_count",
+]
+
+# Control groups of version 2 hold quota and period in one file, those of version 1 in two.
+_QUOTA_FILES = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
+SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
+_limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Threads to use.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        A number; negative ones count from all available cores (-1: all, -2: all but one). By
+        default what `limit_threads` set, else all cores this process may use (its affinity and
+        the container's quota), or OMP_NUM_THREADS if that is fewer.
+
+    Examples
+    --------
+    >>> thread_count(3)
+    3
+    >>> with limit_threads(1):
+    ...     thread_count()
+    1
+    """
+    if n_jobs is None:
+        limit = _limit.get()
+        return _default_count() if limit is None else limit
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise InputError(f"`n_jobs` must be a positive or negative integer, got {n_jobs!r}.")
+    return n_jobs if n_jobs > 0 else max(1, _available() + 1 + n_jobs)
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None) -> Iterator[int]:
+    """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
+
+    The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
+    the smallest that any thread asks for at the time.
+
+    Examples
+    --------
+    >>> with limit_threads(2) as threads:
+    ...     threads
+    2
+    """
+    if n_jobs is None:
+        yield thread_count()
+        return
+    threads = thread_count(n_jobs)
+    token = _limit.set(threads)
+    try:
+        with _blas_limited(threads):
+            yield threads
+    finally:
+        _limit.reset(token)
+
+
+def one_thread() -> AbstractContextManager[int]:
+    """As `limit_threads(1)`.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     thread_count()
+    1
+    """
+    return limit_threads(1)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """BLAS uses one thread inside the block, because our own threads call it."""
+    return _blas_limited(1)
+
+
+def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
+    """`single_threaded_blas` where several of our threads will call it, else nothing.
+
+    Setting and lifting the limit takes longer than a single row does.
+
+    Examples
+    --------
+    >>> with one_thread_each(1, 1):
+    ...     pass
+    """
+    several = n_items > chunk and thread_count() > 1
+    return single_threaded_blas() if several else nullcontext()
+
+
+_blas_lock = threading.RLock()
+_asked: list[int] = []  # limits of BLAS that are in force: the smallest one counts
+_before: list[tuple[Any, int]] = []  # BLAS libraries, and their threads without a limit
+_inherited = False  # whether `_before` is that of a parent that forked while BLAS was limited
+
+
+@contextmanager
+def _blas_limited(count: int) -> Iterator[None]:
+    """BLAS uses at most so many threads inside the block.
+
+    Blocks of several threads may overlap: the last one out lifts the limit, so that no caller
+    restores what another one had set.
+    """
+    global _before, _inherited
+    with _blas_lock:
+        if not _asked and not _inherited:
+            _before = [(library, library.get_num_threads()) for library in _blas()]
+        _inherited = False
+        _asked.append(count)
+        _set_blas()
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if count in _asked:  # not so in a child that was forked in here
+                _asked.remove(count)
+            _set_blas()
+
+
+def _set_blas() -> None:
+    """Tell every BLAS library how many threads it may use now.
+
+    Newer versions of threadpoolctl give OpenBLAS to the thread that first set a limit, and
+    ignore all others for as long as that one lives: ours could neither set nor lift theirs.
+    """
+    for library, without in _before:
+        free = getattr(library, "clear_controlling_thread", None)
+        if free is not None:
+            free(force=True)
+        library.set_num_threads(min([without, *_asked]))
+        if free is not None:
+            free(force=True)
+
+
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process, looked up again when SciPy has brought its own."""
+    return _blas_libraries("scipy.linalg" in sys.modules)
+
+
+@cache
+def _blas_libraries(_with_scipy: bool) -> list[Any]:
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
+
+
+def share_out(work: Callable[[slice], None], n_items: int, least: int) -> None:
+    """Call `work` on few, large slices that cover `n_items`, on several threads.
+
+    For kernels that take any number of rows in one call. Each thread takes a share of what is
+    left when it comes, with `least` items or more, so that all end together although they begin
+    one after the other. Slices are multiples of eight, since kernels take eight rows at a time.
+
+    Examples
+    --------
+    >>> done = []
+    >>> share_out(done.append, 5, 100)
+    >>> done
+    [slice(0, 5, None)]
+    """
+    threads = min(_free(), n_items // max(least, 1))
+    if threads <= 1:
+        work(slice(0, n_items))
+        return
+    slices = _shrinking(n_items, threads, least)
+    _on_threads(lambda number: work(slices[number]), len(slices))
+
+
+def _shrinking(n_items: int, threads: int, least: int) -> list[slice]:
+    """Slices in the order in which they are taken: a share of what is left, then of the rest.
+
+    Examples
+    --------
+    >>> [part.stop - part.start for part in _shrinking(1000, 2, 100)]
+    [336, 224, 152, 104, 104, 80]
+    """
+    slices, start = [], 0
+    while start < n_items:
+        share = max((n_items - start) / (SHARES * threads), least)
+        stop = min(start + -(-int(share) // 8) * 8, n_items)
+        slices.append(slice(start, stop))
+        start = stop
+    return slices
+
+
+def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
+    """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
+
+    A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
+    code (`kernels.pool`): Python is not asked between.
+    """
+    if n_rows < 2 * least:  # a single row would feel the questions that follow
+        kernel(*arguments)
+        return
+    threads = min(_free(), n_rows // max(least, 1))
+    if threads > 1:
+        from kernelite.backends.cpu.kernels.pool import ensure_helpers
+
+        threads = 1 + ensure_helpers(threads - 1)
+    if threads <= 1:
+        kernel(*arguments)
+        return
+    step = max(least, n_rows // (TURNS * threads))
+    mine = object()
+    try:
+        _at_work[mine] = threads
+        kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
+    finally:
+        _at_work.pop(mine, None)
+
+
+def for_each_chunk(
+    work: Callable[[slice], None], n_items: int, chunk: int, *, blas: bool = False
+) -> None:
+    """Call `work` on slices that cover `n_items`, on several threads; each takes the next one.
+
+    For work that needs room for each item, which is bounded by slices of at most `chunk` items.
+    `blas`: whether `work` calls BLAS, which then has one thread in each of ours.
+
+    Examples
+    --------
+    >>> done = []
+    >>> for_each_chunk(done.append, 5, 2)
+    >>> sorted(part.start for part in done)
+    [0, 2, 4]
+    """
+    if blas:
+        with one_thread_each(n_items, chunk):
+            return for_each_chunk(work, n_items, chunk)
+    if 0 < n_items <= chunk:
+        return work(slice(0, n_items))
+    chunk = _even(n_items, chunk, thread_count())
+    count = -(-n_items // chunk)
+    _on_threads(lambda i: work(slice(i * chunk, min((i + 1) * chunk, n_items))), count)
+
+
+Result = TypeVar("Result")
+
+
+def map_blocks(function: Callable[[slice], Result], blocks: Sequence[slice]) -> list[Result]:
+    """What a function makes of each block, in their order; threads take whole blocks.
+
+    Inside the function there is one thread, for our kernels and for BLAS. Blocks are begun in
+    order, and of several that fail the first one's error is raised.
+
+    Examples
+    --------
+    >>> map_blocks(lambda block: block.stop, [slice(0, 3), slice(3, 5)])
+    [3, 5]
+    """
+    if len(blocks) <= 1 or thread_count() <= 1:
+        return [function(block) for block in blocks]
+    found: dict[int, Result] = {}
+    errors: dict[int, Exception] = {}
+
+    def take(number: int) -> None:
+        if errors:
+            return
+        token = _limit.set(1)
+        try:
+            found[number] = function(blocks[number])
+        except Exception as error:
+            errors[number] = error
+        finally:
+            _limit.reset(token)
+
+    with single_threaded_blas():
+        _on_threads(take, len(blocks))
+    if errors:
+        raise errors[min(errors)]
+    return [found[number] for number in range(len(blocks))]
+
+
+_at_work: dict[object, int] = {}  # threads that each caller or helper has been given work for
+
+
+def _free() -> int:
+    """Threads that a caller may use: one at least, and no more than cores are free."""
+    limit = thread_count()
+    return limit if limit <= 1 else max(1, min(limit, _available() - sum(list(_at_work.values()))))
+
+
+def _on_threads(work: Callable[[int], None], count: int) -> None:
+    """Call `work` with each number below `count`, on the threads that are free.
+
+    The caller works too, so it waits for nobody but those who have begun, and does everything
+    where no thread can be had: while the interpreter ends, say.
+    """
+    if thread_count() <= 1:
+        for number in range(count):
+            work(number)
+        return
+    threads = min(_free(), count)
+    numbers = iter(range(count))  # `next` of it is one step: no two threads get the same
+    failed: list[bool] = []
+
+    def take_numbers() -> None:
+        mine = object()
+        try:
+            _at_work[mine] = 1
+            for number in numbers:
+                if failed:
+                    return
+                work(number)
+        except BaseException:
+            failed.append(True)
+            raise
+        finally:
+            _at_work.pop(mine, None)
+
+    if threads <= 1:
+        take_numbers()
+        return
+    helpers = [_Helper(take_numbers) for _ in range(threads - 1)]
+    try:
+        _ask(helpers)
+        take_numbers()
+    finally:
+        # A helper that never began (other callers keep the pool busy) has nothing left to do.
+        begun = [helper for helper in helpers if not helper.take()]
+        for helper in begun:
+            helper.done.acquire()
+    for helper in begun:
+        if helper.error is not None:
+            raise helper.error
+
+
+class _Helper:
+    """Work that a thread may take over, once, and what became of it.
+
+    Made of locks alone, which are taken in one step: an interrupt inside the futures and conditions
+    of the standard library can leave one locked for good, and whoever asks next waits for ever.
+    """
+
+    __slots__ = ("begun", "done", "error", "work")
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work, self.error = work, cast("BaseException | None", None)
+        self.begun, self.done = threading.Lock(), threading.Lock()
+        self.done.acquire()
+
+    def take(self) -> bool:
+        """Whether nobody had taken it: a thread to do it, or its owner to have it left."""
+        return self.begun.acquire(blocking=False)
+
+    def run(self) -> None:
+        """Do it, unless it was taken back."""
+        if self.take():
+            try:
+                self.work()
+            except BaseException as error:  # handed over, not swallowed
+                self.error = error
+            finally:
+                self.done.release()
+
+
+class _Pool:
+    """Threads that wait for work; one more is started where none is idle."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[_Helper] = SimpleQueue()
+        self.idle: list[None] = []  # one entry per thread that waits
+        self.started: list[None] = []
+
+    def submit(self, helper: _Helper) -> None:
+        """Queue work; a RuntimeError where the system has no thread left."""
+        self.tasks.put(helper)
+        if self.idle:
+            with suppress(IndexError):  # another caller may be faster
+                self.idle.pop()
+                return
+        if len(self.started) < max(64, _available()):
+            # Not by `threading`: its conditions, too, stay locked where an interrupt comes.
+            _thread.start_new_thread(self._serve, ())
+            self.started.append(None)
+
+    def _serve(self) -> None:
+        while True:
+            self.tasks.get().run()
+            self.idle.append(None)
+
+
+def _ask(helpers: list[_Helper]) -> None:
+    """Have threads of the pool take the work over, as many as can be had."""
+    # RuntimeError: the interpreter is ending, or the system has no thread left.
+    with suppress(RuntimeError):
+        for helper in helpers:
+            _pool().submit(helper)
+
+
+def _even(n_items: int, chunk: int, threads: int) -> int:
+    """A chunk, not above the given one, of which each thread gets about as many as the others.
+
+    Multiples of eight stay so: the kernels take eight rows at a time.
+
+    Examples
+    --------
+    >>> _even(1351, 256, 2), _even(300, 256, 2), _even(5, 2, 2)
+    (232, 256, 2)
+    """
+    chunks = -(-n_items // chunk)
+    if chunks <= threads:
+        return chunk
+    turns = -(-chunks // threads)
+    even = -(-n_items // (threads * turns))
+    return min(chunk, -(-even // 8) * 8 if chunk % 8 == 0 else even)
+
+
+def _default_count() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = _available()
+    return max(1, min(most, int(wanted))) if wanted.isdecimal() and int(wanted) else most
+
+
+@cache
+def _available() -> int:
+    """Cores that this process may use (joblib counts them too, but takes 50 ms to load)."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        cores = os.cpu_count() or 1
+    return max(1, math.ceil(min(cores, _quota())))
+
+
+def _quota() -> float:
+    """Cores that a Linux container may use at a time; infinite where nothing limits them."""
+    for names in _QUOTA_FILES:
+        try:
+            quota, period = " ".join(Path(name).read_text() for name in names).split()
+            return int(quota) / int(period) if int(quota) > 0 else math.inf
+        except (OSError, ValueError, ZeroDivisionError):  # "max" is no number
+            continue
+    return math.inf
+
+
+@cache
+def _pool() -> _Pool:
+    return _Pool()
+
+
+def _start_anew() -> None:
+    """In a forked child: threads do not survive a fork, nor does what they were about to undo."""
+    global _blas_lock, _inherited
+    _pool.cache_clear()
+    _blas_lock = threading.RLock()
+    _inherited = bool(_asked) or _inherited
+    _asked.clear()
+    _at_work.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock is held meanwhile: BLAS stops its threads for a fork, and hangs if told to start
+    # some just then.
+    os.register_at_fork(
+        before=lambda: _blas_lock.acquire(),
+        after_in_parent=lambda: _blas_lock.release(),
+        after_in_child=_start_anew,
+    )

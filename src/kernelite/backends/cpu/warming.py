@@ -1,0 +1,73 @@
+"""Building the kernels for this machine, where no wheel brought them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from kernelite.support.errors import InputError
+from kernelite.support.terminal import Progress
+
+__all__ = ["WarmUp", "warm_up"]
+
+
+class WarmUp(NamedTuple):
+    """What `warm_up` did.
+
+    Parameters
+    ----------
+    family : str
+        Of processors, which the kernels are for.
+    kernels : int
+        How many were built; 0 if they were there.
+    seconds : float
+    path : Path
+        The library that they are in.
+    """
+
+    family: str
+    kernels: int
+    seconds: float
+    path: Path
+
+
+def warm_up() -> WarmUp:
+    """Build all kernels for this machine's processor and keep them, if nobody did.
+
+    The library is put beside the installation if that can be written, else into the user's cache
+    folder ($KERNELITE_CACHE); never where another user could change it. What root builds in an
+    image is used by everybody.
+
+    Returns
+    -------
+    WarmUp
+
+    Raises
+    ------
+    InputError
+        If it cannot be built: for want of numba or a linker, a known processor, or a safe folder.
+
+    Examples
+    --------
+    >>> warm_up().seconds >= 0.0  # a minute, the first time
+    True
+    """
+    from kernelite.backends.cpu.kernels import providers
+    from kernelite.backends.cpu.kernels.build import build, kept_at
+
+    started, families = perf_counter(), providers.families_here()
+    if not families:
+        known = " and ".join(providers.FAMILIES)
+        raise InputError(
+            f"libraries of kernels are for Linux on processors of the families {known}; "
+            "elsewhere numba compiles kernels when they are first used."
+        )
+    family = families[0]
+    found = providers.library_path(family)
+    if found is not None:
+        return WarmUp(family, 0, perf_counter() - started, found)
+    path = kept_at(family)
+    with Progress(f"building kernels for {family}") as bar:
+        count = build(family, path, bar.reach)
+    return WarmUp(family, count, perf_counter() - started, path)

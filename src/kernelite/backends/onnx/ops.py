@@ -1,0 +1,292 @@
+"""The operations of `kernelite.machine.ops` as ONNX nodes: formulas become graphs as they stand.
+
+In: values of a graph, and constants. Out: a value each. What onnxruntime lacks in double precision,
+or rounds badly, is put together from what it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.support.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from kernelite.backends.onnx.graph import Graph, Value
+
+__all__ = ["TENSOR_TYPES", "Operations"]
+
+PIECES, DEGREE = 24, 14  # of the error function's polynomials
+TENSOR_TYPES = {"float32": 1, "int64": 7, "float64": 11}  # as onnx.TensorProto numbers them
+
+
+def _each(name: str, kind: str = "f") -> Any:
+    """A node of one input."""
+    return lambda self, x: self.op(name, x, kind=kind)
+
+
+def _of_two(name: str) -> Any:
+    """A node of two inputs, the second perhaps a constant."""
+    return lambda self, x, y: x.combined(name, y)
+
+
+class Operations:
+    """What a formula may use, in terms of nodes and constants that a graph adds.
+
+    `kernelite.machine.ops` says what each does.
+    """
+
+    if TYPE_CHECKING:
+        dtype: np.dtype[Any]
+        _made: dict[Any, Value]
+
+        def op(
+            self,
+            name: str,
+            *inputs: Value,
+            ndim: int | None = None,
+            kind: str = "f",
+            **options: Any,
+        ) -> Value: ...
+        def inner(self) -> Graph: ...
+        def real(self, array: Any) -> Value: ...
+        def index(self, array: Any) -> Value: ...
+        def labels(self, array: NDArray[Any]) -> Value: ...
+        def like(self, array: Any, ndim: int, kind: str) -> Value: ...
+
+    abs, exp, log, sqrt, sign = (_each(name) for name in ("Abs", "Exp", "Log", "Sqrt", "Sign"))
+    isnan, isinf = _each("IsNaN", "b"), _each("IsInf", "b")
+    maximum, minimum = _of_two("Max"), _of_two("Min")
+
+    def clip(self, x: Value, low: float, high: float) -> Value:
+        """Brought into [low, high]."""
+        return self.op("Clip", x, self.real(low), self.real(high))
+
+    def nextafter(self, x: Value, towards: float) -> Value:
+        """A value beyond x, in the direction of minus infinity or infinity, by a few ulp."""
+        reach = self.abs(x) * 2.0**-50 + 1e-300
+        return x + reach if towards > 0 else x - reach
+
+    def where(self, condition: Value, yes: Any, no: Any) -> Value:
+        """`yes` where the condition holds, else `no`."""
+        given = [side for side in (yes, no) if _is_value(side)]
+        kinds = {side.kind for side in given} | {
+            np.asarray(side).dtype.kind for side in (yes, no) if not _is_value(side)
+        }
+        kind = "i" if kinds == {"i"} else "b" if kinds == {"b"} else "f"
+        sides = [self.like(side, condition.ndim, kind) for side in (yes, no)]
+        if kind == "f":
+            sides = [side.real() for side in sides]
+        axes = max(condition.ndim, *(side.ndim for side in given)) if given else condition.ndim
+        return self.op("Where", condition, *sides, ndim=axes, kind=kind)
+
+    def sum(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """Sums along an axis."""
+        return self._reduced("ReduceSum", x.real(), axis, keepdims)
+
+    def max(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """The largest along an axis."""
+        return self._reduced("ReduceMax", x, axis, keepdims)
+
+    def min(self, x: Value, axis: int = 1, keepdims: bool = False) -> Value:
+        """The smallest along an axis."""
+        return self._reduced("ReduceMin", x, axis, keepdims)
+
+    def all(self, x: Value, axis: int = 1) -> Value:
+        """Where all along an axis are true."""
+        return self.min(x.real(), axis) > 0.5
+
+    def any(self, x: Value, axis: int = 1) -> Value:
+        """Where any along an axis is true."""
+        return self.max(x.real(), axis) > 0.5
+
+    def argmax(self, x: Value, axis: int = 1) -> Value:
+        """Where the first of the largest stands."""
+        return self.op("ArgMax", x.real(), axis=axis, keepdims=0, ndim=x.ndim - 1, kind="i")
+
+    def concat(self, parts: Sequence[Value], axis: int = 0) -> Value:
+        """Tensors one after another along an axis."""
+        kinds = {part.kind for part in parts}
+        if len(kinds) > 1:
+            parts = [part.real() for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        return self.op("Concat", *parts, axis=axis, kind=parts[0].kind)
+
+    def stack(self, parts: Sequence[Value], axis: int = 1) -> Value:
+        """Tensors of one axis, side by side."""
+        return self.concat([part[:, None] for part in parts], axis=axis)
+
+    def take(self, constants: NDArray[Any], index: Value) -> Value:
+        """Entries of a constant array: labels, or rows of numbers."""
+        table = self.labels(constants) if constants.ndim == 1 else self.real(constants)
+        axes = index.ndim + table.ndim - 1
+        return self.op("Gather", table, index, axis=0, ndim=axes, kind=table.kind)
+
+    def take_along_axis(self, x: Value, index: Value, axis: int = 1) -> Value:
+        """One entry per row, at a column of places."""
+        return self.op("GatherElements", x, index, axis=axis, kind=x.kind)
+
+    def astype(self, x: Value, dtype: Any) -> Value:
+        """As reals of the graph's precision, whichever reals are asked for."""
+        return x.real()
+
+    def full(self, shape: tuple[Any, ...], value: Any) -> Value:
+        """A number in every entry; the first axis is that of another value's rows."""
+        rows, *rest = shape
+        size = self.concat([rows.count, self.index(rest)]) if rest else rows.count
+        return self._filled(size, value, len(shape))
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        """A number in every entry, in the shape of another value."""
+        kind = {"b": bool, "i": int}.get(x.kind, float)
+        return self._filled(self.op("Shape", x, ndim=1, kind="i"), kind(value), x.ndim)
+
+    def expit(self, x: Value) -> Value:
+        """1 / (1 + exp(-x)), by the form that does not overflow."""
+        small = self.exp(-self.abs(x))
+        return self.where(x >= 0.0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+    def erf(self, x: Value) -> Value:
+        """The error function, within a few ulp of 1: Taylor's polynomial on each piece of [0, 6].
+
+        The operator has no double precision in onnxruntime. Derivatives are those of exp(-c^2):
+        Hermite polynomials with alternating signs.
+        """
+        from scipy.special import erf
+
+        half = 3.0 / PIECES
+        c = half * np.arange(1.0, 2.0 * PIECES, 2.0)
+        tables, before, now = [erf(c)], np.zeros_like(c), np.ones_like(c)
+        scale = half * 2.0 / math.sqrt(math.pi) * np.exp(-c * c)
+        for n in range(1, DEGREE + 1):
+            tables.append(scale * now)
+            before, now = now, -2.0 * c * now - 2.0 * (n - 1.0) * before
+            scale = scale * (half / (n + 1.0))
+        size = self.minimum(self.abs(x), 6.0)
+        place = self.minimum(self.op("Floor", size * (PIECES / 6.0)), PIECES - 1.0)
+        index = self.op("Cast", place, to=TENSOR_TYPES["int64"], kind="i")
+        t = size * (PIECES / 3.0) - (place * 2.0 + 1.0)
+        value = None
+        for table in tables[::-1]:
+            coefficient = self.op("Gather", self.real(table), index, axis=0, ndim=x.ndim)
+            value = coefficient if value is None else value * t + coefficient
+        assert value is not None
+        return self.sign(x) * value
+
+    def interp(self, x: Value, places: NDArray[Any], values: NDArray[Any]) -> Value:
+        """Linear between the places, constant outside: as `numpy.interp`."""
+        if len(places) == 1:
+            return self.full_like(x, float(values[0]))
+        gaps = np.diff(places)
+        slopes = np.append(
+            np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
+        )
+        passed = self.sum(x[:, None] >= places[None, :], axis=1)
+        before = self.op(
+            "Cast", self.maximum(passed - 1.0, 0.0), to=TENSOR_TYPES["int64"], kind="i"
+        )
+        start, value, slope = (
+            self.op("Gather", self.real(table), before, axis=0)
+            for table in (places, values, slopes)
+        )
+        inside = value + slope * (self.maximum(x, float(places[0])) - start)
+        return self.where(passed >= float(len(places)), float(values[-1]), inside)
+
+    def top_two(self, x: Value, width: int) -> tuple[Value, Value]:
+        """The largest and the second largest of each row, each of shape (m,)."""
+        winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
+        return self.max(x), self.max(self.where(winner, -np.inf, x))
+
+    def squared_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|^2 of all pairs, by differences: shape (m, n)."""
+        return self._over_features("square", rows, centers)
+
+    def city_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
+        """|x - z|_1 of all pairs, likewise."""
+        return self._over_features("size", rows, centers)
+
+    def function(self, name: str, x: Value) -> Value:
+        """An elementary function by NumPy's name."""
+        if name not in _FUNCTIONS:
+            raise UnsupportedModelError(f"its values pass through numpy.{name}")
+        return _FUNCTIONS[name](self, x)
+
+    def _reduced(self, name: str, x: Value, axis: int, keepdims: bool) -> Value:
+        axes = x.ndim if keepdims else x.ndim - 1
+        return self.op(name, x, self.index([axis]), keepdims=int(keepdims), ndim=axes)
+
+    def _filled(self, size: Value, value: Any, ndim: int) -> Value:
+        dtype = {bool: np.dtype(bool), int: np.dtype(np.int64)}.get(type(value), self.dtype)
+        entry = np.array([value], dtype)
+        return self.op("ConstantOfShape", size, value=entry, ndim=ndim, kind=dtype.kind)
+
+    def _over_features(self, term: str, rows: Value, centers: NDArray[Any]) -> Value:
+        """The sum of |z - x| or its square over features, one at a time: (m, n) numbers each."""
+        points = self.real(centers)
+        key = term, rows.name, points.name
+        if key not in self._made:
+            body = self.inner()
+            total, z, x = body.input("total"), body.input("z", 1), body.input("x", 1)
+            gap = z[:, None] - x
+            added = total + (gap * gap if term == "square" else body.abs(gap))
+            self._made[key] = self.op(
+                *("Scan", self.full((rows.shape[0], len(centers)), 0.0), rows, points),
+                body=(body, (total, z, x), (added,)),
+                num_scan_inputs=2,
+                scan_input_axes=[1, 1],
+            )
+        return self._made[key]
+
+
+def _is_value(x: Any) -> bool:
+    return not isinstance(x, bool | int | float | np.generic | np.ndarray)
+
+
+def _log1p(xp: Operations, x: Value) -> Value:
+    """Kahan's: what 1 + x rounds away cancels in x / (u - 1)."""
+    u = x + 1.0
+    plain = (u == 1.0) | xp.isinf(u)
+    return xp.where(u == 1.0, x, xp.log(u) * xp.where(plain, 1.0, x / (u - 1.0)))
+
+
+def _expm1(xp: Operations, x: Value) -> Value:
+    """Kahan's, the other way round."""
+    u = xp.exp(x)
+    plain = (u == 1.0) | (u == 0.0) | xp.isinf(u)
+    return xp.where(u == 1.0, x, (u - 1.0) * xp.where(plain, 1.0, x / xp.log(u)))
+
+
+def _sinh(xp: Operations, x: Value) -> Value:
+    e = _expm1(xp, xp.abs(x))
+    return xp.sign(x) * 0.5 * (e + xp.where(xp.isinf(e), 1.0, e / (e + 1.0)))
+
+
+def _arcsinh(xp: Operations, x: Value) -> Value:
+    size = xp.abs(x)
+    return xp.sign(x) * _log1p(xp, size + size * size / (1.0 + xp.sqrt(size * size + 1.0)))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "arcsinh": _arcsinh,
+    "arctan": lambda xp, x: xp.op("Atan", x),
+    "cbrt": lambda xp, x: xp.sign(x) * xp.abs(x).combined("Pow", 1.0 / 3.0),
+    "deg2rad": lambda xp, x: x * (math.pi / 180.0),
+    "exp": Operations.exp,
+    "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
+    "expm1": _expm1,
+    "log": Operations.log,
+    "log10": lambda xp, x: xp.log(x) * (1.0 / math.log(10.0)),
+    "log1p": _log1p,
+    "log2": lambda xp, x: xp.log(x) * (1.0 / math.log(2.0)),
+    "negative": lambda xp, x: -x,
+    "rad2deg": lambda xp, x: x * (180.0 / math.pi),
+    "sin": lambda xp, x: xp.op("Sin", x),
+    "sinh": _sinh,
+    "sqrt": Operations.sqrt,
+    "tanh": lambda xp, x: xp.op("Tanh", x),
+}

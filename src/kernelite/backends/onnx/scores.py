@@ -1,0 +1,202 @@
+"""Scores as ONNX nodes: rows are prepared, go to their cell, open rows to the next tier.
+
+In: what is exported, X of shape (m, d), and what settles a row. Out: scores and bounds (m, k). Rows
+are picked with NonZero and Gather and put back with ScatterND, so that a tier costs only the rows
+that reach it. Several machines are added up; open rows are taken exactly by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelite.backends.onnx.forms import (
+    evaluate_exact,
+    evaluate_form,
+    form_bounds,
+    kernel_values,
+    second_tier,
+)
+from kernelite.backends.onnx.graph import Formula, Value
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.polynomial_term import PolynomialTail
+from kernelite.machine.preparation.projection import Projection
+from kernelite.model import CompiledModel
+from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
+from kernelite.program.criteria import label_criterion
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import FOREIGN
+from kernelite.series.rounding import SAFETY, UNIT, sum_error
+
+__all__ = ["evaluate", "prepared", "variances"]
+
+
+def evaluate(
+    selection: Selection, X: Value, criterion: Formula | None, *, bounded: bool
+) -> tuple[Value, Value | None]:
+    """Scores as good as the selection promises, and bounds where they are asked for.
+
+    Parameters
+    ----------
+    selection : Selection
+    X : Value
+        Rows as they come.
+    criterion : criterion, optional
+        Rows that need no further tier.
+    bounded : bool
+        Whether bounds are computed; a calibrated rule looks at scores alone.
+    """
+    model, pieces = selection.model, selection.pieces
+    far: list[Value] = []
+    if model.parts:
+        X = prepared(model, X, far)
+    rows = [prepared(piece.model, X, far) for piece in pieces]
+    each = []
+    for piece, own in zip(pieces, rows):
+        inner = criterion
+        if model.parts and criterion is not None:
+            inner = label_criterion(piece.model.head, piece.model.tolerance)
+        each.append(_first(piece, own, inner if bounded else None))
+    k = selection.head.n_scores
+    scores, bounds = _total(pieces, each, k)
+    if model.tail is not None:
+        values, rounding = _polynomial(model.tail, X)
+        scores, bounds = scores + values, None if bounds is None else bounds + rounding
+    for beyond in far if bounds is not None else []:
+        bounds = X.graph.where(beyond, np.inf, bounds)
+    scores, bounds = scores.of_width(k), None if bounds is None else bounds.of_width(k)
+    if not selection.falls_back:
+        return scores, bounds
+    assert criterion is not None
+    still_open = (~criterion(scores, scores if bounds is None else bounds)).places()
+    exact = _total(
+        pieces, [_exactly(piece, own.rows(still_open)) for piece, own in zip(pieces, rows)], k
+    )[0]
+    if model.tail is not None:
+        exact = exact + values.rows(still_open)
+    return scores.updated(still_open, exact).of_width(k), None
+
+
+def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
+    """Rows after the steps of a machine; `far` gets those that no bound is known of, (m, 1)."""
+    xp = X.graph
+    for step in steps_of(model):
+        if isinstance(step, AffineMap):
+            X = X - step.shift
+            X = (X if step.low is None else X - step.low) * step.scale
+        elif isinstance(step, Projection):
+            X, reach = X - step.shift, plain_reach(step)
+            if reach is not None:
+                far.append(~(xp.sqrt(X.sum_of_squares()) <= reach))
+            X = X @ step.matrix.T
+        else:
+            X = X[:, step.columns]
+    return X
+
+
+def variances(selection: Selection, X: Value) -> Value:
+    """Latent variances of the machines of a Gaussian process, as `Posterior` has them: (m, parts).
+
+    By an explicit inverse of the triangular factor, which is well conditioned in classification.
+    """
+    model, each = selection.model, []
+    X = prepared(model, X, [])
+    for piece in selection.pieces:
+        posterior, expansion = piece.model.posterior, piece.expansion
+        assert posterior is not None
+        assert expansion is not None
+        inverse = np.linalg.inv(np.tril(posterior.factor))
+        K = kernel_values(expansion, prepared(piece.model, X, []))
+        K = (K * float(np.ravel(posterior.amplitude)[0]) + posterior.constant) * posterior.weights
+        each.append(posterior.diagonal - (K @ inverse.T).sum_of_squares())
+    return X.graph.concat(each, axis=1)
+
+
+def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:
+    if piece.approximation is None:
+        return _exactly(piece, rows)
+    return _by_cell(piece.approximation, rows, criterion)
+
+
+def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
+    assert piece.expansion is not None
+    return evaluate_exact(piece.expansion, rows), None
+
+
+def _total(
+    pieces: tuple[Piece, ...], each: Sequence[tuple[Value, Value | None]], n_scores: int
+) -> tuple[Value, Value | None]:
+    """Scores and bounds of all machines, added up; adding rounds, and the bounds hold that."""
+    if len(pieces) == 1 and np.array_equal(pieces[0].outputs, np.arange(n_scores)):
+        return each[0]
+    xp = each[0][0].graph
+    spread = [_spread(piece, own, n_scores) for piece, (own, _) in zip(pieces, each)]
+    scores = sum(spread[1:], start=spread[0])
+    if any(bounds is None for _, bounds in each):
+        return scores, None
+    wide = [_spread(p, own, n_scores) for p, (_, own) in zip(pieces, each) if own is not None]
+    sizes = [xp.abs(own) for own in spread]
+    unit = FOREIGN * sum_error(len(pieces))
+    bounds = sum(wide[1:], start=wide[0]) * (1.0 + unit)
+    return scores, bounds + sum(sizes[1:], start=sizes[0]) * unit
+
+
+def _spread(piece: Piece, own: Value, n_scores: int) -> Value:
+    """A machine's values at its outputs, zero elsewhere."""
+    xp, places = own.graph, {int(c): i for i, c in enumerate(piece.outputs)}
+    none = xp.full((own.shape[0], 1), 0.0)
+    return xp.concat([own, none], axis=1)[:, [places.get(c, len(places)) for c in range(n_scores)]]
+
+
+def _by_cell(
+    approximation: Approximation, rows: Value, criterion: Formula | None
+) -> tuple[Value, Value | None]:
+    """Scores by the nearest cell's form; bounds, and a second tier, with a criterion."""
+    cells = approximation.cells
+    if len(cells) == 1:
+        return _evaluate_cell(cells[0], rows, criterion)
+    graph, points = rows.graph, approximation.points
+    nearness = rows @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
+    cell_of_row = graph.argmax(nearness)
+    places, answers = [], []
+    for index, cell in enumerate(cells):
+        mine = (cell_of_row == index).places()
+        scores, bounds = _evaluate_cell(cell, rows.rows(mine), criterion)
+        places.append(mine)
+        answers.append(scores if bounds is None else graph.concat([scores, bounds], axis=1))
+    k = approximation.form.n_outputs
+    empty = graph.full((rows.shape[0], k if criterion is None else 2 * k), 0.0)
+    both = empty.updated(graph.concat(places), graph.concat(answers))
+    return (both, None) if criterion is None else (both[:, :k], both[:, k:])
+
+
+def _evaluate_cell(
+    cell: Cell, rows: Value, criterion: Formula | None
+) -> tuple[Value, Value | None]:
+    evaluated = evaluate_form(cell.form, rows)
+    if criterion is None:
+        return evaluated.scores, None
+    k = cell.form.n_outputs
+    scores, bounds = evaluated.scores.of_width(k), form_bounds(cell, evaluated).of_width(k)
+    if not cell.has_second_tier:
+        return scores, bounds
+    still_open = (~criterion(scores, bounds)).places()
+    better = second_tier(cell, rows.rows(still_open), evaluated.rows(still_open))
+    return scores.updated(still_open, better[0]), bounds.updated(still_open, better[1])
+
+
+def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
+    """P of rows, and bounds on its rounding; see `PolynomialTail.values`."""
+    xp = X.graph
+    z = (X - tail.shift) / tail.scale
+    monomials = []
+    for powers in tail.powers:
+        term = xp.full((X.shape[0],), 1.0)
+        for feature in np.flatnonzero(powers):
+            for _ in range(int(powers[feature])):
+                term = term * z[:, int(feature)]
+        monomials.append(term)
+    terms = xp.stack(monomials, axis=1)
+    unit = FOREIGN * SAFETY * tail.units * UNIT
+    return terms @ tail.coefficients, (xp.abs(terms) @ np.abs(tail.coefficients)) * unit

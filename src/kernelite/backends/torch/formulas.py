@@ -1,0 +1,239 @@
+"""Tensors in formulas: the operations of `kernelite.machine.ops`, done by torch.
+
+Heads and criteria are written once, in these operations. A `Value` is a tensor that they work on;
+arrays beside it become constants on its device, and every real number is a double.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelite.backends.torch.buffers import Tensor
+from kernelite.support.errors import UnsupportedModelError
+
+__all__ = ["Formula", "TorchOps", "Value"]
+
+Formula = Callable[..., Any]  # of a head or a criterion: typed for arrays, written for values too
+
+
+def _arithmetic(function: Any, *, turned: bool = False, whole: bool = True) -> Any:
+    """An operator on numbers; truth values count as reals, and whole numbers if not `whole`."""
+
+    def operate(self: Value, other: Any) -> Value:
+        one, two = _alike(self.tensor, self._tensor(other), truth=False, whole=whole)
+        return Value(function(two, one) if turned else function(one, two))
+
+    return operate
+
+
+def _comparison(function: Any) -> Any:
+    """An operator whose results are truth values."""
+
+    def operate(self: Value, other: Any) -> Value:
+        return Value(function(*_alike(self.tensor, self._tensor(other))))
+
+    return operate
+
+
+class Value:
+    """A tensor, rows first, with the operators and columns that formulas use."""
+
+    __array_ufunc__ = None  # so that arrays leave operators to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __array_namespace__(self) -> TorchOps:
+        return TorchOps(self.tensor.device)
+
+    def _tensor(self, other: Any) -> Tensor:
+        return TorchOps(self.tensor.device).tensor(other)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def ndim(self) -> int:
+        """As of an array."""
+        return self.tensor.ndim
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def reshape(self, *shape: int) -> Value:
+        """As of an array."""
+        return Value(self.tensor.reshape(*shape))
+
+    def __getitem__(self, key: tuple[slice, Any]) -> Value:
+        """Columns: `x[:, 3]`, `x[:, [2, 0]]`, `x[:, 1:]`, `x[:, ::-1]`; `x[:, None]`: an axis."""
+        rows, columns = key
+        if isinstance(columns, slice):
+            count = self.tensor.shape[1]
+            columns = list(range(*columns.indices(count)))
+        if columns is not None and np.ndim(columns):
+            columns = torch.as_tensor(columns, dtype=torch.int64, device=self.tensor.device)
+        return Value(self.tensor[rows, columns])
+
+    __add__ = __radd__ = _arithmetic(operator.add)
+    __sub__, __rsub__ = _arithmetic(operator.sub), _arithmetic(operator.sub, turned=True)
+    __mul__ = __rmul__ = _arithmetic(operator.mul)
+    __truediv__ = _arithmetic(operator.truediv, whole=False)
+    __rtruediv__ = _arithmetic(operator.truediv, turned=True, whole=False)
+    __matmul__ = _arithmetic(operator.matmul, whole=False)
+    __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
+    __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
+    __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
+    __and__, __or__ = _comparison(operator.and_), _comparison(operator.or_)
+
+    def __neg__(self) -> Value:
+        return Value(-self.tensor)
+
+    def __invert__(self) -> Value:
+        return Value(~self.tensor)
+
+
+def _alike(one: Tensor, two: Tensor, *, truth: bool = True, whole: bool = True) -> tuple[Any, Any]:
+    """Two tensors of one type: truth values, whole numbers or doubles, as far as these will do."""
+    types = {one.dtype, two.dtype}
+    if types == {torch.bool} and truth:
+        return one, two
+    if types == {torch.int64} and whole:
+        return one, two
+    return one.double(), two.double()
+
+
+def _by_axis(function: Any) -> Any:
+    def reduce(self: TorchOps, x: Value, axis: int, keepdims: bool = False) -> Value:
+        return Value(function(x.tensor, dim=axis, keepdim=keepdims))
+
+    return reduce
+
+
+def _each(function: Any) -> Any:
+    def apply(self: TorchOps, x: Value) -> Value:
+        return Value(function(x.tensor))
+
+    return apply
+
+
+class TorchOps:
+    """What a formula may use, as torch has it; `kernelite.machine.ops` says what each does.
+
+    Parameters
+    ----------
+    device : torch.device
+        Of what is made anew.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def tensor(self, x: Any) -> Tensor:
+        """A tensor of truth values, whole numbers or doubles, on the device."""
+        if isinstance(x, Value):
+            return x.tensor
+        array = np.asarray(x)
+        kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64}
+        if array.dtype.kind not in kinds:
+            raise UnsupportedModelError("labels that are no numbers have no place in a tensor.")
+        kind = kinds[array.dtype.kind]
+        if not array.ndim:  # filled there: a copy would wait for all that is under way
+            return torch.full((), array.item(), dtype=kind, device=self.device)
+        return torch.from_numpy(np.array(array)).to(self.device, kind)
+
+    abs, sign, isnan, isinf = (_each(f) for f in (torch.abs, torch.sign, torch.isnan, torch.isinf))
+    exp, log, expit = (_each(f) for f in (torch.exp, torch.log, torch.sigmoid))
+    all, any = _by_axis(torch.all), _by_axis(torch.any)
+    max, min = _by_axis(torch.amax), _by_axis(torch.amin)
+
+    def sum(self, x: Value, axis: int, keepdims: bool = False) -> Value:
+        """Truth values are counted."""
+        return Value(x.tensor.double().sum(dim=axis, keepdim=keepdims))
+
+    def argmax(self, x: Value, axis: int = 1) -> Value:
+        """The first of the largest, which torch's own need not be; 0 where one is no number."""
+        best = x.tensor == x.tensor.amax(dim=1, keepdim=True)
+        places = best.long().cumsum(dim=1).eq(0).sum(dim=1)
+        return Value(torch.where(places < x.tensor.shape[1], places, 0))
+
+    def clip(self, x: Value, low: float, high: float) -> Value:
+        """Between the two."""
+        return Value(x.tensor.clamp(low, high))
+
+    def maximum(self, x: Any, y: Any) -> Value:
+        """The larger of two."""
+        return Value(torch.maximum(*_alike(self.tensor(x), self.tensor(y))))
+
+    def minimum(self, x: Any, y: Any) -> Value:
+        """The smaller of two."""
+        return Value(torch.minimum(*_alike(self.tensor(x), self.tensor(y))))
+
+    def nextafter(self, x: Value, towards: float) -> Value:
+        """The next double in a direction."""
+        return Value(torch.nextafter(x.tensor, self.tensor(towards)))
+
+    def where(self, condition: Value, x: Any, y: Any) -> Value:
+        """One or the other."""
+        return Value(torch.where(condition.tensor, *_alike(self.tensor(x), self.tensor(y))))
+
+    def concat(self, parts: Sequence[Value], axis: int = 0) -> Value:
+        """Side by side."""
+        return Value(torch.cat([part.tensor for part in parts], dim=axis))
+
+    def stack(self, parts: Sequence[Value], axis: int = 0) -> Value:
+        """On a new axis."""
+        return Value(torch.stack([part.tensor for part in parts], dim=axis))
+
+    def full(self, shape: tuple[int, ...], value: Any) -> Value:
+        """One value everywhere."""
+        return Value(self.tensor(value).expand(shape).clone())
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        """One value, in the shape and type of `x`."""
+        return Value(torch.full_like(x.tensor, value))
+
+    def take_along_axis(self, x: Value, index: Value, axis: int) -> Value:
+        """One entry per row."""
+        return Value(x.tensor.gather(axis, index.tensor))
+
+    def astype(self, x: Value, dtype: Any) -> Value:
+        """Truth values, whole numbers or doubles."""
+        kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64}
+        return Value(x.tensor.to(kinds.get(np.dtype(dtype).kind, torch.float64)))
+
+    def take(self, constants: Any, index: Value) -> Value:
+        """Entries of a constant array, labels among them."""
+        return Value(self.tensor(constants)[index.tensor])
+
+    def top_two(self, x: Value, width: int) -> tuple[Value, Value]:
+        """The largest and the second largest of each row, each of shape (m,)."""
+        top = torch.topk(x.tensor, 2, dim=1).values
+        return Value(top[:, 0]), Value(top[:, 1])
+
+    def function(self, name: str, x: Value) -> Value:
+        """An elementary function by NumPy's name."""
+        if name == "cbrt":
+            return Value(x.tensor.sign() * x.tensor.abs().pow(1.0 / 3.0))
+        found: Any = getattr(torch, name, None)
+        if found is None:
+            raise UnsupportedModelError(f"torch has no function {name}.")
+        return Value(found(x.tensor))
+
+    def interp(self, x: Value, places: Any, values: Any) -> Value:
+        """Linear between the places, constant outside: as `numpy.interp`."""
+        if len(places) == 1:
+            return self.full_like(x, float(values[0]))
+        gaps, steps = np.diff(places), np.diff(values)
+        slopes = np.append(np.divide(steps, gaps, out=np.zeros_like(gaps), where=gaps > 0), 0.0)
+        at, of, slope = (self.tensor(table) for table in (places, values, slopes))
+        t = x.tensor.clamp(float(places[0]), float(places[-1]))
+        before = (torch.searchsorted(at, t.contiguous(), right=True) - 1).clamp(0, len(at) - 1)
+        return Value(of[before] + slope[before] * (t - at[before]))

@@ -1,0 +1,142 @@
+"""Tensors and DLPack: rows are answered where they lie, by the same kind of array.
+
+In: a compiled model, a torch tensor or an array that speaks DLPack, and which answer is asked for.
+Out: that answer on the rows' device. Rows in host memory are answered by the CPU's own engines,
+without a copy; rows on a GPU by `Program`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelite.model.serving import OnInvalid, report_invalid
+from kernelite.program.bounded import EXACT, FIRST, SINGLE, Stats
+from kernelite.support.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from kernelite.backends.torch.formulas import Formula
+    from kernelite.backends.torch.program import Program
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["answer_there", "as_host_array", "like", "program_on"]
+
+CPU = 1  # DLPack's number of host memory
+
+
+def as_host_array(X: Any) -> np.ndarray[Any, Any] | None:
+    """Rows in host memory as a NumPy array that shares it; None where they lie elsewhere."""
+    if int(X.__dlpack_device__()[0]) != CPU:
+        return None
+    if getattr(X, "requires_grad", False):
+        X = X.detach()
+    try:
+        return np.from_dlpack(X)
+    except (BufferError, RuntimeError, TypeError):  # read-only, or a type NumPy does not have
+        return np.asarray(X.double() if hasattr(X, "double") else X)
+
+
+def like(X: Any, answers: Any) -> Any:
+    """Answers as the kind of array that `X` is, on its device; text stays a NumPy array."""
+    if isinstance(answers, np.ndarray) and answers.dtype.kind not in "fiub":
+        return answers
+    if type(X).__module__.partition(".")[0] == "torch":
+        import torch
+
+        return answers if isinstance(answers, torch.Tensor) else torch.from_numpy(answers)
+    if hasattr(X, "__array_namespace__"):
+        return X.__array_namespace__().from_dlpack(answers)
+    return import_module(type(X).__module__.partition(".")[0]).from_dlpack(answers)
+
+
+def answer_there(
+    model: ModelFields,
+    X: Any,
+    finish: Formula,
+    criterion: Formula,
+    on_invalid: OnInvalid | None = None,
+) -> tuple[Any, Stats]:
+    """The answers to rows on a GPU, on that GPU, and how they came about.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : tensor or array of shape (m, d)
+    finish : callable
+        Of the head, from scores to answers.
+    criterion : Criterion
+        What a certified row must satisfy; labels, where they are all that is asked for.
+    on_invalid : {"warn", "raise", "ignore"}, optional
+    """
+    import torch
+
+    from kernelite.backends.torch.formulas import Value
+
+    rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    program, head = program_on(model, rows.device), model.head
+    if finish == head.predict and head.kind == "classifier" and not program.head.has_numbers:
+        raise UnsupportedModelError(
+            "the labels of this model are not numbers, which a tensor could hold; "
+            "`kernelite.torch.module(fast)(X).labels` are their positions in `fast.classes_`."
+        )
+    if finish == head.predict or head.kind in ("density", "transform"):
+        answers, stage, undecidable = program.predict(rows)
+        stats = _stats(program, rows, stage, int(undecidable.sum()))
+    else:
+        if finish == head.probabilities:
+            finished = program.head.probabilities
+        else:
+
+            def finished(scores: torch.Tensor) -> Any:
+                return finish(Value(scores)).tensor
+
+        _try(finished, head.n_scores)
+        asked = criterion if model.guarantee == "certified" else None
+        found = program(rows, labels_only=False, criterion=asked)
+        answers = finished(found.scores)
+        stats = _stats(program, rows, found.stage, 0)
+    if model.guarantee == "none":
+        policy = on_invalid if on_invalid is not None else model.on_invalid
+        report_invalid(stats.outside_validity, stats.rows, policy)
+    return like(X, answers), stats
+
+
+def _try(finish: Formula, n_scores: int) -> None:
+    """Refuse what has no formula on tensors, before rows are computed."""
+    import torch
+
+    try:
+        finish(torch.zeros(1, n_scores, dtype=torch.float64))
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(
+            "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass rows "
+            "as an array, e.g. `X.cpu().numpy()`."
+        ) from error
+
+
+def program_on(model: ModelFields, device: Any) -> Program:
+    """The model's program on a device, laid out when first needed."""
+    from kernelite.backends.torch.program import Program
+
+    programs = model.__dict__.setdefault("_programs", {})
+    if device not in programs:
+        programs[device] = Program(model).to(device)
+    return programs[device]
+
+
+def _stats(program: Program, rows: Any, stage: Any, undecidable: int) -> Stats:
+    import torch
+
+    counts = torch.bincount(stage.int(), minlength=3).tolist()
+    outside = 0
+    if program.guarantee == "none":
+        for part in program.parts:
+            outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
+    return Stats(
+        rows=len(rows),
+        stages={FIRST: counts[0], SINGLE: counts[1], EXACT: counts[2]},
+        undecidable=undecidable,
+        outside_validity=outside,
+    )

@@ -1,0 +1,131 @@
+"""One machine of a model: the steps of its rows, on tensors, and what scores them at each stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelite.backends.cpu.exact_dense import DenseExact
+from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.torch.exact import ExactSums
+from kernelite.backends.torch.forms import Forms
+from kernelite.backends.torch.fused import FusedSums
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.heads.pairwise import pairs
+from kernelite.machine.preparation import Selection
+from kernelite.support.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["DOUBLE", "FORM", "FUSED", "Part", "RowSteps"]
+
+# What happens to rows before a model sees them, on tensors: scalers and selections of features.
+
+
+class RowSteps(Buffers):
+    """The steps of a model's preparation, in order.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Or a part of one.
+    """
+
+    def __init__(self, model: ModelFields) -> None:
+        super().__init__()
+        self.kinds: list[str] = []
+        for number, step in enumerate(model.preparation.steps):
+            if isinstance(step, AffineMap):
+                low = np.zeros(0) if step.low is None else step.low
+                self.hold(
+                    **{
+                        f"scale{number}": step.scale,
+                        f"shift{number}": step.shift,
+                        f"low{number}": low,
+                    }
+                )
+                self.kinds.append("map")
+            elif isinstance(step, Selection):
+                self.hold(**{f"columns{number}": step.columns})
+                self.kinds.append("select")
+            else:
+                raise UnsupportedModelError(
+                    f"this model prepares its rows by a step ({_name(step)}) that is not lowered "
+                    "to torch; transform the rows first, or pass them as an array."
+                )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows as the forms take them: shape (m, d); as they are where there is no step."""
+        for number, kind in enumerate(self.kinds):
+            if kind == "select":
+                rows = rows[:, getattr(self, f"columns{number}")]
+            else:
+                shift, scale = getattr(self, f"shift{number}"), getattr(self, f"scale{number}")
+                low = getattr(self, f"low{number}")
+                rows = rows.double() - shift
+                rows = (rows - low if len(low) else rows) * scale
+        return rows
+
+
+def _name(step: Any) -> str:
+    """What messages call a step that is not lowered."""
+    return str(getattr(step, "name", type(step).__name__))
+
+
+# The machine: its stages, and what answers at each.
+
+FORM, FUSED, DOUBLE = 0, 1, 2  # the stages, in order
+
+
+class Part(Buffers):
+    """A machine, and the outputs of the whole that its scores are added to.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Without parts of its own.
+    outputs : ndarray of int
+    """
+
+    def __init__(self, model: ModelFields, outputs: Any) -> None:
+        super().__init__()
+        if model.tail is not None:
+            raise UnsupportedModelError(
+                "a model with a polynomial beside its kernels is not lowered to torch; pass rows "
+                "as an array instead of a tensor."
+            )
+        if model.expansion is not None and not model.expansion.has_series:
+            raise UnsupportedModelError(
+                f"the kernel of this model ({model.expansion.kernel_name}) is not lowered to "
+                "torch; pass rows as an array instead of a tensor."
+            )
+        self.steps = RowSteps(model)
+        self.forms = None if model.approximation is None else Forms(model.approximation)
+        self.fused = self.exact = None
+        if model.expansion is not None:
+            mapped = model.preparation.input_map is not None
+            dense = DenseExact.prepare(model.expansion, mapped=mapped)
+            self.exact = ExactSums(dense)
+            if FusedSums.serves(dense):
+                self.fused = FusedSums(dense, _families(model.head))
+        self.hold(outputs=np.asarray(outputs))
+
+    def forward(self, rows: Tensor, stage: int, *, kernels: bool) -> Bounded:
+        """Scores and bounds at a stage; a part that lacks it answers by its next one."""
+        rows = self.steps(rows)
+        if stage == FORM and self.forms is not None:
+            return self.forms(rows, kernel=kernels)
+        if stage <= FUSED and self.fused is not None:
+            return self.fused(rows, kernel=kernels)
+        assert self.exact is not None
+        return self.exact(rows, kernel=kernels)
+
+
+def _families(head: Any) -> list[np.ndarray]:
+    """Of a one-vs-one machine: the pairs of each class."""
+    if not head.scores_are_pairs or len(head.classes) < 3:
+        return []
+    of_pair = np.array(list(pairs(len(head.classes))))
+    return [np.flatnonzero((of_pair == c).any(axis=1)) for c in range(len(head.classes))]

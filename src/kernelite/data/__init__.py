@@ -1,0 +1,1 @@
+"""Rows: what users pass, tables from files, answers over files."""

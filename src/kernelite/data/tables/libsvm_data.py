@@ -1,0 +1,290 @@
+"""LIBSVM data text: lines `[label] index:value index:value ...` in, labels and CSR arrays out.
+
+Indices start at 1 and rise along a row. `accept` decides for a whole block at once whether its
+lines are right; what it leaves out, `explain` takes apart token by token to say why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.data.tables.parsing import (
+    DECIMAL,
+    BadNumber,
+    Report,
+    parse_float,
+    parse_int,
+    quote,
+    report_row,
+)
+
+__all__ = ["MAX_INDEX", "SparseBlock", "cut", "data_lines", "has_label", "parse_block"]
+
+MAX_INDEX = 2**31 - 2
+"""Largest accepted index: LIBSVM's tools keep `largest index + 1` in a C int."""
+
+FILLED = 1 / 3
+"""Share of places that hold an entry from which on rows are given as a dense table."""
+
+_ROW = rf"(?:[ \t]++[0-9]++:{DECIMAL})*+[ \t]*+"
+_LABELLED = re.compile(rf"[ \t]*+{DECIMAL}{_ROW}")
+_UNLABELLED = re.compile(rf"[ \t]*+[0-9]++:{DECIMAL}{_ROW}")
+_TOKEN = re.compile(r"[^ \t]++")
+
+Line = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseBlock:
+    """Consecutive rows of a LIBSVM file.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,) or None
+        None when the file has no labels.
+    indptr : ndarray of shape (n + 1,)
+        Row i holds entries indptr[i] to indptr[i + 1].
+    indices : ndarray of shape (nnz,), int32
+        Columns, 0-based, rising within a row.
+    values : ndarray of shape (nnz,)
+        Finite doubles.
+
+    Examples
+    --------
+    >>> block = parse_block([(1, "+1 2:0.5"), (2, "-1")], True, print)
+    >>> block.labels, block.indptr, block.indices
+    (array([ 1., -1.]), array([0, 1, 1]), array([1], dtype=int32))
+    """
+
+    labels: NDArray[np.float64] | None
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+    @property
+    def n_rows(self) -> int:
+        """n."""
+        return len(self.indptr) - 1
+
+    @property
+    def width(self) -> int:
+        """The largest index of any row, counted from 1."""
+        return int(self.indices.max(initial=-1)) + 1
+
+    def fills(self, width: int) -> bool:
+        """Whether a dense table of that width has a place for every entry and few without one."""
+        return self.width <= width and len(self.values) >= FILLED * self.n_rows * width
+
+    def dense(self, width: int) -> NDArray[np.float64]:
+        """The rows as a table; `width` is at least that of the block.
+
+        Examples
+        --------
+        >>> parse_block([(1, "+1 2:0.5"), (2, "-1")], True, print).dense(3)
+        array([[0. , 0.5, 0. ],
+               [0. , 0. , 0. ]])
+        """
+        if jit_available():
+            from kernelite.backends.cpu.kernels.densify import scattered
+
+            return scattered(self.indptr, self.indices, self.values, width)
+        table = np.zeros((self.n_rows, width))
+        table[np.repeat(np.arange(self.n_rows), np.diff(self.indptr)), self.indices] = self.values
+        return table
+
+
+def cut(block: SparseBlock, most_rows: int) -> Iterator[SparseBlock]:
+    """The block in parts of at most `most_rows` rows, which share its memory.
+
+    Examples
+    --------
+    >>> block = parse_block([(1, "1 1:5"), (2, "1"), (3, "1 2:7")], True, print)
+    >>> [part.values.tolist() for part in cut(block, 2)]
+    [[5.0], [7.0]]
+    """
+    for start in range(0, block.n_rows, most_rows):
+        indptr = block.indptr[start : start + most_rows + 1]
+        entries = slice(indptr[0], indptr[-1])
+        labels = None if block.labels is None else block.labels[start : start + most_rows]
+        yield SparseBlock(labels, indptr - indptr[0], block.indices[entries], block.values[entries])
+
+
+def data_lines(lines: Iterator[Line]) -> Iterator[Line]:
+    """The lines that hold a row: comments (from `#`) cut off, blank lines left out.
+
+    Parameters
+    ----------
+    lines : iterator of (int, str)
+        Numbered lines of a file.
+
+    Yields
+    ------
+    (int, str)
+        Those with a row.
+
+    Examples
+    --------
+    >>> list(data_lines(iter([(1, "# made by hand"), (2, " "), (3, "1 1:2 # three")])))
+    [(3, '1 1:2 ')]
+    """
+    for number, text in lines:
+        row = text.partition("#")[0]
+        if row.strip(" \t"):
+            yield number, row
+
+
+def has_label(row: str) -> bool:
+    """Whether a row starts with a label, that is, not with an `index:value` pair.
+
+    Parameters
+    ----------
+    row : str
+        A line of `data_lines`.
+
+    Returns
+    -------
+    bool
+        False for rows such as `3:0.5`.
+
+    Examples
+    --------
+    >>> has_label("+1 3:0.5"), has_label("3:0.5")
+    (True, False)
+    """
+    first = _TOKEN.search(row)
+    return first is None or ":" not in first.group()
+
+
+def parse_block(
+    lines: Sequence[Line], labelled: bool, report: Report, n_features: int | None = None
+) -> SparseBlock:
+    """Parse rows; those with a defect are reported, in order, and left out.
+
+    Parameters
+    ----------
+    lines : sequence of (int, str)
+        Numbered lines as `data_lines` gives them.
+    labelled : bool
+        Whether every row must start with a label, or none may.
+    report : callable
+        Called with each `Defect`.
+    n_features : int, optional
+        Largest accepted index, when the width is known.
+
+    Returns
+    -------
+    SparseBlock
+        The rows without defects; values are correctly rounded, as by `float`.
+
+    Examples
+    --------
+    >>> parse_block([(7, "1 1:0.5 2:nan")], True, lambda defect: print(defect.problem)).values
+    feature `2`: value `nan` is not finite
+    array([], dtype=float64)
+    """
+    largest = MAX_INDEX if n_features is None else min(n_features, MAX_INDEX)
+    block, good = _accept([row for _, row in lines], labelled, largest)
+    if good.all():
+        return block
+    for (number, row), fine in zip(lines, good):
+        if not fine:
+            report_row(number, _problems(row, labelled, largest), report)
+    block, _ = _accept([row for (_, row), fine in zip(lines, good) if fine], labelled, largest)
+    return block
+
+
+def _accept(
+    rows: Sequence[str], labelled: bool, largest: int
+) -> tuple[SparseBlock, NDArray[np.bool_]]:
+    """The rows that are right, and which these are; meaningful as a block when all are."""
+    pattern = _LABELLED if labelled else _UNLABELLED
+    good = np.array([pattern.fullmatch(row) is not None for row in rows], dtype=bool)
+    kept = [row for row, fine in zip(rows, good) if fine]
+    counts = np.array([row.count(":") for row in kept], dtype=np.int64)
+    # NumPy converts each number by Python's own correctly rounded, locale-free routine.
+    numbers = np.fromstring(" ".join(kept).replace(":", " "), dtype=np.float64, sep=" ")
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    labels = None
+    if labelled:
+        where = 2 * indptr[:-1] + np.arange(len(kept))
+        labels = numbers[where]
+        numbers = np.delete(numbers, where)
+    indices, values = numbers[0::2], numbers[1::2]
+    good[good] = _rows_in_range(labels, indptr, indices, values, largest)
+    with np.errstate(invalid="ignore"):  # indices out of range never leave this module
+        zero_based = indices.astype(np.int32) - np.int32(1)
+    return SparseBlock(labels, indptr, zero_based, values.copy()), good
+
+
+def _rows_in_range(
+    labels: NDArray[np.float64] | None,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.float64],
+    values: NDArray[np.float64],
+    largest: int,
+) -> NDArray[np.bool_]:
+    """Which rows have finite numbers, and indices within range that rise."""
+    n = len(indptr) - 1
+    bad = ~np.isfinite(values) | (indices < 1) | (indices > largest)
+    with np.errstate(invalid="ignore"):  # inf - inf, for indices of 400 digits
+        stuck = np.diff(indices) <= 0
+    starts = indptr[1:-1]
+    stuck[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # from one row to the next
+    bad[1:] |= stuck
+    good = np.ones(n, dtype=bool) if labels is None else np.isfinite(labels)
+    good[np.repeat(np.arange(n), np.diff(indptr))[bad]] = False
+    return good
+
+
+def _problems(row: str, labelled: bool, largest: int) -> Iterator[tuple[str, str]]:
+    tokens = _TOKEN.findall(row)
+    if labelled:
+        problem = _label_problem(tokens[0])
+        if problem is not None:
+            yield tokens[0], problem
+        if ":" not in tokens[0]:
+            del tokens[0]
+    previous = 0
+    for token in tokens:
+        index_text, colon, value_text = token.partition(":")
+        if not colon:
+            yield token, f"{quote(token)} is not an `index:value` pair"
+            continue
+        try:
+            previous = _index(index_text, previous, largest)
+        except BadNumber as error:
+            yield token, str(error)
+        try:
+            parse_float(value_text, f"feature {quote(index_text)}: value")
+        except BadNumber as error:
+            yield token, str(error)
+
+
+def _label_problem(token: str) -> str | None:
+    if ":" in token:
+        return f"the label before {quote(token)} is missing"
+    try:
+        parse_float(token, "label")
+    except BadNumber as error:
+        if re.fullmatch(r"[^,]+(,[^,]+)+", token):
+            return f"label {quote(token)} has a comma; rows of several labels are not accepted"
+        return str(error)
+    return None
+
+
+def _index(text: str, previous: int, largest: int) -> int:
+    if re.fullmatch(r"0+", text):
+        raise BadNumber(f"index {quote(text)} is out of range, the first feature has index 1")
+    if text.startswith("+"):
+        raise BadNumber(f"index {quote(text)} has a sign")
+    index = parse_int(text, "index", low=1, high=largest)
+    if index <= previous:
+        how = "appears twice" if index == previous else f"comes after `{previous}`"
+        raise BadNumber(f"index {quote(text)} {how}, indices must rise along a row")
+    return index

@@ -1,0 +1,168 @@
+"""What all passes of one compilation share: the source, a sample of rows, expansion points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.data.rows.inputs import FloatArray, Rows, check_rows, dense_block, fit_width
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.sources import Machine
+from kernelite.support.errors import InputError
+
+__all__ = ["Task", "sample_rows"]
+
+SAMPLE_ROWS = 4000  # rows that the plan is costed on
+SAMPLE_NUMBERS = 2**23  # in all of them, 64 MB
+FEWEST_ROWS = 20  # of `X` to plan by: a form that settles fewer may settle nothing else
+SUPPORT_VECTORS_ASKED = 256  # where there are fewer
+WIDEST = 2**25  # features of a row of the sample, 256 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A compilation to be done.
+
+    Parameters
+    ----------
+    source : Machine
+        Of one machine.
+    given : rows, optional
+        The user's sample, as the expansion sees it.
+    wanted_point : {"auto", "mean", "origin"} or array of shape (d,)
+    max_bytes, random_state, cells
+        As for `compile`.
+    """
+
+    source: Machine
+    given: Rows | None
+    wanted_point: Any
+    max_bytes: int
+    random_state: int
+    cells: int | None
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        return self.source.single
+
+    @cached_property
+    def engine(self) -> ExactEngine:
+        """The exact engine, laid out once for all that a compilation asks of it."""
+        return ExactEngine.prepare(self.expansion, mapped=self.mapped)
+
+    @property
+    def mapped(self) -> bool:
+        """Whether rows come through an affine map."""
+        return self.source.preparation.input_map is not None
+
+    def sample(self) -> FloatArray:
+        """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`.
+
+        They are dense, so of wide rows there are fewer.
+        """
+        return self._drawn(self.expansion.centers if self.given is None else self.given)
+
+    def judges(self, sample: FloatArray) -> FloatArray:
+        """The rows that candidates are judged by: the sample, and support vectors if it is small.
+
+        About the mean of a single row any form is right for that row.
+        """
+        if not self._too_small(sample):
+            return sample
+        return np.concatenate([sample, self._drawn(self.expansion.centers, SUPPORT_VECTORS_ASKED)])
+
+    def _too_small(self, sample: FloatArray) -> bool:
+        return self.given is not None and 0 < len(sample) < FEWEST_ROWS
+
+    def _drawn(self, rows: Rows, most: int = SAMPLE_ROWS) -> FloatArray:
+        most = min(most, -(-SAMPLE_NUMBERS // max(rows.shape[1], 1)))
+        if rows.shape[1] > WIDEST:
+            raise InputError(
+                f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "
+                f"takes {8 * rows.shape[1] / 2**20:,.0f} MB; use guarantee='exact'."
+            )
+        if rows.shape[0] <= most:
+            return dense_block(rows, slice(None))
+        rng = np.random.default_rng(self.random_state)
+        drawn = np.sort(rng.choice(rows.shape[0], most, replace=False))
+        return dense_block(rows, drawn)
+
+    def points(self, *, alternatives: bool) -> dict[str, FloatArray]:
+        """Expansion points to try, by name."""
+        wanted, d = self.wanted_point, self.expansion.n_features
+        if not isinstance(wanted, str):
+            return {"given point": self._checked_point(wanted)}
+        if wanted not in ("auto", "mean", "origin"):
+            raise InputError(
+                f"`expansion_point` must be 'auto', 'mean', 'origin' or an array, got {wanted!r}."
+            )
+        if wanted == "origin" or self.expansion.kernel == "poly2":
+            return {"origin": np.zeros(d)}
+        of_centers = {"mean of the support vectors": _mean(self.expansion.centers)}
+        if self.given is None or not self.given.shape[0]:
+            return of_centers
+        of_rows = {"mean of X": _mean(self.given)}
+        return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
+
+    def _checked_point(self, wanted: Any) -> FloatArray:
+        source, d = self.source, self.source.n_features
+        point = np.array(wanted, dtype=np.float64).reshape(-1)
+        if point.shape != (d,) or not np.isfinite(point).all():
+            raise InputError(
+                f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
+                f"{np.shape(wanted)}."
+            )
+        if source.preparation.steps:
+            point = dense_block(source.preparation(point[None, :]), slice(None))[0]
+        if self.expansion.kernel == "poly2" and point.any():
+            raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
+        return point
+
+    def refuse_large_form(self) -> None:
+        d, k = self.expansion.n_features, self.expansion.n_outputs
+        if 8 * k * d * d > self.max_bytes:
+            raise InputError(
+                f"the quadratic form of {k} outputs at {d} features needs "
+                f"{8 * k * d * d / 2**20:,.0f} MB, more than `max_bytes` "
+                f"({self.max_bytes / 2**20:,.0f} MB); raise `max_bytes` or use guarantee='exact'."
+            )
+
+    def sample_note(self, sample: FloatArray) -> str:
+        if self._too_small(sample):
+            rows = "1 row" if len(sample) == 1 else f"{len(sample)} rows"
+            return (
+                f"`X` is too small to choose a form by ({rows}): shares were measured on support "
+                "vectors as well, which are harder rows than most."
+            )
+        kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
+        return f"'Falls back' was measured on {len(sample):,} {kind}."
+
+
+def sample_rows(source: Machine, X: Any) -> Rows:
+    """A user's sample, behind whatever stands before the expansion."""
+    d, names = source.single.n_features, source.feature_names
+    shape = getattr(X, "shape", ())
+    if source.type_name == "gaussian_kde" and shape[:1] == (d,) != shape[1:]:
+        raise InputError(
+            f"`X` must have shape (m, {d}), got {shape}. SciPy's points are columns: pass "
+            "`points.T`."
+        )
+    before, input_map = source.preparation.before_map, source.preparation.input_map
+    if before.steps:
+        rows = check_rows(before(X, names), n_features=d)
+    elif source.width_is_open:
+        # Features beyond the width are constant zeros in the model, so a sample may lose them.
+        rows = fit_width(check_rows(X, feature_names=names), d)[0]
+    else:
+        rows = check_rows(X, n_features=d, feature_names=names)
+    return rows if input_map is None else input_map(rows)
+
+
+def _mean(rows: Rows) -> FloatArray:
+    if not rows.shape[0]:
+        return np.zeros(rows.shape[1])
+    return np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(-1)

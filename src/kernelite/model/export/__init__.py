@@ -1,0 +1,149 @@
+"""Compiled models for other runtimes: `kernelite.export(model, "model.onnx")` writes a file.
+
+A target is imported when it is asked for, so that none needs another's libraries.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from kernelite.data.rows.inputs import RowsLike
+from kernelite.model import CompiledModel, require_compiled
+from kernelite.model.export.selection import Dtype, Part, select
+from kernelite.support.errors import InputError, KerneliteError
+from kernelite.support.files import atomic_write
+
+__all__ = ["export", "export_names", "refusals"]
+
+TARGETS = {".onnx": "ONNX graph", ".h": "C99 header"}
+
+
+def export(
+    model: CompiledModel,
+    path: str | os.PathLike[str],
+    /,
+    *,
+    part: Part = "all",
+    decided: bool = False,
+    dtype: Dtype = "float64",
+    probabilities: bool | None = None,
+    name: str | None = None,
+    main: bool = False,
+    sample: RowsLike | None = None,
+) -> list[str]:
+    """Write a compiled model for another runtime.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    path : path-like
+        Ends in `.onnx` or `.h`.
+    part, decided, dtype, sample
+        As for `kernelite.backends.onnx.to_onnx` and `kernelite.backends.c.to_c`.
+    probabilities : bool, optional
+        ONNX only: insist on class probabilities, or leave them out.
+    name : str, optional
+        C only: what the header's names begin with; the file's own name by default.
+    main : bool
+        C only: also write a program, `.c` beside the header, that reads rows on stdin.
+
+    Returns
+    -------
+    list of str
+        The files that were written, each whole or not at all.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> model = kernelite.compile(bump, guarantee="exact")
+    >>> with TemporaryDirectory() as folder:
+    ...     written = export(model, os.path.join(folder, "bump.h"), main=True)
+    >>> [os.path.basename(file) for file in written]
+    ['bump.h', 'bump.c']
+    """
+    if isinstance(path, CompiledModel) and not isinstance(model, CompiledModel):
+        raise InputError("the model comes first: `kl.export(model, path)`.")
+    require_compiled(model)
+    file = os.fspath(path)
+    stem, suffix = os.path.splitext(file)
+    if suffix not in TARGETS:
+        known = " or ".join(f"`{ending}` ({what})" for ending, what in TARGETS.items())
+        raise InputError(f"the name of an export must end in {known}, got `{file}`.")
+    options: dict[str, Any] = {"part": part, "decided": decided, "dtype": dtype}
+    if suffix == ".onnx":
+        if name is not None or main:
+            raise InputError("`name` and `main` are for C headers, not for ONNX.")
+        return _write_onnx(model, file, probabilities=probabilities, sample=sample, **options)
+    if probabilities:
+        raise InputError("probabilities are not written in C; export to ONNX.")
+    return _write_c(model, file, name or _identifier(stem), main, sample, options)
+
+
+def refusals(model: CompiledModel) -> dict[str, str]:
+    """Why a model cannot be exported, for each target that refuses it.
+
+    Nothing is built, and no library of a target is needed: about a millisecond.
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> refusals(kernelite.compile(bump, guarantee="exact"))
+    {}
+    """
+    from kernelite.backends.c import exporting as c
+    from kernelite.backends.onnx import exporting as onnx
+
+    found = {}
+    for target, check in {"ONNX": onnx.check, "C": c.check}.items():
+        try:
+            check(select(model))
+        except (KerneliteError, ArithmeticError, TypeError, ValueError) as error:
+            # Also what no check foresees: exporting would fail, compiling must not.
+            found[target] = str(error).rstrip(".")
+    return found
+
+
+def export_names(file: str, *, main: bool) -> list[str]:
+    """The files that `export` writes.
+
+    Examples
+    --------
+    >>> export_names("svm.h", main=True)
+    ['svm.h', 'svm.c']
+    """
+    return [file, f"{os.path.splitext(file)[0]}.c"] if main else [file]
+
+
+def _write_onnx(model: CompiledModel, file: str, **options: Any) -> list[str]:
+    from kernelite.backends.onnx.exporting import to_onnx
+
+    graph = to_onnx(model, **options)
+    with atomic_write(file, "wb") as stream:
+        stream.write(graph.SerializeToString())
+    return [file]
+
+
+def _write_c(
+    model: CompiledModel, file: str, name: str, main: bool, sample: Any, options: dict[str, Any]
+) -> list[str]:
+    from kernelite.backends.c.exporting import to_c, to_c_program
+
+    texts = [to_c(model, name=name, sample=sample, **options)]
+    if main:
+        texts.append(to_c_program(model, header=os.path.basename(file), name=name, **options))
+    targets = export_names(file, main=main)
+    for target, text in zip(targets, texts):
+        with atomic_write(target) as stream:
+            stream.write(text)
+    return targets
+
+
+def _identifier(stem: str) -> str:
+    """A C identifier from a file's name."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", os.path.basename(stem))[:30]
+    return plain if re.match(r"[A-Za-z]", plain) else f"m{plain}"

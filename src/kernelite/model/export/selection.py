@@ -1,0 +1,335 @@
+"""What of a compiled model is exported, and what may be said of it afterwards.
+
+In: a model and what the caller wants. Out: a `Selection`, or a refusal with the reason. The rule is
+that an export is never weaker than the model unless the caller chose so by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.data.rows.inputs import FloatArray, is_sparse
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.heads import Head
+from kernelite.machine.preparation import Kept
+from kernelite.machine.preparation.columns import Selection as Features
+from kernelite.machine.preparation.projection import Projection
+from kernelite.model import CompiledModel, require_compiled
+from kernelite.series.cells import Approximation
+from kernelite.series.packed import packed_degree, packed_tensor
+from kernelite.support.errors import InputError, KerneliteError, UnsupportedModelError
+
+__all__ = [
+    "PARTS",
+    "Dtype",
+    "Part",
+    "Piece",
+    "Selection",
+    "about_their_mean",
+    "packed",
+    "plain_reach",
+    "require_kernels",
+    "select",
+    "steps_of",
+]
+
+Part: TypeAlias = Literal["all", "approximation", "exact"]
+Dtype: TypeAlias = Literal["float64", "float32"]
+PARTS = ("all", "approximation", "exact")
+DTYPES = ("float64", "float32")
+EXPORTED_STEPS = (AffineMap, Features, Projection)
+TRIED = 8  # features on which a formula is tried
+LEAST = 1e-250  # that the largest number of a tensor must be above
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One machine: the whole model, or one of its parts.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        The machine compiled by itself; what its rows go through is there.
+    outputs : ndarray of int
+        The scores of the whole that its own are added to.
+    approximation : Approximation, optional
+    expansion : KernelExpansion, optional
+        With both, rows that the approximation leaves open are evaluated exactly.
+    """
+
+    model: CompiledModel
+    outputs: NDArray[np.int64]
+    approximation: Approximation | None
+    expansion: KernelExpansion | None
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The parts of a model that go into an export.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    pieces : tuple of Piece
+        Whose scores are added up: one, or several where kernels or inputs differ.
+    decided : bool
+        Whether the export says which rows are proven.
+    dtype : {"float64", "float32"}
+    promise : str
+        One sentence about the answers, for the file's own documentation.
+    """
+
+    model: CompiledModel
+    pieces: tuple[Piece, ...]
+    decided: bool
+    dtype: Dtype
+    promise: str
+
+    @property
+    def head(self) -> Head:
+        """What is made of the scores."""
+        return self.model.head
+
+    @property
+    def approximation(self) -> Approximation | None:
+        """The first machine's."""
+        return self.pieces[0].approximation
+
+    @property
+    def expansion(self) -> KernelExpansion | None:
+        """The first machine's."""
+        return self.pieces[0].expansion
+
+    @property
+    def scores(self) -> str:
+        """What the raw scores beside labels are worth: one sentence."""
+        if all(piece.approximation is None for piece in self.pieces):
+            return f"Scores are the exact model's, up to the rounding of {self.dtype}."
+        if not self.falls_back:
+            bound = ", off by at most `score_bound`" if self.decided else ""
+            return f"Scores are the form's{bound}."
+        if self.model.guarantee == "certified" and self.model.tolerance is not None:
+            return "Scores are within the tolerance, and have the label of the exact ones."
+        return (
+            "Scores may be inaccurate; only the resulting label is guaranteed. Export the exact "
+            "model for values to rank by."
+        )
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether the exact model stands behind the approximation."""
+        return _falls_back(self.pieces)
+
+
+def select(
+    model: CompiledModel,
+    part: Part = "all",
+    *,
+    decided: bool = False,
+    dtype: Dtype = "float64",
+) -> Selection:
+    """Choose what to export.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    part : {"all", "approximation", "exact"}
+        "all": whatever the model's guarantee needs, the exact model behind the forms included.
+        "approximation": the forms alone, which need no support vectors. "exact": the exact model.
+    decided : bool
+        With "approximation": also say which rows' answers are proven.
+    dtype : {"float64", "float32"}
+
+    Examples
+    --------
+    >>> import kernelite
+    >>> bump = kernelite.KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)
+    >>> select(kernelite.compile(bump, guarantee="exact")).promise
+    'The exact model in float64.'
+    """
+    require_compiled(model)
+    if part not in PARTS:
+        raise InputError(f"`part` must be one of {', '.join(PARTS)}, got {part!r}.")
+    if dtype not in DTYPES:
+        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, got {dtype!r}.")
+    _check_rows(model)
+    pieces = _pieces(model, part)
+    if decided:
+        _check_decided(model, pieces, dtype)
+    if _falls_back(pieces) and dtype == "float32":
+        raise UnsupportedModelError(
+            f"a {model.guarantee} model cannot keep its guarantee in float32: choose the form "
+            "alone (`part='approximation'`, --form-only) or the exact model (--exact)."
+        )
+    return Selection(model, pieces, decided, dtype, _promise(model, pieces, decided, dtype))
+
+
+def _pieces(model: CompiledModel, part: Part) -> tuple[Piece, ...]:
+    whole = np.arange(model.head.n_scores)
+    machines = [(p.model, p.outputs) for p in model.parts] or [(model, whole)]
+    # Bounds are those of forms: where a machine has none, all are taken exactly.
+    exact = part == "exact" or (
+        part == "all"
+        and model.guarantee != "none"
+        and any(machine.approximation is None for machine, _ in machines)
+    )
+    pieces = []
+    for machine, outputs in machines:
+        form, expansion = machine.approximation, machine.expansion
+        if part == "approximation" or (
+            part == "all" and model.guarantee == "none" and form is not None
+        ):
+            expansion = None
+        _check_part(part, form, expansion)
+        pieces.append(Piece(machine, outputs, None if exact else form, expansion))
+    return tuple(pieces)
+
+
+def _falls_back(pieces: tuple[Piece, ...]) -> bool:
+    return all(p.approximation is not None and p.expansion is not None for p in pieces)
+
+
+def steps_of(model: CompiledModel) -> tuple[Any, ...]:
+    """What rows go through before a machine, one simple step after the other."""
+    found: list[Any] = []
+    for step in model.preparation.steps:
+        if isinstance(step, Projection) and step.marks:  # scalers that it holds
+            found.append(AffineMap.of(*zip(step.marks, step.by, strict=True)))  # type: ignore[arg-type]
+        found.append(step)
+    return tuple(found)
+
+
+def plain_reach(step: Any) -> float | None:
+    """|z - t| from which plain arithmetic of a step is not as exact as its model counts on."""
+    counted = isinstance(step, Projection) and step.slack.size
+    return step.plain_reach if counted else None
+
+
+def require_kernels(
+    selection: Selection, target: str, write: Callable[[KernelExpansion], Any]
+) -> None:
+    """Refuse a kernel whose formula a target cannot express; tried on one center.
+
+    Parameters
+    ----------
+    selection : Selection
+    target : str
+        What messages call it.
+    write : callable
+        Expresses an expansion's kernel on the target.
+    """
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if expansion is None or expansion.has_series or packed_degree(expansion) == 1:
+            continue
+        center = expansion.centers[:1]
+        if is_sparse(center):
+            center = center[:, :TRIED].toarray()  # it may have any number of features
+        one = replace(expansion, centers=center, coefficients=expansion.coefficients[:1])
+        try:
+            write(one)
+        except (KerneliteError, AttributeError, TypeError) as error:
+            known = isinstance(error, KerneliteError)
+            why = (
+                str(error).rstrip(".") if known else "its formula needs more than is written there"
+            )
+            raise UnsupportedModelError(
+                f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
+                f"{why}."
+            ) from None
+
+
+def packed(expansion: KernelExpansion) -> FloatArray | None:
+    """The tensor of a polynomial of degree 3 or 4 that has fewer numbers than the centers.
+
+    Examples
+    --------
+    >>> packed(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0)) is None
+    True
+    """
+    if packed_degree(expansion) not in (3, 4):
+        return None
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        tensor = packed_tensor(expansion)
+    sound = np.isfinite(tensor).all() and np.abs(tensor).max(initial=0.0) > LEAST
+    return tensor if sound else None
+
+
+def _check_rows(model: CompiledModel) -> None:
+    for machine in (model, *(part.model for part in model.parts)):
+        for step in steps_of(machine):
+            if not isinstance(step, EXPORTED_STEPS):
+                name = step.name if isinstance(step, Kept) else type(step).__name__
+                if name == "Columns":
+                    name = "ColumnTransformer" if step.by_name else "encoders or imputers"
+                raise UnsupportedModelError(
+                    f"this model prepares its rows by a step that is not exported ({name}); export "
+                    "its last step alone, and transform the rows before."
+                )
+    if model.tail is not None and model.preparation.before_map.steps:
+        raise UnsupportedModelError("a polynomial behind other steps is not exported.")
+
+
+def _check_part(
+    part: Part, approximation: Approximation | None, expansion: KernelExpansion | None
+) -> None:
+    if part == "exact" and expansion is None:
+        raise UnsupportedModelError(
+            "this model holds no support vectors, so the exact model cannot be exported; export "
+            "one compiled with another guarantee than 'none'."
+        )
+    if part == "approximation" and approximation is None:
+        raise UnsupportedModelError(
+            "this model's plan is the exact model: there is no form to export; use --exact, or "
+            "compile with plan='form' or guarantee='none'."
+        )
+
+
+def _check_decided(model: CompiledModel, pieces: tuple[Piece, ...], dtype: Dtype) -> None:
+    forms = [piece.approximation for piece in pieces]
+    if any(piece.expansion is not None for piece in pieces) or None in forms:
+        raise InputError(
+            "`decided` belongs to an export without the exact model (`part='approximation'`): "
+            "where that is inside, every answer is settled."
+        )
+    if dtype == "float32":
+        raise UnsupportedModelError("nothing is proven in float32: `decided` needs float64.")
+    if not all(form is not None and form.certified for form in forms):
+        raise UnsupportedModelError(
+            "this model carries no certificate, so no row is proven; compile it with "
+            "guarantee='certified', or with 'none' and certificate=True."
+        )
+    if not model.head.proves_labels and model.tolerance is None:
+        raise UnsupportedModelError(
+            f"a {model.head.kind} is decided within a tolerance, and this model has none; compile "
+            "it with guarantee='certified'."
+        )
+
+
+def _promise(model: CompiledModel, pieces: tuple[Piece, ...], decided: bool, dtype: Dtype) -> str:
+    answers = "labels" if model.head.proves_labels else "values"
+    if all(piece.approximation is None for piece in pieces):
+        return f"The exact model in {dtype}."
+    if _falls_back(pieces):
+        if model.guarantee == "certified":
+            proven = "the exact model's" if answers == "labels" else "within the tolerance"
+            return f"Certified: all {answers} are {proven}; open rows are evaluated exactly inside."
+        return f"{model.guarantee.capitalize()}: rows near a boundary are evaluated exactly inside."
+    if decided:
+        return f"The form alone: {answers} are proven where `decided` is true, and only there."
+    return f"The form alone in {dtype}: nothing is proven about its {answers}."
+
+
+def about_their_mean(expansion: KernelExpansion) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The centers' mean p, the centers s = x - p, and gamma |s|^2: distances stay, norms shrink."""
+    centers = expansion.dense_centers()
+    point = centers.mean(axis=0) if len(centers) else np.zeros(expansion.n_features)
+    shifted = centers - point
+    with np.errstate(over="ignore"):
+        return point, shifted, expansion.gamma * np.einsum("ij,ij->i", shifted, shifted)

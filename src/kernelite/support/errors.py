@@ -1,0 +1,107 @@
+"""The errors that a user's input can cause. Each message is one sentence that names the cure.
+
+All derive from `ValueError`, so code written against scikit-learn's habits keeps working; the
+command line turns any `KerneliteError` into one line on stderr and exit code 1. Tracebacks call
+them by their public names, `kernelite.InputError` and so on.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kernelite.support.terminal import printable
+
+__all__ = [
+    "FileFormatError",
+    "InputError",
+    "KerneliteError",
+    "MissingExtraError",
+    "OutsideValidityError",
+    "UnsupportedModelError",
+]
+
+
+class KerneliteError(ValueError):
+    """Base of every error that kernelite raises for bad input.
+
+    A message may quote a file: as text it holds nothing that a terminal would obey.
+
+    Examples
+    --------
+    >>> str(KerneliteError("the label \\x1b[2J"))
+    'the label \\\\x1b[2J'
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
+
+class InputError(KerneliteError):
+    """An argument is wrong: the message names it, what was expected and what came.
+
+    `row` is the first row that is meant, counted from 0; `problem` the message without it.
+
+    Examples
+    --------
+    >>> str(InputError("`X` holds no numbers.", row=3))
+    'in row 3 (counted from 0): `X` holds no numbers.'
+    """
+
+    def __init__(self, problem: str = "", *, row: int | None = None) -> None:
+        self.problem, self.row = problem, row
+        place = "" if row is None else f"in row {row} (counted from 0): "
+        super().__init__(f"{place}{problem}")
+
+
+class UnsupportedModelError(KerneliteError):
+    """A model that cannot be served: the message names what was found and what is accepted."""
+
+
+class OutsideValidityError(KerneliteError):
+    """Rows lie outside the paper's validity bound and the caller asked for an error."""
+
+
+class MissingExtraError(KerneliteError, ImportError):
+    """An optional library is absent: the message names the extra that installs it."""
+
+
+def missing_extra(need: str, packages: str, extra: str) -> MissingExtraError:
+    """The error about an absent library, with a command that installs it.
+
+    Examples
+    --------
+    >>> str(missing_extra("exporting to ONNX needs onnx", "onnx", "onnx"))
+    'exporting to ONNX needs onnx: pip install onnx (the extra `onnx`).'
+    """
+    return MissingExtraError(f"{need}: pip install {packages} (the extra `{extra}`).")
+
+
+class FileFormatError(KerneliteError):
+    """A file that does not parse: the message names file, line (when there is one) and token.
+
+    Examples
+    --------
+    >>> str(FileFormatError("m.model", "`gamma` is missing", line=3))
+    'm.model:3: `gamma` is missing'
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], problem: str, *, line: int | None = None
+    ) -> None:
+        self.path = os.fsdecode(path)
+        self.problem = problem
+        self.line = line
+        where = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{where}: {problem}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Worker processes send errors back pickled; the default would lose the keyword.
+        return _rebuild_format_error, (self.path, self.problem, self.line)
+
+
+def _rebuild_format_error(path: str, problem: str, line: int | None) -> FileFormatError:
+    return FileFormatError(path, problem, line=line)
+
+
+for _name in __all__:
+    globals()[_name].__module__ = "kernelite"

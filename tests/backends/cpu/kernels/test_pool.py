@@ -1,0 +1,183 @@
+"""Rows given to threads inside compiled code: each row once, whoever takes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from kernelite.backends.cpu import threads
+from kernelite.backends.cpu.kernels import objects, pool
+from kernelite.backends.cpu.kernels.compiling import Matrix, OutLongs, OutVector, Vector, kernel
+from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.threads import limit_threads, share_rows
+from tests.helpers import PATIENCE
+
+pytestmark = pytest.mark.skipif(not jit_available(), reason="no kernels here")
+
+
+@kernel(by_row=("rows", "out", "pieces", "unused"))
+def sums_of_rows(
+    rows: Matrix, weights: Vector, out: OutVector, pieces: OutLongs, unused: OutVector
+) -> None:
+    """out += w.z; the first row of each call gets the number of its rows, and whether `unused` is.
+
+    Without a name of the package's, so that numba compiles it now.
+    """
+    pieces[0] = len(rows) + 1_000_000 * len(unused)
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            out[i] += rows[i, j] * weights[j]
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_available", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+def shared(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    out, pieces = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    share_rows(sums_of_rows, len(rows), least, rows, np.arange(3.0), out, pieces, np.empty(0))
+    return out, pieces
+
+
+@pytest.mark.parametrize("m", [0, 1, 7, 8, 63, 64, 65, 1000, 4001])
+def test_every_row_is_taken_once(m: int) -> None:
+    rows = np.random.default_rng(m).normal(size=(m, 3))
+    for _ in range(20):
+        if m:
+            out, pieces = shared(rows, 8)
+            np.testing.assert_allclose(out, rows @ np.arange(3.0))
+            assert pieces.sum() == m
+
+
+def test_python_is_called_once_and_pieces_are_few() -> None:
+    """The old way was a call of Python's per 240 rows."""
+    rows, calls = np.ones((100_000, 3)), []
+    own = sums_of_rows.shared  # type: ignore[attr-defined]
+
+    class Counted:
+        @staticmethod
+        def shared(*arguments: object) -> None:
+            calls.append(arguments[:2])
+            own(*arguments)
+
+    out, pieces = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
+    share_rows(Counted, len(rows), 64, rows, np.ones(3), out, pieces, np.empty(0))
+    (helpers, step), found = calls[0], pieces[pieces > 0]
+    assert len(calls) == 1
+    assert helpers == 3
+    assert len(found) == -(-len(rows) // int(step)) <= threads.TURNS * 4 + 1  # type: ignore[call-overload]
+    assert (out == 3.0).all()
+
+
+def test_few_rows_are_one_call_without_threads() -> None:
+    _out, pieces = shared(np.ones((50, 3)), 30)
+    assert pieces[0] == 50
+
+
+def test_callers_on_many_threads_and_one_thread() -> None:
+    rows = np.random.default_rng(0).normal(size=(5000, 3))
+    wanted, wrong = rows @ np.arange(3.0), []
+
+    def call() -> None:
+        for _ in range(20):
+            if not np.allclose(shared(rows, 16)[0], wanted):
+                wrong.append(True)
+
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+    assert not threads._at_work
+    with limit_threads(1):
+        assert shared(rows, 16)[1][0] == len(rows)
+
+
+FIRST_USE = """
+import threading
+import numpy as np
+from kernelite.backends.cpu import threads
+threads._available = lambda: 8
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.backends.cpu.kernels import quadratic_dense
+from kernelite.series.series import quadratic_form
+one = KernelExpansion(np.eye(3), np.ones(3), 0.0, gamma=0.1)
+form, rows = quadratic_dense.prepare(quadratic_form(one, np.zeros(3))), np.ones((30_000, 3))
+gate = threading.Barrier(8)
+
+def call():
+    gate.wait()
+    for _ in range(8):
+        quadratic_dense.scores(form, rows)
+
+callers = [threading.Thread(target=call) for _ in range(8)]
+for caller in callers: caller.start()
+for caller in callers: caller.join()
+from kernelite.backends.cpu.kernels import pool
+print(len(pool._started))
+"""
+
+
+def test_threads_that_come_first_at_the_same_time_do_not_wait_for_ever() -> None:
+    """Each process has one first time; a pool begun anew under a call hung one in three."""
+    for _ in range(6):
+        command = [sys.executable, "-c", FIRST_USE]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) <= 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    rows = np.ones((5000, 3))
+    shared(rows, 16)
+    assert pool._started
+    child = os.fork()
+    if child == 0:
+        good = not pool._started and (shared(rows, 16)[0] == 3.0).all() and bool(pool._started)
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_failure_in_any_thread_is_a_lack_of_memory() -> None:
+    @kernel(name="failing", by_row=("out",))
+    def failing(out: OutVector) -> None:
+        room = np.empty((1 << 58) // len(out))
+        out[0] = room[0]
+
+    with pytest.raises(MemoryError):
+        share_rows(failing, 1000, 8, np.zeros(1000))
+
+
+def test_elsewhere_callers_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert pool.ensure_helpers(3) == 0
+    places = dict(zip(objects.OBJECTS, objects.object_table(), strict=True))
+    assert places["sem_wait"] is None
+    assert places["PyErr_NoMemory"]
+
+
+def test_as_many_threads_are_started_as_were_ever_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(pool, "_started", [])
+    monkeypatch.setattr(pool, "_serve", lambda: None)
+    monkeypatch.setattr(pool._thread, "start_new_thread", lambda *_: begun.append(_))
+    assert [pool.ensure_helpers(count) for count in (0, 2, 1, 3)] == [0, 2, 1, 3]
+    assert len(begun) == len(pool._started) == 3
+
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool._thread, "start_new_thread", none_left)
+    assert pool.ensure_helpers(9) == 3

@@ -1,0 +1,228 @@
+"""Libraries of kernels: built, loaded from where nobody else can write, refused if not right."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernelite
+from kernelite.backends.cpu.kernels import objects, providers
+from kernelite.backends.cpu.kernels.build import build
+
+SOURCE = Path(kernelite.__file__).parents[1]
+SOME = ["pointwise_affine", "pointwise__exp_kernel", "panel_sums_single_scores"]
+FAMILY = next(iter(providers.families_here()), "")
+HERE = FAMILY and shutil.which("cc") and providers._against_numba() is None
+pytestmark = pytest.mark.skipif(not HERE, reason="needs Linux on x86-64-v3, numba and cc")
+
+ANSWER = """
+import sys, threading, warnings
+import numpy as np
+if {forbidden}: sys.modules["numba"] = None
+from kernelite.backends.cpu.kernels.pointwise import affine, exp_in_place
+from kernelite.backends.cpu.kernels.providers import provider
+values = np.linspace(-3.0, 0.0, 9)
+affine(values, 2.0, 1.0)
+tile = np.array([values])
+exp_in_place(tile)
+print(provider().family, *tile[0].tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """One with a few kernels."""
+    path = tmp_path_factory.mktemp("library") / "some.so"
+    told: list[tuple[int, int]] = []
+    assert build(FAMILY, path, lambda *done: told.append(done), only=SOME) == len(SOME)
+    assert told[-1] == (len(SOME), len(SOME))
+    return path.read_bytes()
+
+
+def kept(folder: Path, data: bytes) -> Path:
+    """A library where it is looked for, with KERNELITE_CACHE=folder."""
+    path = folder / "kernels" / providers.library_name(FAMILY)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    return path
+
+
+def run(
+    folder: Path, code: str = ANSWER, *, forbidden: bool = False, family: str = FAMILY
+) -> subprocess.CompletedProcess[str]:
+    asked = {"KERNELITE_CACHE": str(folder), "KERNELITE_KERNELS": family}
+    return subprocess.run(
+        [sys.executable, "-c", code.replace("{forbidden}", str(forbidden))],
+        env={**os.environ, "PYTHONPATH": str(SOURCE), **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_the_same_sources_give_the_same_bytes(library: bytes, tmp_path: Path) -> None:
+    build(FAMILY, tmp_path / "again.so", only=reversed(SOME))
+    assert (tmp_path / "again.so").read_bytes() == library
+
+
+def test_it_names_no_folder_of_the_machine_it_was_built_on(library: bytes) -> None:
+    assert str(SOURCE).encode() not in library
+    assert b"site-packages" not in library
+
+
+def test_it_needs_nothing_but_the_c_library(library: bytes) -> None:
+    assert set(re.findall(rb"lib[a-z+]+\.so[.0-9]*", library)) <= {b"libc.so.6", b"libm.so.6"}
+
+
+def test_without_numba_the_library_gives_numbas_bits(library: bytes, tmp_path: Path) -> None:
+    kept(tmp_path, library)
+    done = run(tmp_path, forbidden=True)
+    assert done.stderr == ""
+    family, *values = done.stdout.split()
+    assert family == FAMILY
+    name, *others = run(tmp_path, family="numba").stdout.split()
+    assert name == "numba"
+    np.testing.assert_allclose(np.array(values, float), np.array(others, float), rtol=4e-16)
+
+
+CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "a byte": (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "is damaged"),
+    "cut off": (lambda data: data[:-4096], "is damaged"),
+    "empty": (lambda data: b"", "is damaged"),
+    "text": (lambda data: b"#!/bin/sh\n" * 99, "is damaged"),
+    "no library": (lambda data: providers.finished(b"no library", FAMILY), "not used: "),
+    "of another family": (
+        lambda data: providers.finished(data[: data.rindex(providers.MAGIC)], "x86-64-v9"),
+        "was made of other sources",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_damaged_or_foreign_is_refused_in_one_sentence(
+    change: str, library: bytes, alone: Path
+) -> None:
+    changed, reason = CHANGES[change]
+    path = kept(alone, changed(library))
+    with pytest.warns(providers.JitWarning, match=reason) as said:
+        assert providers._library(FAMILY) is None
+    assert len([one for one in said if str(path) in str(one.message)]) == 1
+
+
+def test_then_the_next_provider_answers(library: bytes, tmp_path: Path) -> None:
+    kept(tmp_path, CHANGES["a byte"][0](library))
+    done = run(tmp_path, family="")
+    assert len(done.stdout.split()) == 10
+    assert done.stderr.count("is damaged") == 1
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The only folder that libraries are looked for in."""
+    monkeypatch.setattr(providers, "library_folders", lambda: [tmp_path / "kernels"])
+    return tmp_path
+
+
+def test_what_others_can_write_is_not_used(library: bytes, alone: Path) -> None:
+    path = kept(alone, library)
+    assert providers.library_path(FAMILY) == path
+    path.chmod(0o666)
+    assert providers.library_path(FAMILY) is None
+    path.chmod(0o644)
+    path.parent.chmod(0o777)
+    assert providers.library_path(FAMILY) is None
+    path.parent.chmod(0o755)
+    assert providers.library_path(FAMILY) == path
+    path.rename(alone / "elsewhere.so")
+    path.symlink_to(alone / "elsewhere.so")
+    assert providers.library_path(FAMILY) is None
+
+
+def test_the_working_directory_is_no_place_for_libraries(
+    library: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert all(folder.is_absolute() for folder in providers.library_folders())
+
+
+def test_arrays_that_are_laid_out_otherwise_are_not_touched(
+    library: bytes, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(alone, library)
+    monkeypatch.setattr(objects, "HEAD", 32)  # as without the interpreter's lock
+    with pytest.warns(providers.JitWarning, match="laid out in another way"):
+        assert providers.library_path(FAMILY) is None
+
+
+TOGETHER = """
+import os, threading
+import numpy as np
+from kernelite.backends.cpu.kernels.pointwise import affine
+def work():
+    values = np.ones(100_000)
+    for _ in range(200): affine(values, 0.5, 0.5)
+    if not (values == 1.0).all(): os._exit(3)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+child = os.fork()
+if not child:
+    work()
+    os._exit(0)
+for thread in threads: thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_threads_and_forks_share_it(library: bytes, tmp_path: Path) -> None:
+    kept(tmp_path, library)
+    assert run(tmp_path, TOGETHER).stdout.split() == ["0"]
+
+
+def test_kernels_run_without_the_interpreters_lock(library: bytes, tmp_path: Path) -> None:
+    """Else a signal, or another thread, would wait for a long call."""
+    kept(tmp_path, library)
+    code = (
+        "import signal, time\nimport numpy as np\n"
+        "from kernelite.backends.cpu.kernels.pointwise import affine\nimport threading\n"
+        "values, seen = np.ones(60_000_000), []\naffine(values[:1], 1.0, 0.0)\n"
+        "inside = threading.Event()\n"
+        "def work():\n    inside.set()\n    affine(values, 0.5, 0.5)\n    seen.append('kernel')\n"
+        "thread = threading.Thread(target=work)\nimport sys\nsys.setswitchinterval(100.0)\n"
+        "thread.start()\ninside.wait()\nseen.append('main')\nthread.join()\nprint(*seen)"
+    )
+    assert run(tmp_path, code).stdout.split() == ["main", "kernel"]
+
+
+def test_a_processor_without_a_family_has_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers.platform, "machine", lambda: "aarch64")
+    assert providers.families_here() == []
+
+
+def test_other_sources_or_families_have_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = providers.identity(FAMILY)
+    assert providers.identity("x86-64-v9") != mine
+    monkeypatch.setattr(providers, "_sources", lambda: b"others")
+    assert providers.identity(FAMILY) != mine
+
+
+def test_all_that_kernels_are_made_of_is_in_their_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "kernelite"
+    shutil.copytree(providers._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(providers, "_PACKAGE", package)
+    sources = providers._sources.__wrapped__
+    mine = sources()
+    for name in ("backends/cpu/kernels/exp.py", "series/rounding.py", "program/bounded.py"):
+        with open(package / name, "a", encoding="utf-8") as file:
+            file.write("\n")
+        assert sources() != mine, name
+        mine = sources()

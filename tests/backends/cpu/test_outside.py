@@ -1,0 +1,168 @@
+"""Rows with features beyond the width: one damping, within its bound of the widened model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.outside import OutsideRows, damped
+from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.tiers import form_stages
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.preparation import Preparation
+from kernelite.program.bounded import QUICK, SINGLE, Bounded
+from kernelite.program.cascade import Cascade
+from kernelite.program.criteria import Criterion
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.certificate import certify
+from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound
+from kernelite.series.series import quadratic_form
+from kernelite.series.spectral import spectrum, truncate
+from tests.helpers import random_expansion, scores_and_bounds, widened
+from tests.oracle import error_ratios, true_scores
+
+
+class AllSigns(Criterion):
+    """The sign of every score is known."""
+
+    def __call__(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        return (np.abs(scores) > bounds).all(axis=1)
+
+
+settled = AllSigns()
+
+
+def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Cell]:
+    """With and without a second form of each kind."""
+    form, certificate = quadratic_form(model, point), certify(model, point)
+    outputs = range(model.n_outputs)
+    tensors = [cubic_tensor(model, point, output) for output in outputs]
+    grams = [cubic_gram(model, point, output) for output in outputs]
+    cut, slack = truncate(spectrum(form), 2), np.zeros(model.n_outputs)
+    yield Cell(form, certificate)
+    yield Cell(cut, certificate)
+    yield Cell(cut, certificate, full=form)
+    yield Cell(form, certificate, cubic=cubic_form(tensors, model.n_features))
+    yield Cell(form, certificate, cubic=cubic_form(tensors, 2))
+    yield Cell(form, certificate, cubic=directional_bound(grams, 2, slack))
+
+
+def damped_cascade(model: KernelExpansion, cell: Cell, *, fused: bool = True) -> Cascade:
+    forms = form_stages(Approximation((cell,)), fused=fused)
+    whole = Runner.with_engine(ExactEngine.prepare(model), forms).cascade
+    return damped(whole, model.gamma, model.intercept, cell.form)
+
+
+def results(cascade: Cascade, rows: OutsideRows) -> Iterator[tuple[str, Bounded]]:
+    """What each stage says of all rows; fewer digits are not for damped ones."""
+    for stage in cascade.stages:
+        if (found := stage.run(rows, None)) is not None:
+            yield stage.name, found
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("k", [1, 2])
+def test_bounds_hold_for_the_widened_model(k: int, fused: bool) -> None:
+    rng = np.random.default_rng(k)
+    model = random_expansion(rng, n=12, d=3, k=k)
+    rows = rng.normal(size=(14, 3))
+    beyond = 10.0 ** rng.uniform(-3, 2.2, size=14)
+    beyond[:3] = 0.0, 2.0**100, 86.0  # the last one's factor is subnormal
+    wider, wide_rows, sq_norms = widened(model, rows, beyond)
+    truth = true_scores(wider, wide_rows)
+    outside = OutsideRows(rows, sq_norms, 0.0)
+    for cell in cells_of(model, rng.normal(size=3)):
+        cascade = damped_cascade(model, cell, fused=fused)
+        names = [name for name, _ in results(cascade, outside)]
+        assert names == [name for name in cascade.names if name not in (SINGLE, QUICK)]
+        for name, found in results(cascade, outside):
+            ratios = error_ratios(truth, *scores_and_bounds(found))
+            assert ratios.max() <= 1.0, name
+        out = cascade.run(outside, settled)
+        assert error_ratios(truth, *scores_and_bounds(out)).max() <= 1.0
+        most = cascade.bounds(outside, settled)
+        assert (scores_and_bounds(out)[1] <= most * (1 + 1e-12)).all()
+
+
+def test_what_is_known_of_beta_is_in_the_bound() -> None:
+    """Beta off by a relative 1e-6, either way, and the bound says by how much that matters."""
+    rng = np.random.default_rng(2)
+    model = random_expansion(rng, n=12, d=3)
+    rows = rng.normal(size=(20, 3))
+    wider, wide_rows, sq_norms = widened(model, rows, rng.uniform(0.5, 8.0, size=20))
+    truth = true_scores(wider, wide_rows)
+    (cell, *_) = cells_of(model, np.zeros(3))
+    for sign in (-1.0, 1.0):
+        off = sq_norms * (1.0 + sign * 0.99e-6)
+        for name, found in results(damped_cascade(model, cell), OutsideRows(rows, off, 1e-6)):
+            assert error_ratios(truth, *scores_and_bounds(found)).max() <= 1.0, name
+        last = damped_cascade(model, cell).stages[-1]
+        blind = last.run(OutsideRows(rows, off, 0.0), None)
+        assert error_ratios(truth, *scores_and_bounds(blind)).max() > 1.0
+
+
+def test_nothing_beyond_changes_next_to_nothing() -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=30, d=4, k=2)
+    rows = rng.normal(size=(20, 4))
+    outside = OutsideRows(rows, np.zeros(20), 0.0)
+    for cell in cells_of(model, np.zeros(4)):
+        for stage in damped_cascade(model, cell).stages:
+            own, found = stage.stage.run(rows, None), stage.run(outside, None)
+            if own is None:
+                continue
+            scores, bounds = scores_and_bounds(own)
+            np.testing.assert_allclose(found.scores, scores, atol=1e-13)
+            assert (found.bounds >= bounds).all()
+            np.testing.assert_allclose(found.bounds, bounds, rtol=1e-3, atol=1e-13)
+
+
+def test_far_rows_get_the_intercept() -> None:
+    rng = np.random.default_rng(4)
+    model = random_expansion(rng, n=10, d=2, k=2)
+    outside = OutsideRows(rng.normal(size=(2, 2)), np.array([np.inf, 1e300]), 1e-13)
+    for cell in cells_of(model, np.zeros(2)):
+        for _, found in results(damped_cascade(model, cell), outside):
+            np.testing.assert_array_equal(found.scores, np.broadcast_to(model.intercept, (2, 2)))
+            assert (found.bounds < 1e-13).all()
+
+
+def test_validity_counts_what_lies_beyond() -> None:
+    rng = np.random.default_rng(5)
+    model = random_expansion(rng, n=10, d=2, gamma=0.05)
+    form = quadratic_form(model, np.zeros(2))
+    rows = 0.1 * rng.normal(size=(3, 2))
+    inside = form.valid((rows**2).sum(axis=1))
+    assert inside.all()
+    outside = OutsideRows(rows, np.array([0.0, 1e-3, 1e6]), 0.0)
+    (_, found), *_ = results(
+        damped_cascade(model, Cell(form, certify(model, np.zeros(2)))), outside
+    )
+    assert found.valid.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_runner_serves_dense_and_sparse_rows(mapped: bool) -> None:
+    rng = np.random.default_rng(6)
+    model = random_expansion(rng, n=20, d=6, gamma=0.05)
+    point = model.dense_centers().mean(axis=0)
+    cell = Cell(quadratic_form(model, point), certify(model, point, mapped=mapped))
+    input_map = AffineMap(np.full(6, 0.5), np.zeros(6)) if mapped else None
+    runner = Runner.prepare(Approximation((cell,)), model, Preparation.of(input_map))
+    rows = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.3)
+    seen = rows if input_map is None else input_map(rows)
+    wider, wide_rows, sq_norms = widened(model, seen, rng.uniform(0.0, 4.0, size=40))
+    truth = true_scores(wider, wide_rows)
+    for given in (rows, csr_array(rows)):
+        outside = OutsideRows(given, sq_norms, 0.0)
+        assert outside.shape == (40, 6)
+        scores, stats = runner.run(outside, lambda scores: scores, settled)
+        assert stats.rows == sum(stats.stages.values()) == 40
+        assert error_ratios(truth, scores, runner.bounds(outside, settled)).max() <= 1.0
+        assert runner.decided(outside, settled).all()

@@ -1,0 +1,81 @@
+"""Running all rows: where scores are put changes nothing about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelite.backends.cpu import runner as module
+from kernelite.backends.cpu.runner import Runner
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.affine import AffineMap
+from kernelite.machine.preparation import Preparation
+from kernelite.program.criteria import Within, never
+from kernelite.series.cells import Approximation, Cell
+from kernelite.series.series import quadratic_form
+from kernelite.support.errors import InputError
+from tests.helpers import random_expansion
+
+
+def _in_place(scores: FloatArray) -> FloatArray:
+    scores *= 2.0
+    return scores
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("m", [0, 1, 512, 513, 1700])
+def test_scores_that_are_the_answers_go_straight_there(
+    m: int, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", 3 * 700)  # blocks of 700 rows after the first
+    rng = np.random.default_rng(0)
+    model = random_expansion(rng, n=60, d=3, k=100)
+    input_map = AffineMap([2.0, 1.0, 0.5], [1.0, 0.0, 3.0]) if mapped else None
+    runner = Runner.prepare(None, model, Preparation.of(input_map))
+    rows, criterion = rng.normal(size=(m, 3)), Within(np.full(100, 1e-3))
+    straight, stats = runner.run(rows, lambda scores: scores, criterion)
+    copied, same_stats = runner.run(rows, lambda scores: scores.copy(), criterion)
+    doubled, _ = runner.run(rows, _in_place, criterion)
+    narrow, _ = runner.run(rows, lambda scores: scores[:, :2], criterion)
+    assert straight.shape == (m, 100)
+    np.testing.assert_allclose(straight, copied, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(doubled, 2.0 * straight)
+    np.testing.assert_allclose(narrow, straight[:, :2], rtol=1e-9, atol=1e-12)
+    truth = model.scores(rows if input_map is None else input_map(rows))
+    np.testing.assert_allclose(straight, truth, rtol=1e-9, atol=1e-9)
+    assert (stats.rows, stats.exact, stats.undecidable) == (m, m, 0)
+    assert same_stats.undecidable == 0
+
+
+def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None:
+    rng = np.random.default_rng(2)
+    model = random_expansion(rng, n=20, d=3, gamma=0.1)
+    form = quadratic_form(model, np.zeros(3))
+    runner = Runner.prepare(Approximation((Cell(form),)), None)
+    near, far = np.full((1, 3), 0.01), np.full((1, 3), 9.0)
+    assert runner.valid(np.concatenate([near, far])).tolist() == [True, False]
+    scores, stats = runner.run_one(near, lambda scores: scores, None)
+    np.testing.assert_allclose(scores, form.evaluate(near)[0], rtol=1e-12)
+    assert (stats.rows, dict(stats.stages)) == (1, {"form": 1})
+    assert runner.run_one(far, lambda scores: scores, None) is None
+    _, stats = runner.run(np.concatenate([near, far]), lambda scores: scores, None)
+    assert (stats.rows, stats.stages["form"], stats.outside_validity) == (2, 2, 1)
+
+
+def test_one_row_that_only_the_exact_model_answers_has_no_detour() -> None:
+    rng = np.random.default_rng(3)
+    model = random_expansion(rng, n=20, d=3, k=2)
+    runner, row = Runner.prepare(None, model), np.full((1, 3), 0.1)
+    scores, stats = runner.run_one(row, lambda scores: scores, never)
+    np.testing.assert_allclose(scores, model.scores(row), rtol=1e-12)
+    assert (stats.rows, dict(stats.stages)) == (1, {"exact": 1})
+    assert runner.run_one(np.full((1, 3), np.nan), lambda scores: scores, never) is None
+
+
+def test_rows_that_are_not_finite_are_refused_wherever_they_are() -> None:
+    rng = np.random.default_rng(1)
+    runner = Runner.prepare(None, random_expansion(rng, n=20, d=3, k=70))
+    rows = rng.normal(size=(3000, 3))
+    rows[2900, 1] = np.nan
+    with pytest.raises(InputError, match="row 2900"):
+        runner.run(rows, lambda scores: scores, Within(np.full(70, 1e-3)))
