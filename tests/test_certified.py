@@ -353,7 +353,7 @@ def test_error_bound_needs_no_support_vectors(cancer: tuple[np.ndarray, SVC]) ->
         error_ratios(true_scores(expansion, some), got, bare.error_bound(some)[:, None]).max()
         <= 1.0
     )
-    with pytest.raises(kl.errors.InputError, match="certificate=True"):
+    with pytest.raises(kl.InputError, match="certificate=True"):
         certified(svc, X, guarantee="none").error_bound(X)
 
 

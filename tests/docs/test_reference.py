@@ -69,7 +69,7 @@ def test_plans_say_what_the_page_about_them_quotes() -> None:
     folder = ROOT / "src" / "kernelite"
     sources = "".join(
         path.read_text(encoding="utf-8")
-        for room in ("planner", "compiler")
+        for room in ("planner", "model/compiler")
         for path in sorted((folder / room).glob("*.py"))
     )
     table = re.findall(r"^\| .*", page.partition("## Gamma against speed")[0], re.MULTILINE)

@@ -52,5 +52,5 @@ def test_rows_that_are_not_numbers_are_refused() -> None:
     program = Program(fast).to(DEVICE)
     program.kernels = True
     rows[7, 2] = np.nan
-    with pytest.raises(kl.errors.InputError, match="row 7"):
+    with pytest.raises(kl.InputError, match="row 7"):
         program.predict(torch.from_numpy(rows).to(DEVICE))
