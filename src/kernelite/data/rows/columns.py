@@ -8,7 +8,6 @@ on the rows: text columns are never turned into arrays of Python objects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns", "refuse_infinite"]
 
