@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "NULL",

@@ -10,9 +10,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from kernelite.support.errors import FileFormatError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DECIMAL",

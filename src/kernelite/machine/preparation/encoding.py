@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -27,6 +26,7 @@ from kernelite.data.rows.columns import (
 )
 from kernelite.machine.preparation.pieces import Hot, Piece
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from kernelite.data.rows.columns import (
 )
 from kernelite.machine.preparation.pieces import Piece
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Impute", "Missing"]
 
