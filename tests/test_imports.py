@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
     "backends.onnx": {"machine", "series", "program", "model"} | EVERYWHERE,
     "backends.c": {"machine", "series", "program", "model"} | EVERYWHERE,
-    "report": {"program", "model"} | EVERYWHERE,
+    "report": {"machine", "program", "model"} | EVERYWHERE,
     "data.scoring": {"program", "data.tables", "model", "store", *CPU} | EVERYWHERE,
     "dask": {"program", "data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
     "spark": {"model", "data.scoring", *CPU} | EVERYWHERE,
