@@ -51,10 +51,11 @@ ALLOWED: dict[str, set[str]] = {
     "ray": {"data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
     "mlflow": {"model", "store"} | EVERYWHERE,
     "torch": {"backends.torch", "model"} | EVERYWHERE,
+    "xarray": {"model", "data.scoring"} | EVERYWHERE,
     "__main__": {"cli"},
 }
 ALLOWED["cli"] = set(ALLOWED) - {
-    *("__main__", "cli", "mlflow", "spark", "ray", "torch"),
+    *("__main__", "cli", "mlflow", "spark", "ray", "torch", "xarray"),
     *("backends.torch", "backends.onnx", "backends.c", "machine", "series"),
 }
 

@@ -82,10 +82,13 @@ def predict_raster(
         features = _features(model, scene, bands, source)
         out = _Bands.of(model, outputs)
         options = _profile(scene, out)
-        with atomic_write(destination, "wb") as file, _naming(destination):
-            with _rasterio().open(file.name, "w", **options) as target:
-                out.describe(scene, target)
-                return _predict(model, scene, features, out, target)
+        with (
+            atomic_write(destination, "wb") as file,
+            _naming(destination),
+            _rasterio().open(file.name, "w", **options) as target,
+        ):
+            out.describe(scene, target)
+            return _predict(model, scene, features, out, target)
 
 
 def _predict(
@@ -104,7 +107,7 @@ def _predict(
     return pixels, stats
 
 
-# Reading -------------------------------------------------------------------------------------------
+# Reading ----------------------------------------------------------------------------------------
 
 
 def _read(scene: Any, features: list[int]) -> Iterator[tuple[Window, NDArray[Any], NDArray[Any]]]:
@@ -170,7 +173,7 @@ def _features(
     return found
 
 
-# Writing -------------------------------------------------------------------------------------------
+# Writing ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +291,7 @@ def _profile(scene: Any, out: _Bands) -> dict[str, Any]:
     return options
 
 
-# The library ---------------------------------------------------------------------------------------
+# The library ------------------------------------------------------------------------------------
 
 
 def _rasterio() -> Any:
