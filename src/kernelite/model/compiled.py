@@ -432,7 +432,7 @@ class CompiledModel(Predicting):
         str
             HTML, self-contained; a notebook shows the page.
         """
-        from kernelite.report.page import report, write
+        from kernelite.model.report.page import report, write
 
         page = report(self, X, model=model, exact=exact)
         if path is not None:
