@@ -1,6 +1,6 @@
 """Second-order series about a point, u = z - p: what all have in common, and the paper's form.
 
-    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 for "poly2"
+    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 of a quadratic kernel
 
 How the quadratic part q is held (a matrix, a truncated spectrum) is the subclasses' matter.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
+from kernelite.machine.kernels import POLY2, RBF
 from kernelite.machine.ops import ops
 from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import check_range, damped, damping
@@ -73,7 +73,8 @@ class SeriesForm:
     gamma : float
     max_sq_norm : float
         |s_max|^2, the largest squared distance of a center from p.
-    kernel : {"rbf", "poly2"}
+    damped : bool
+        Whether E is exp(-gamma |u|^2); else it is 1.
     """
 
     point: FloatArray
@@ -82,7 +83,7 @@ class SeriesForm:
     intercept: FloatArray
     gamma: float
     max_sq_norm: float
-    kernel: Literal["rbf", "poly2"] = "rbf"
+    damped: bool = True
 
     def __post_init__(self) -> None:
         d, k = len(self.point), len(self.constant)
@@ -99,6 +100,25 @@ class SeriesForm:
                 raise InputError(f"`{name}` of a form must have shape {shape}, got {array.shape}.")
             if not np.isfinite(array).all():
                 raise InputError(f"`{name}` of a form contains NaN or infinity.")
+
+    def __pack__(self) -> dict[str, Any]:
+        """Fields for a file, which calls the kernel by its name."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stored["damped"]
+        return stored | {"kernel": self.kernel_tag}
+
+    @classmethod
+    def __stored__(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Fields from a file."""
+        tag = stored.pop("kernel", None)
+        if tag not in (RBF, POLY2):
+            raise InputError(f"`kernel` of a form must be '{RBF}' or '{POLY2}', got {tag!r}.")
+        return stored | {"damped": tag == RBF}
+
+    @property
+    def kernel_tag(self) -> str:
+        """What files call the kernel."""
+        return RBF if self.damped else POLY2
 
     @property
     def n_features(self) -> int:
@@ -125,11 +145,6 @@ class SeriesForm:
         """Directions that the quadratic part is cut to; None where it is whole."""
         return None
 
-    @property
-    def decays(self) -> bool:
-        """Whether exp(-gamma |u|^2) stands before the series; a polynomial has no such factor."""
-        return self.kernel == "rbf"
-
     def evaluate(self, rows: FloatArray) -> Evaluated:
         """The definition: f^ of each row, |u|^2, and |y|^2 of a truncated form.
 
@@ -142,7 +157,7 @@ class SeriesForm:
             sq_norms = ops(rows).squared_norms(U)
             quadratic, kept = self.quadratic_part(U, sq_norms)
             g = U @ self.linear + quadratic + self.constant
-            if self.decays:
+            if self.damped:
                 g = damped(g, damping(sq_norms, self.gamma))
             return Evaluated(g + self.intercept, sq_norms, kept)
 
@@ -189,7 +204,7 @@ class SeriesForm:
         """|u|^2 from which a row is outside the validity bound."""
         with np.errstate(all="ignore"):
             scale = np.float64(16.0) * self.max_sq_norm * self.gamma * self.gamma
-            return float(np.inf if self.kernel == "poly2" else np.float64(1.0) / scale)
+            return float(np.float64(1.0) / scale if self.damped else np.inf)
 
 
 # The paper's form: a second-order series about a point p, with u = z - p and s_i = x_i - p.
@@ -243,7 +258,7 @@ class QuadraticForm(SeriesForm):
         M = self.quadratic
         if not np.array_equal(M, M.transpose(0, 2, 1)):
             raise InputError("`quadratic` of a form must be symmetric.")
-        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        stored = super().__pack__()
         del stored["quadratic"]
         return stored | {"triangle": M[:, _upper(self.n_features)]}
 
@@ -271,7 +286,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     ----------
     expansion : KernelExpansion
     point : ndarray of shape (d,)
-        For "poly2" it must be the origin.
+        Of a quadratic kernel it must be the origin.
 
     Examples
     --------
@@ -281,9 +296,9 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     (array([1.]), array([[0.]]), array([[[0.]]]))
     """
     d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         raise UnsupportedModelError(f"a {expansion.kernel.label} kernel has no quadratic form.")
-    polynomial = expansion.kernel == "poly2"
+    polynomial = expansion.kernel.quadratic
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
     check_range(expansion)
@@ -319,7 +334,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         intercept=expansion.intercept.copy(),
         gamma=gamma,
         max_sq_norm=largest,
-        kernel=expansion.kernel,
+        damped=expansion.kernel.damps,
     )
 
 

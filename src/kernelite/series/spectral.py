@@ -137,7 +137,7 @@ class SpectralForm(SeriesForm):
             if self.cross.any():
                 size = size + xp.sqrt(kept * rest)[:, None] * self.cross * 2.0
             size = size * SAFETY
-            if self.decays:
+            if self.damped:
                 return damped(size, damping(sq_norms, self.gamma))  # else in the underflow term
             return xp.where(xp.isnan(size), np.inf, size)  # overflowed: nothing is known
 
@@ -242,7 +242,7 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
         intercept=form.intercept,
         gamma=form.gamma,
         max_sq_norm=form.max_sq_norm,
-        kernel=form.kernel,
+        damped=form.damped,
         basis=V,
         cores=cores,
         mid=mid,

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelite.backends.onnx.graph import Value
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import CosineKernel, Kernel
+from kernelite.machine.kernels import CosineKernel
 from kernelite.model.export.selection import about_their_mean, packed
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.rounding import UNIT
@@ -42,10 +42,10 @@ def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
 
 def kernel_values(expansion: KernelExpansion, rows: Value) -> Value:
     """k(x_i, z) for every row and center: shape (m, n)."""
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         values: Any = expansion.kernel.values
         return values(rows, expansion.dense_centers())
-    if expansion.kernel == "rbf":
+    if expansion.kernel.damps:
         return rows.graph.exp(_exponents(expansion, rows))
     products = rows @ (expansion.gamma * expansion.dense_centers().T) + expansion.coef0
     return products * products
