@@ -24,7 +24,7 @@ from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.backends.cpu.variance import Variances
 from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.machine.heads import ClassifierHead
-from kernelite.machine.kernels import Radial
+from kernelite.machine.kernels import Gaussian, Radial
 from kernelite.machine.pairs import columns_of_class
 from kernelite.machine.variance import Posterior
 from kernelite.program.cascade import Cascade
@@ -394,7 +394,7 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
     fused, how = _engine(rng)
     other = replace(
         case.expansion,
-        gamma=float(case.expansion.gamma * 10.0 ** rng.uniform(-2, 2)),
+        kernel=Gaussian(float(case.expansion.gamma * 10.0 ** rng.uniform(-2, 2))),
         coefficients=case.expansion.coefficients * rng.choice([-1.0, 1e-3, 1e3]),
     )
     both = replace(case, expansion=other)

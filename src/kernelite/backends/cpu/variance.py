@@ -28,7 +28,7 @@ from kernelite.backends.cpu.fused_pointwise import FusedPointwise
 from kernelite.backends.cpu.panels import middle
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel, Rbf
+from kernelite.machine.kernels import Kernel
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.series.rounding import UNIT
 from kernelite.support.records import dataclass
@@ -36,7 +36,6 @@ from kernelite.support.records import dataclass
 __all__ = ["Covariances", "Variances"]
 
 VALUE_UNITS = 40.0  # that a kernel value errs by besides its kernel's word: amplitudes and sums
-GAMMA_UNITS = 12.0  # relative, of gamma as a length scale and back
 STEP = 16  # eigenvectors come in such groups
 INVERTED = 0.25  # rows per training row after which an inverse has paid,
 DECOMPOSED = 16.0  # and eigenvectors
@@ -82,8 +81,8 @@ class Covariances:
         """Lay centers out; None where a kernel's own k(z, z) depends on the row, or is unproven."""
         kernels, centers, fused, points, roundings = [], [], [], [], []
         for expansion, through_map in zip(expansions, mapped):
-            kernel = _as_kernel(expansion)
-            if kernel is None or not kernel.shifts or not kernel.proven or not expansion.n_centers:
+            kernel = expansion.kernel
+            if not kernel.shifts or not kernel.proven or not expansion.n_centers:
                 return None
             rows = np.ascontiguousarray(expansion.dense_centers())
             one = np.full((len(rows), 1), 1.0 / len(rows))
@@ -96,7 +95,6 @@ class Covariances:
                     rows=known.rows,
                     relative=known.relative,
                 )
-            unit = unit.rounded(gamma=GAMMA_UNITS * UNIT)
             point = middle(rows)
             loops = FusedPointwise.prepare(kernel, rows, one)
             kernels.append(kernel)
@@ -175,16 +173,6 @@ class Covariances:
         """n, or what compiled loops fill: whole panels."""
         wide = [len(one.coefficients) for one in self.fused if one is not None]
         return max([len(self.centers[0]), *wide])
-
-
-def _as_kernel(expansion: KernelExpansion) -> Kernel | None:
-    """The kernel as an object of distances; None for products."""
-    if isinstance(expansion.kernel, Kernel):
-        return expansion.kernel
-    if expansion.kernel != "rbf":
-        return None
-    length = 1.0 / math.sqrt(2.0 * expansion.gamma) if expansion.gamma > 0 else math.inf
-    return Rbf((length,)) if 1e-100 < length < 1e100 else None
 
 
 class Variances:
