@@ -57,7 +57,7 @@ class PartsLayout:
             return None
         for one in dense:
             e, rounding = one.expansion, one.rounding
-            served = e.kernel == "rbf" and e.n_outputs == 1 and rounding.in_range
+            served = e.kernel.damps and e.n_outputs == 1 and rounding.in_range
             if not served or not e.coefficients.any() or e.n_features > WIDEST:
                 return None
         widths = {one.expansion.n_features for one in dense}
