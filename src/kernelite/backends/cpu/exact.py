@@ -255,8 +255,7 @@ class SinglePrecision:
         if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
-        # No row that is not finite has a finite bound.
-        return Bounded(scores, bounds, finite=bool(np.isfinite(bounds.sum())))
+        return Bounded(scores, bounds, finite_if_bounded=True)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """A value is off by the tolerance at most, a label's score by what the label allows.

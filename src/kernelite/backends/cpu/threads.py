@@ -43,6 +43,7 @@ _QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
+LITTLE = 16  # so many times fewer rows than are worth a thread: the interpreter's lock is kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 _limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
 
@@ -229,10 +230,14 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
     """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
 
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
-    code (`kernels.pool`): Python is not asked between.
+    code (`kernels.pool`): Python is not asked between. Very few rows keep the interpreter's lock,
+    since many callers at once would wait for it longer than their rows take.
     """
     if n_rows < 2 * least:  # a single row would feel the questions that follow
-        kernel(*arguments)
+        if n_rows * LITTLE < least:
+            kernel.shared(-1, 0, *arguments)
+        else:
+            kernel(*arguments)
         return
     threads = min(_free(), n_rows // max(least, 1))
     if threads > 1:
