@@ -21,6 +21,7 @@ campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 		$(BIN)/python -m pytest -n 2 -q tests/series tests/backends/cpu/test_fused_sums.py tests/test_whole_models.py \
 		tests/store/test_damage.py
 	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
+	$(BIN)/python scripts/newcomer.py
 	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \
 		$(MAKE) --no-print-directory test-torch; \
 	else \

@@ -27,7 +27,11 @@ IN_SDIST = (
     *("docs/conf.py", "docs/index.md", "examples/compile_svc.py", "tests/test_imports.py"),
 )
 IN_WHEEL = (
-    *("kernelite/__init__.py", "kernelite/py.typed", "kernelite/report/templates/report.html"),
+    *(
+        "kernelite/__init__.py",
+        "kernelite/py.typed",
+        "kernelite/model/report/templates/report.html",
+    ),
     *("kernelite/backends/c/templates/main.c", "kernelite/cli/predict.py"),
 )
 # Kernels come with the wheel where this is run.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +31,7 @@ from kernelite.machine.kernels import Kernel
 from kernelite.machine.pairs import classes_of_centers, n_classes, own_columns, spread_out
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_function
 from kernelite.machine.kernels import Kernel, PolynomialKernel
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["LatentVariance", "Posterior"]
 

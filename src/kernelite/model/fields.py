@@ -6,7 +6,7 @@ Immutable after construction, hence safe to share between threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -31,6 +31,7 @@ from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.model.compiled import CompiledModel

@@ -7,7 +7,6 @@ that also says which stage answered each row, and whether the criterion holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, Bounded, Factored, Settled, Tally, spelled_out
 from kernelite.program.criteria import Criterion, never
+from kernelite.support.records import dataclass
 
 __all__ = ["Block", "Cascade", "Judge", "Stage", "holds", "judged"]
 

@@ -6,8 +6,6 @@ sums over near centers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +16,7 @@ from kernelite.series.directional import DirectionalBound
 from kernelite.series.series import CERTIFY, GATHER, PRODUCT, QuadraticForm, quadratic_cost
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Approximation", "Cell", "LocalSums", "cell_points", "cells_cost", "open_row_cost"]
 

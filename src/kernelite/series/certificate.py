@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from kernelite.series.rounding import (
     square_error,
 )
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "FOREIGN",

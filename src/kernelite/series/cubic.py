@@ -16,7 +16,6 @@ rounding of T on Q: three products of length d, so 3 (d + 2) r^(3/2) u |T|.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.series.tensors import monomials
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "WEIGHED",

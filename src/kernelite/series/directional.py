@@ -11,7 +11,7 @@ Cheaper than the cubic form where d is large; added to the rho_4 term it replace
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from kernelite.series.rounding import (
 from kernelite.series.series import CERTIFY, LOOP, PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DirectionalBound",

@@ -7,7 +7,7 @@ How the quadratic part q is held (a matrix, a truncated spectrum) is the subclas
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel
 from kernelite.series.rounding import check_range
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "CERTIFY",

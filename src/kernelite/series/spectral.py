@@ -16,7 +16,6 @@ eigenvalues by 4 d^2 u |M|_F; y, at run time, by (d + 1) sqrt(r) u |u|.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from kernelite.series.series import (
     quadratic_cost,
 )
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "SpectralForm",

@@ -6,7 +6,6 @@ which a product stands for the third order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, packed_size
 from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
 from kernelite.series.series import QuadraticForm, SeriesForm
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.third_dense import JitThird

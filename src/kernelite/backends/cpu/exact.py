@@ -8,7 +8,6 @@ products lose digits, before all that is left goes by differences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -31,6 +30,7 @@ from kernelite.program.criteria import Criterion
 from kernelite.series.cubic import WEIGHED
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DoublePrecision",

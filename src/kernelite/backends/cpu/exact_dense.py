@@ -10,7 +10,6 @@ Sparse: only entries that meet are multiplied (`SparseExact`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from kernelite.backends.cpu.panels import Layout
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, is_sparse, row_blocks
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,7 +7,6 @@ In: a cell's form and certificate, once; then rows, dense, sparse or behind an a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import BLOCK, Remainders, block_sums, remainders, total
 from kernelite.series.series import QuadraticForm, SeriesForm
 from kernelite.series.spectral import SpectralForm
+from kernelite.support.records import dataclass
 
 __all__ = ["FormEngine", "certify", "form_bounds"]
 

@@ -11,7 +11,6 @@ First come the boxes that centers are sorted into; last, logarithms of sums that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from kernelite.program.criteria import Criterion, never
 from kernelite.series.cells import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
+from kernelite.support.records import dataclass
 
 __all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 

@@ -9,7 +9,6 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -47,6 +46,7 @@ from kernelite.program.bounded import PAIRS, Bounded, Stats, Tally, spelled_out
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation, LocalSums
+from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kernelite.backends.cpu.exact import ExactEngine, as_dense
@@ -12,6 +10,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, PAIRS, Bounded
 from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion
+from kernelite.support.records import dataclass
 
 __all__ = ["WinnersPairs"]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Kernel", "Reach", "check_positive", "powers", "units"]
 

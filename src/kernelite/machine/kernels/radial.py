@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["FARTHEST", "Radial", "Rbf", "ScaledRadial"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Compared, Measured
+from kernelite.model.report.measure import TIERS, Compared, Measured
 
 __all__ = [
     "NEEDS",
