@@ -181,7 +181,7 @@ class Cascade:
             else:
                 if found.sq_norms is not None and not found.sq_norms[0] < np.inf:
                     return None
-                good = not self.judge(criterion, found, np.inf).n_open and (
+                good = _settles(criterion, found) and (
                     first is None or stage.accepts_all or _tighter(found, first)[0]
                 )
             if good:
@@ -294,6 +294,14 @@ class Cascade:
     def names(self) -> Sequence[str]:
         """What statistics call the stages."""
         return [stage.name for stage in self.stages]
+
+
+def _settles(criterion: Criterion, found: Bounded) -> bool:
+    """Whether a criterion accepts one row; of one output without arrays, which take longer."""
+    rule, bounds = criterion.rule, found.bounds
+    if rule is None or found.scores.size > 1 or not isinstance(bounds, np.ndarray):
+        return bool(holds(criterion, found)[0])
+    return rule.settles(found.scores.item(), bounds.item())
 
 
 def _put(

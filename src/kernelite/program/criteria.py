@@ -58,6 +58,19 @@ class Rule(NamedTuple):
     margin: float
     tolerance: FloatArray
 
+    def settles(self, score: float, bound: float) -> bool:
+        """Whether a row with one score is settled.
+
+        Examples
+        --------
+        >>> Rule(True, 0.5, -1.0, NO_TOLERANCE).settles(0.75, 0.125)
+        True
+        """
+        away = abs(score - self.threshold)
+        if (self.by_bound and not away > bound) or (self.margin >= 0.0 and not away > self.margin):
+            return False
+        return not len(self.tolerance) or bool(bound <= self.tolerance[0])
+
 
 NO_TOLERANCE = np.empty(0)
 

@@ -192,10 +192,8 @@ class ExactEngine:
         """
         engine, rows = self.engine_for(rows)
         scores, squares = engine.scores(rows, out)
-        far = engine.rounding.far(squares)
-        if far.any():
-            scores[far] = self.expansion.intercept
-        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)), squares)
+        bounds = engine.rounding.bounded(scores, squares, engine.length(rows))
+        return Bounded(scores, bounds, squares)
 
     def bound(self, rows: Rows) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import DOUBLE, FloatArray
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
 from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
 from kernelite.program.cascade import judged
@@ -68,8 +68,11 @@ def labels_of(head: Head) -> Finish:
     threshold = float(sign.threshold)
 
     def finish(scores: FloatArray) -> NDArray[Any]:
-        if scores.dtype is not DOUBLE:
-            return head.predict(scores)
+        if len(scores) == 1:
+            score = scores.item()
+            beyond = score > threshold if sign.above else score < threshold
+            first = beyond or (sign.closed and score == threshold)
+            return labels[:1].copy() if first else labels[1:].copy()
         found = np.empty(len(scores), dtype=np.int64)
         given = words, threshold, sign.above, sign.closed, found
         share_rows(label_rows, len(scores), ROWS_PER_THREAD, scores, *given)

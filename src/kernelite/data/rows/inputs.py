@@ -62,7 +62,7 @@ RowsLike: TypeAlias = ArrayLike | SparseLike | FrameLike
 
 def is_sparse(X: object) -> TypeGuard[Any]:
     """Whether `X` is a SciPy sparse matrix or array (SciPy itself need not be loaded)."""
-    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+    return type(X) is not np.ndarray and hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
 def is_tensor(X: object) -> bool:
@@ -136,9 +136,10 @@ def plain_rows(X: Any, n_features: int) -> FloatArray | None:
             return None
     if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != n_features:
         return None
-    if X.dtype is DOUBLE and X.flags.c_contiguous and X.flags.aligned:
-        return X
-    return _doubles(X) if X.dtype.kind in "fiub" else None
+    dtype, flags = X.dtype, X.flags
+    if dtype == DOUBLE and flags.c_contiguous and flags.aligned:
+        return X if dtype is DOUBLE else X.view(DOUBLE)
+    return _doubles(X) if dtype.kind in "fiub" else None
 
 
 DOUBLE = np.dtype(np.float64)  # an equal one may be another object, which kernels refuse

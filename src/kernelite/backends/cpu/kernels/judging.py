@@ -1,6 +1,7 @@
-"""Which rows are settled, and labels of two classes: what follows a pass over the rows, on threads.
+"""What follows an engine's pass over the rows: bounds, which rows are settled, labels of two.
 
-Twins: `program.criteria` and `predict` of the heads, which take several passes of NumPy.
+Twins: `exact_rounding.ExactRounding.bounds`, `program.criteria`, and `predict` of the heads, which
+take several passes of NumPy.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from kernelite.backends.cpu.kernels.compiling import (
     Matrix,
     OutBools,
     OutLongs,
+    OutMatrix,
     Vector,
     instruction,
     ir,
     kernel,
     types,
 )
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 
-__all__ = ["OPEN_ROWS", "OUTSIDE", "ROWS_PER_THREAD", "UNKNOWN", "label_rows", "settle_rows"]
+__all__ = ["ROWS_PER_THREAD", "bound_rows", "label_rows", "settle_rows"]
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
-OPEN_ROWS, OUTSIDE, UNKNOWN = 0, 1, 2  # places in `counts`
 
 
 @instruction(types.void(types.uintp, types.int64))
@@ -79,6 +81,24 @@ def settle_rows(
     _add(place, n_open)
     _add(place + np.uintp(8), outside)
     _add(place + np.uintp(16), unknown)
+
+
+@kernel(by_row=("squares", "scores", "bounds"))
+def bound_rows(
+    squares: Vector, numbers: Vector, intercept: float, scores: OutMatrix, bounds: OutMatrix
+) -> None:
+    """Rounding bounds of one output's exact sums; rows far from all centers get the intercept."""
+    shrunk, radius, root, underflows = numbers[0], numbers[1], numbers[2], numbers[3]
+    lengths, spread, largest, gamma = numbers[4], numbers[5], numbers[6], numbers[7]
+    weight, constant = numbers[8], numbers[9]
+    for i in range(len(squares)):
+        gap = max(np.sqrt(squares[i]) * shrunk - radius, 0.0) * root
+        nearest = gap * gap * shrunk
+        near = nearest < underflows and squares[i] < np.inf
+        relative = exp_nonpositive(-nearest) * (lengths + spread * (largest + gamma * squares[i]))
+        bounds[i, 0] = (relative if near else 0.0) * weight + constant
+        if not near:
+            scores[i, 0] = intercept
 
 
 @kernel(by_row=("scores", "labels"))
