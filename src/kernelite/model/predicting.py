@@ -17,7 +17,13 @@ from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_ro
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import joint_answers, latent_answers, posterior_of, samples, spread
-from kernelite.model.serving import OnInvalid, check_on_invalid, report_invalid, rows_and_runner
+from kernelite.model.serving import (
+    OnInvalid,
+    check_on_invalid,
+    report_invalid,
+    rows_and_runner,
+    wide_row,
+)
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -268,9 +274,12 @@ def answer(
     """What `finish` makes of the scores, once `criterion` accepts them, and how they came about."""
     if on_invalid is not None:
         check_on_invalid(on_invalid)
-    rule, rows = rule_of(model, criterion), None
+    rule = rule_of(model, criterion)
+    rows: Any = None
     if model._takes_plain_rows and beyond is None:  # the low-latency path
         rows, runner = plain_rows(X, model.n_features_in_), model._runner
+        if rows is None and model.origin.width_is_open:
+            rows = wide_row(model, X)
     if rows is None:
         if is_tensor(X):
             return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)

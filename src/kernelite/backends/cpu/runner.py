@@ -42,7 +42,7 @@ from kernelite.data.rows.inputs import (
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.program.bounded import PAIRS, Bounded, Stats, Tally, spelled_out
+from kernelite.program.bounded import Bounded, Stats, Tally, spelled_out
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation, LocalSums
@@ -74,6 +74,8 @@ class Runner:
         The first stage, where it is one of forms.
     near : NearCenters, optional
         The first stage, where it is this one.
+    pairs : WinnersPairs, optional
+        Likewise.
     """
 
     cascade: Cascade
@@ -84,6 +86,7 @@ class Runner:
     parts: tuple[Runner, ...] = ()
     forms: FirstForms | None = None
     near: NearCenters | None = None
+    pairs: WinnersPairs | None = None
 
     @classmethod
     def prepare(
@@ -123,13 +126,15 @@ class Runner:
         if k == 1:
             values = not stages and tail is None
             stages += [SinglePrecision(engine, values), QuickExponentials(engine, values)]
-        elif not stages and tail is None and engine.expansion.voting_classes is not None:
-            stages.append(WinnersPairs(engine))
+        pairs = None
+        if k > 1 and not stages and tail is None and engine.expansion.voting_classes is not None:
+            pairs = WinnersPairs(engine)
+            stages.append(pairs)
         first = forms[0] if forms else None
         farthest = np.inf if first is None else first.approximation.form.farthest
         cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge)
         near = None if forms else near
-        return cls(cascade, k, engine, preparation, tail, forms=first, near=near)
+        return cls(cascade, k, engine, preparation, tail, (), first, near, pairs)
 
     @classmethod
     def of_parts(
@@ -288,13 +293,18 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
-        if not self._takes_one or type(row) is not np.ndarray:
+        if not self._takes_one:
             return None
-        if (input_map := self.preparation.input_map) is not None:
+        cascade = self.cascade
+        if type(row) is not np.ndarray:
+            if not isinstance(row, OutsideRows) or criterion is None:
+                return None
+            row, cascade = self.seen(row, slice(0, 1)), self._damped
+        elif (input_map := self.preparation.input_map) is not None:
             row = input_map(row)
         if criterion is None:
             return self._one_formed(row, finish)
-        answered = self.cascade.one(row, criterion)
+        answered = cascade.one(row, criterion)
         if answered is None:
             return None
         found, number = answered
@@ -388,12 +398,7 @@ class Runner:
         return self.n_outputs == 1 or self._by_pairs(criterion)
 
     def _by_pairs(self, criterion: Criterion | None) -> bool:
-        return self._has_pairs and criterion is not None and criterion.voting_classes is not None
-
-    @cached_property
-    def _has_pairs(self) -> bool:
-        pairs = None if self.exact is None or not self._exact_alone else self.exact.pairs
-        return pairs is not None and pairs.ready and PAIRS in self.cascade.names
+        return self.pairs is not None and self.pairs.serves(criterion)
 
     def _joined(
         self,
@@ -430,7 +435,7 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
     assert criterion is not None
     assert criterion.voting_classes is not None
     answers: NDArray[Any] = criterion.voting_classes[found.winners]
-    open_rows = np.flatnonzero(found.winners < 0)
-    if len(open_rows):
+    if len(answers) > 1 or found.winners[0] < 0:
+        open_rows = np.flatnonzero(found.winners < 0)
         answers[open_rows] = finish(found.scores[open_rows])
     return answers

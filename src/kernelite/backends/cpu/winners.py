@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from kernelite.backends.cpu.exact import ExactEngine, as_dense
+from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, PAIRS, Bounded
@@ -31,16 +34,29 @@ class WinnersPairs:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """The winner of each row; rows without a sure one stay open."""
-        if criterion is None or criterion.voting_classes is None:
+        if not self.serves(criterion):
             return None
-        pairs = self.engine.pairs
-        if pairs is None or not pairs.ready:
-            return None
+        assert self._pairs is not None
+        assert criterion is not None
         dense = rows[:] if isinstance(rows, MappedRows) else as_dense(rows)
-        winners, _leads = pairs.winners(dense, ties_to_first=criterion.ties_to_first)
-        stage = np.where(winners < 0, np.int8(OPEN), np.int8(0))
-        scores = np.empty((len(dense), self.engine.expansion.n_outputs))
-        return Bounded(scores, stage=stage, winners=winners)
+        winners, _leads = self._pairs.winners(dense, ties_to_first=criterion.ties_to_first)
+        stage = np.zeros(len(winners), dtype=np.int8)
+        stage[winners < 0] = OPEN
+        return Bounded(np.empty((len(winners), self._outputs)), stage=stage, winners=winners)
+
+    def serves(self, criterion: Criterion | None) -> bool:
+        """Whether this is asked for, and can be had."""
+        asked = criterion is not None and criterion.voting_classes is not None
+        return asked and self._pairs is not None
+
+    @cached_property
+    def _pairs(self) -> FusedPairs | None:
+        pairs = self.engine.pairs
+        return pairs if pairs is not None and pairs.ready else None
+
+    @cached_property
+    def _outputs(self) -> int:
+        return self.engine.expansion.n_outputs
 
     def bound(self, rows: Block, criterion: Criterion | None) -> None:
         """A label has no bound."""
