@@ -116,7 +116,8 @@ def wide_row(model: ModelFields, X: Any) -> FloatArray | OutsideRows | None:
     if not plain or X.shape[1] <= d or not (X.flags.c_contiguous and X.flags.aligned):
         return None
     rest = X[0, d:]
-    beyond = float(rest @ rest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond = float(rest.dot(rest))
     if not beyond < np.inf:
         return None
     if beyond == 0.0 or model.origin.ignores_beyond or not _counts_beyond(model):

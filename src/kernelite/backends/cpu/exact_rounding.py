@@ -130,7 +130,8 @@ class ExactRounding:
     @cached_property
     def _numbers(self) -> tuple[FloatArray, int] | None:
         """What the kernel of one output takes, and where its slope is; None: it cannot serve."""
-        several = self.expansion.n_outputs > 1 or not np.isfinite(self.constant).all()
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            several = self.expansion.n_outputs > 1 or not np.isfinite(self.constant).all()
         if several or self.polynomial or self.by_differences or not jit_available():
             return None
         gamma, surely = self.expansion.gamma, 1.0 + SURELY

@@ -435,7 +435,7 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
     assert criterion is not None
     assert criterion.voting_classes is not None
     answers: NDArray[Any] = criterion.voting_classes[found.winners]
-    if len(answers) > 1 or found.winners[0] < 0:
+    if len(answers) != 1 or found.winners[0] < 0:
         open_rows = np.flatnonzero(found.winners < 0)
         answers[open_rows] = finish(found.scores[open_rows])
     return answers
