@@ -234,9 +234,9 @@ class ModelFields:
         return runner_of(self)
 
     @cached_property
-    def _takes_plain_rows(self) -> bool:
-        """Whether rows of numbers at the model's width need nothing before the engines."""
-        return not self.parts and not self.preparation.before_map.steps
+    def _has_steps(self) -> bool:
+        """Whether rows go through anything but an affine map before the engines."""
+        return bool(self.preparation.before_map.steps)
 
     @cached_property
     def _latent(self) -> LatentVariance:

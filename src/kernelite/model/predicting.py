@@ -276,18 +276,19 @@ def answer(
         check_on_invalid(on_invalid)
     rule = rule_of(model, criterion)
     rows: Any = None
-    if model._takes_plain_rows and beyond is None:  # the low-latency path
-        rows, runner = plain_rows(X, model.n_features_in_), model._runner
-        if rows is None and model.origin.width_is_open:
+    runner = model._runner
+    if beyond is None and not model._has_steps:  # the low-latency path
+        rows = plain_rows(X, model.n_features_in_)
+        if rows is None and model.origin.width_is_open and not model.parts:
             rows = wide_row(model, X)
-    if rows is None:
+        if rows is not None and rows.shape[0] == 1:
+            found = runner.run_one(rows, finish, rule)
+            if found is not None:
+                return found
+    if rows is None or model.parts:  # each part has rows of its own
         if is_tensor(X):
             return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
         rows, runner = rows_and_runner(model, X, beyond)
-    if rows.shape[0] == 1:
-        found = runner.run_one(rows, finish, rule)
-        if found is not None:
-            return found
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
