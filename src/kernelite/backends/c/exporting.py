@@ -3,6 +3,7 @@
 In: a `CompiledModel`. Out: text that defines, for a name NAME,
 
     void NAME_score(const double *x, double *scores)         all models
+    void NAME_value(const double *x, double *values)         regressors, transforms, densities
     int NAME_index(const double *x)                          classifiers and one-class models
     LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
     void NAME_score_bound(const double *x, double *bounds)   with `decided`
@@ -169,7 +170,7 @@ def _spaced(c_type: str) -> str:
 
 def _answers(source: Source) -> list[str]:
     """Texts of what comes after the scores."""
-    w, files = source.w, ["label.h"] if source.labelled else []
+    w, files = source.w, ["label.h" if source.labelled else "value.h"]
     if source.selection.decided:
         files += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
     label = _spaced(source.labels.c_type)
@@ -196,6 +197,8 @@ def _functions(source: Source) -> list[str]:
     if source.labelled:
         lines.append(f"int NAME_index({row})  the place of the label in NAME_labels")
         lines.append(f"{label}NAME_label({row})  the label itself")
+    else:
+        lines.append(f"void NAME_value({row}, REAL *values)  NAME_VALUES values, as predicted")
     if decided:
         lines.append(f"void NAME_score_bound({row}, REAL *bounds)  bounds on the scores' errors")
         lines.append(f"int NAME_decided({row})  1 where the answer is proven, else 0")

@@ -47,27 +47,37 @@ class Labels:
 
 def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
     """Labels, and which of them scores have; None of values. A refusal where C lacks something."""
-    formula: Any = head
     trace = Trace("C")
+    found = _answers(head, trace.input("scores", head.n_scores))
+    if not head.proves_labels:
+        return None
+    one = found.ndim == 1
+    if one and found.op == "take":
+        return found.inputs[0].data, found.inputs[1]
+    if one and found.op == "where" and all(side.op == "constant" for side in found.inputs[1:]):
+        labels = np.array([side.data.flat[0] for side in found.inputs[1:]], np.int8)
+        return labels, trace.where(found.inputs[0], 0, 1)
+    raise _refused(head, "labels are not one of a list")
+
+
+def _answers(head: Head, scores: Node) -> Node:
+    """What `predict` makes of scores."""
+    formula: Any = head
+    if "predict" in head.needs_posterior:
+        raise _refused(head, "labels need variances")
     try:
-        found = formula.predict(trace.input("scores", head.n_scores))
+        found: Node = formula.predict(scores)
     except (KerneliteError, AttributeError, TypeError) as error:
         known = isinstance(error, KerneliteError)
         why = str(error).rstrip(".") if known else "its formula needs more than is written there"
-        raise UnsupportedModelError(
-            f"what this {head.kind} makes of its scores ({type(head).__name__}) is not written in "
-            f"C: {why.removesuffix('; ONNX graphs hold more')}; ONNX graphs hold more."
-        ) from None
-    if not head.proves_labels:
-        return None
-    if found.op == "take" and found.inputs[0].ndim == found.inputs[1].ndim == 1:
-        return found.inputs[0].data, found.inputs[1]
-    if found.op == "where" and all(side.op == "constant" for side in found.inputs[1:]):
-        labels = np.array([side.data.flat[0] for side in found.inputs[1:]], np.int8)
-        return labels, trace.where(found.inputs[0], 0, 1)
-    raise UnsupportedModelError(
-        f"the labels of this {head.kind} ({type(head).__name__}) are not one of a list, which is "
-        "not written in C; ONNX graphs hold more."
+        raise _refused(head, why.removesuffix("; ONNX graphs hold more")) from None
+    return found
+
+
+def _refused(head: Head, why: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"what this {head.kind} makes of its scores ({type(head).__name__}) is not written in C: "
+        f"{why}; ONNX graphs hold more."
     )
 
 
@@ -177,14 +187,14 @@ def sum_text(source: Source) -> str:
     for i, piece in enumerate(whole.pieces):
         own = replace(w, name=f"{w.name}_{i}")
         alone = replace(whole, model=piece.model, pieces=(piece,))
-        text += machine_text(Source(own, alone, before=before))
+        text += machine_text(Source(own, alone, before=before), answers=False)
         text += own.array("place", piece.outputs, "int")
         adding += (
             f"    NAME_{i}_score(x, own);\n    for (k = 0; k < NAME_{i}_OUTPUTS; k++)\n"
             f"        scores[NAME_{i}_place[k]] += own[k];\n"
         )
     made = Functions(w)
-    _add_labels(source, made)
+    _add_answers(source, made)
     return (
         text
         + made.constants.text
@@ -212,15 +222,16 @@ def _scores(w: Writer, how: str, body: str) -> str:
     )
 
 
-def machine_text(source: Source) -> str:
-    """Constants and functions of one machine, up to NAME_score."""
+def machine_text(source: Source, *, answers: bool = True) -> str:
+    """Constants and functions of one machine, up to NAME_score; `answers`: and what follows."""
     w, selection = source.w, source.selection
     model, expansion = selection.model, selection.expansion
     made = Functions(w)
     served: Any = expansion if selection.approximation is None else selection.approximation.form
     steps = (*source.before, *steps_of(model))
     _add_map(made, steps, model.n_features_in_)
-    _add_labels(source, made)
+    if answers:
+        _add_answers(source, made)
     body, how = "    NAME_ROW(x);\n", ["by the exact model"]
     if selection.approximation is not None:
         tiers, how = _add_forms(source, made, selection.approximation.cells)
@@ -253,12 +264,20 @@ def _add_map(made: Functions, steps: tuple[Any, ...], width: int) -> None:
         made.add("What rows go through before the model.", "map", {"x": x}, {"row": row})
 
 
-def _add_labels(source: Source, made: Functions) -> None:
-    """NAME_winner, of a model that answers labels."""
-    if source.labelled:
-        rule = label_rule(source.selection.head)
+def _add_answers(source: Source, made: Functions) -> None:
+    """NAME_winner, of a model that answers labels; else NAME_VALUES and NAME_values."""
+    head = source.selection.head
+    if not source.labelled:
+        scores = Trace("C").input("scores", head.n_scores)
+        # Sums of a density are taken in logarithms: they are its values.
+        found = scores if head.kind == "density" else _answers(head, scores)
+        made.text += made.w.define("VALUES", str(found.size))
+        said = "The values of these scores."
+        made.add(said, "values", {"scores": scores}, {"values": found})
+    else:
+        rule = label_rule(head)
         assert rule is not None
-        scores = rule[1].trace.input("scores", source.selection.head.n_scores)
+        scores = rule[1].trace.input("scores", head.n_scores)
         said = "The place of the label of these scores in the list of labels."
         made.add(said, "winner", {"scores": scores}, returned=rule[1])
 
