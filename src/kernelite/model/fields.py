@@ -6,6 +6,7 @@ Immutable after construction, hence safe to share between threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -229,6 +230,13 @@ class ModelFields:
     @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
+
+    @cached_property
+    def _probabilities(self) -> Callable[[FloatArray], FloatArray]:
+        """The head's, with the compiled loop where it couples pairs of classes."""
+        from kernelite.backends.cpu.coupling import couple_rows
+
+        return self.head.probabilities_by(couple_rows)
 
     @cached_property
     def _runner(self) -> Runner:
