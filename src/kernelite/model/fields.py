@@ -18,6 +18,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import POLY2, RBF
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import LatentVariance, Posterior
@@ -192,7 +193,7 @@ class ModelFields:
         """The kernel's width."""
         if self.parts:
             raise AttributeError("the parts of this model have a `gamma` each")
-        if not isinstance(self._served.kernel, str):
+        if self._served.kernel_tag not in (RBF, POLY2):
             raise AttributeError("the kernel of this model has parameters of its own")
         return self._served.gamma
 

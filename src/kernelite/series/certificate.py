@@ -115,7 +115,7 @@ def certify(
     True
     """
     check_range(expansion)
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         rho = np.zeros((2, expansion.n_outputs))
     else:
         rho = remainder_norms(expansion, point, progress=progress, sums=sums, each=each)
@@ -132,7 +132,7 @@ def rounding_terms(
 ) -> RoundingTerms:
     """Absolute moments of the centers about `point`, and the lengths of the sums over them."""
     n, d = expansion.n_centers, expansion.n_features
-    gamma = 0.0 if expansion.kernel == "poly2" else expansion.gamma
+    gamma = 0.0 if expansion.kernel.quadratic else expansion.gamma
     sums, radius_sq = _absolute_sums(expansion, point, gamma)
     with np.errstate(over="ignore"):
         # An overflow to infinity is sound. The floor is for products that underflow in a
@@ -190,7 +190,7 @@ def _absolute_sums(
 def _factors(expansion: KernelExpansion) -> list[float]:
     """What the sums are multiplied with to give the moments."""
     gamma = expansion.gamma
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         beta = abs(expansion.coef0)
         return [beta**2, 2.0 * beta * gamma, gamma**2, 0.0]
     return [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]

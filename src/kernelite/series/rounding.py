@@ -220,7 +220,7 @@ def folding(
     """
     known = expansion.uncertainty
     absolute = np.zeros(len(weight)) if known is None else np.array(known.intercept)
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         return absolute
     with np.errstate(over="ignore", invalid="ignore"):
         steepness = float(np.sqrt(2.0 * expansion.gamma / math.e))

@@ -1,6 +1,6 @@
 """Second-order series about a point, u = z - p: what all have in common, and the paper's form.
 
-    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 for "poly2"
+    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 of a quadratic kernel
 
 How the quadratic part q is held (a matrix, a truncated spectrum) is the subclasses' matter.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
+from kernelite.machine.kernels import POLY2, RBF
 from kernelite.series.rounding import check_range
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
@@ -62,7 +62,8 @@ class SeriesForm:
     gamma : float
     max_sq_norm : float
         |s_max|^2, the largest squared distance of a center from p.
-    kernel : {"rbf", "poly2"}
+    damped : bool
+        Whether E is exp(-gamma |u|^2); else it is 1.
     """
 
     point: FloatArray
@@ -71,7 +72,7 @@ class SeriesForm:
     intercept: FloatArray
     gamma: float
     max_sq_norm: float
-    kernel: Literal["rbf", "poly2"] = "rbf"
+    damped: bool = True
 
     def __post_init__(self) -> None:
         d, k = len(self.point), len(self.constant)
@@ -88,6 +89,25 @@ class SeriesForm:
                 raise InputError(f"`{name}` of a form must have shape {shape}, got {array.shape}.")
             if not np.isfinite(array).all():
                 raise InputError(f"`{name}` of a form contains NaN or infinity.")
+
+    def __pack__(self) -> dict[str, Any]:
+        """Fields for a file, which calls the kernel by its name."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stored["damped"]
+        return stored | {"kernel": self.kernel_tag}
+
+    @classmethod
+    def __stored__(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Fields from a file."""
+        tag = stored.pop("kernel", None)
+        if tag not in (RBF, POLY2):
+            raise InputError(f"`kernel` of a form must be '{RBF}' or '{POLY2}', got {tag!r}.")
+        return stored | {"damped": tag == RBF}
+
+    @property
+    def kernel_tag(self) -> str:
+        """What files call the kernel."""
+        return RBF if self.damped else POLY2
 
     @property
     def n_features(self) -> int:
@@ -132,7 +152,7 @@ class SeriesForm:
             g = U @ self.linear
             g += self.constant
             kept = self._add_quadratic(U, sq_norms, g)
-        if self.kernel == "rbf":
+        if self.damped:
             damp(g, sq_norms, self.gamma)
         g += self.intercept
         return g, sq_norms, kept
@@ -167,7 +187,7 @@ class SeriesForm:
         """|u|^2 from which a row is outside the validity bound."""
         with np.errstate(all="ignore"):
             scale = np.float64(16.0) * self.max_sq_norm * self.gamma * self.gamma
-            return float(np.inf if self.kernel == "poly2" else np.float64(1.0) / scale)
+            return float(np.float64(1.0) / scale if self.damped else np.inf)
 
 
 def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
@@ -229,7 +249,7 @@ class QuadraticForm(SeriesForm):
         M = self.quadratic
         if not np.array_equal(M, M.transpose(0, 2, 1)):
             raise InputError("`quadratic` of a form must be symmetric.")
-        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        stored = super().__pack__()
         del stored["quadratic"]
         return stored | {"triangle": M[:, _upper(self.n_features)]}
 
@@ -257,7 +277,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     ----------
     expansion : KernelExpansion
     point : ndarray of shape (d,)
-        For "poly2" it must be the origin.
+        Of a quadratic kernel it must be the origin.
 
     Examples
     --------
@@ -267,9 +287,9 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     (array([1.]), array([[0.]]), array([[[0.]]]))
     """
     d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         raise UnsupportedModelError(f"a {expansion.kernel.label} kernel has no quadratic form.")
-    polynomial = expansion.kernel == "poly2"
+    polynomial = expansion.kernel.quadratic
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
     check_range(expansion)
@@ -305,7 +325,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         intercept=expansion.intercept.copy(),
         gamma=gamma,
         max_sq_norm=largest,
-        kernel=expansion.kernel,
+        damped=expansion.kernel.damps,
     )
 
 

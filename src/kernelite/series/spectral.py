@@ -128,7 +128,7 @@ class SpectralForm(SeriesForm):
                 + sq_norms[:, None] * self.leftover
             )
             size *= SAFETY
-            if self.kernel == "poly2":
+            if not self.damped:
                 size[np.isnan(size)] = np.inf  # overflowed: nothing is known
                 return size
             E = np.exp(-self.gamma * sq_norms)
@@ -237,7 +237,7 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
         intercept=form.intercept,
         gamma=form.gamma,
         max_sq_norm=form.max_sq_norm,
-        kernel=form.kernel,
+        damped=form.damped,
         basis=V,
         cores=cores,
         mid=mid,

@@ -47,7 +47,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     forms = [cell.form for cell in cells]
     form = approximation.form
     text = w.define("CELLS", str(len(cells))) + w.define("GAMMA", w.literal(form.gamma))
-    damping = "MATH_exp(-NAME_GAMMA * (square))" if form.kernel == "rbf" else "1"
+    damping = "MATH_exp(-NAME_GAMMA * (square))" if form.damped else "1"
     text += w.define("DAMPING(square)", damping)
     text += w.array("point", approximation.points)
     if len(cells) > 1:
@@ -64,7 +64,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
 
 def bound_constants(w: Writer, approximation: Approximation) -> str:
     """rho, the rounding terms and what a truncated spectrum leaves out."""
-    cells, polynomial = approximation.cells, approximation.form.kernel == "poly2"
+    cells, polynomial = approximation.cells, not approximation.form.damped
     certificates = [cell.certificate for cell in cells]
     terms = [rounding_constants(c) for c in certificates if c is not None]
     text = w.define("RELATIVE", w.literal(terms[0].relative))

@@ -389,7 +389,7 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     classes = expansion.voting_classes
     judged = ROW + (judging_cost(expansion) if labels else 0.0)
     lists = expansion.meeting_entries * MEETING + n * (LISTED + k * PRODUCT)
-    if expansion.kernel == "poly2" or d > WIDEST:
+    if expansion.kernel.quadratic or d > WIDEST:
         return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + judged
     if labels and k == 1:
         entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d

@@ -271,7 +271,7 @@ class SparseExact:
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> SparseExact | None:
         """Lay out sparse centers by feature; None where dense products are better or safer."""
         centers = expansion.centers
-        if expansion.kernel != "rbf" or not is_sparse(centers) or not jit_available():
+        if not expansion.kernel.damps or not is_sparse(centers) or not jit_available():
             return None
         n, d = centers.shape
         if DENSER * expansion.meeting_entries > n * d:

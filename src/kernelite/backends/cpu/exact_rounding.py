@@ -109,7 +109,7 @@ class ExactRounding:
     @property
     def polynomial(self) -> bool:
         """Whether the kernel is (gamma x.z + coef0)^2."""
-        return self.expansion.kernel == "poly2"
+        return self.expansion.kernel.quadratic
 
     @cached_property
     def by_differences(self) -> bool:

@@ -178,7 +178,7 @@ class LocalEngine:
         """Whether there is a kernel for this expansion."""
         narrow = 0 < expansion.n_features <= MOST_FEATURES and expansion.n_centers > 0
         ordinary = GAMMA_RANGE[0] <= expansion.gamma <= GAMMA_RANGE[1]
-        return expansion.kernel == "rbf" and narrow and ordinary and jit_available()
+        return expansion.kernel.damps and narrow and ordinary and jit_available()
 
     @classmethod
     def prepare(

@@ -15,7 +15,7 @@ import numpy as np
 from kernelite.backends.onnx.graph import Value
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import CosineKernel, Kernel
+from kernelite.machine.kernels import CosineKernel
 from kernelite.model.export.selection import about_their_mean, packed
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
@@ -162,10 +162,10 @@ def evaluate_exact(expansion: KernelExpansion, rows: Value) -> Value:
 
 def kernel_values(expansion: KernelExpansion, rows: Value) -> Value:
     """k(x_i, z) for every row and center: shape (m, n)."""
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         values: Any = expansion.kernel.values
         return values(rows, expansion.dense_centers())
-    if expansion.kernel == "rbf":
+    if expansion.kernel.damps:
         return rows.graph.exp(_exponents(expansion, rows))
     products = rows @ (expansion.gamma * expansion.dense_centers().T) + expansion.coef0
     return products * products
@@ -218,7 +218,7 @@ def _bilinear(Y: Value, matrices: FloatArray, linear: FloatArray | None) -> Valu
 
 
 def _finish(form: QuadraticForm | SpectralForm, g: Value, sq_norms: Value) -> Value:
-    if form.kernel == "poly2":
+    if not form.damped:
         return g + form.intercept
     return damped(g, damping(sq_norms, form.gamma)) + form.intercept
 
@@ -318,7 +318,7 @@ def _truncation_bound(form: SpectralForm, sq_norms: Value, kept: Value) -> Value
     size = rest * form.spread
     if form.cross.any():
         size = size + xp.sqrt(kept * rest) * (2.0 * form.cross)
-    if form.kernel == "poly2":
+    if not form.damped:
         return (size + sq_norms * form.leftover) * SAFETY
     left_over = SAFETY * form.leftover * largest_power(2, form.gamma)
     return damped(size * SAFETY, damping(sq_norms, form.gamma)) + left_over

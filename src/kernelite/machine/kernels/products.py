@@ -100,6 +100,10 @@ class PolynomialKernel(_OfProducts):
                 f"`degree` of a kernel must lie between 1 and {MOST_DEGREE}, got {self.degree!r}."
             )
 
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        return self.degree == 2
+
     def function(self, argument: FloatArray) -> FloatArray:
         if self.degree == 1:
             return argument

@@ -178,7 +178,7 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
     outputs = np.column_stack(
         [form.constant, form.intercept, form.mid, form.spread, 2.0 * form.cross, form.leftover]
     )
-    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    gamma = form.gamma if form.damped else 0.0
     point = np.ascontiguousarray(form.point)
     return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
 
