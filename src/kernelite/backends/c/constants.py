@@ -19,9 +19,8 @@ from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation.columns import Selection
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import packed
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
-from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.rounding import SAFETY, hidden_square
 from kernelite.series.series import QuadraticForm
@@ -42,83 +41,65 @@ MARGIN = 1.0 + 1e-6  # for the rounding of the third order's own bounds
 
 
 def form_constants(w: Writer, approximation: Approximation) -> str:
-    """Points, c, v, M (or its spectrum) and b of all cells."""
-    cells = approximation.cells
-    forms = [cell.form for cell in cells]
+    """The point, c, v, M (or its spectrum) and b."""
     form = approximation.form
-    text = w.define("CELLS", str(len(cells))) + w.define("GAMMA", w.literal(form.gamma))
+    text = w.define("GAMMA", w.literal(form.gamma))
     damping = "MATH_exp(-NAME_GAMMA * (square))" if form.damped else "1"
     text += w.define("DAMPING(square)", damping)
-    text += w.array("point", approximation.points)
-    if len(cells) > 1:
-        halves = 0.5 * np.einsum("ij,ij->i", approximation.points, approximation.points)
-        text += w.array("half_square", halves)
-    text += w.define("CELL(x)", "NAME_cell(x)" if len(cells) > 1 else "0")
-    text += w.array("constant", np.stack([f.constant for f in forms]))
-    text += w.array("linear", np.stack([f.linear.T for f in forms]))
-    text += w.array("intercept", form.intercept)
-    if all(isinstance(f, QuadraticForm) for f in forms):
-        return text + w.array("triangle", np.stack([_triangles(f) for f in forms]))
-    return text + _spectral(w, forms)  # type: ignore[arg-type]
+    text += w.array("point", form.point) + w.array("constant", form.constant)
+    text += w.array("linear", form.linear.T) + w.array("intercept", form.intercept)
+    if isinstance(form, QuadraticForm):
+        return text + w.array("triangle", _triangles(form))
+    return text + _spectral(w, form)
 
 
 def bound_constants(w: Writer, approximation: Approximation) -> str:
     """rho, the rounding terms and what a truncated spectrum leaves out."""
-    cells, polynomial = approximation.cells, not approximation.form.damped
-    certificates = [cell.certificate for cell in cells]
-    terms = [rounding_constants(c) for c in certificates if c is not None]
-    text = w.define("RELATIVE", w.literal(terms[0].relative))
+    form, certificate = approximation.form, approximation.certificate
+    assert certificate is not None
+    terms, polynomial = rounding_constants(certificate), not form.damped
+    text = w.define("RELATIVE", w.literal(terms.relative))
     if not polynomial:
-        largest = max(twice_gamma(c) for c in certificates if c is not None)
-        text += w.define("TWICE_GAMMA", w.literal(largest))
-    text += w.array("rho", np.stack([c.rho[0] for c in certificates if c is not None]))
-    absolute = np.stack([t.absolute for t in terms])
-    spectral = isinstance(approximation.form, SpectralForm)
-    if spectral:
-        forms: list[SpectralForm] = [cell.form for cell in cells]  # type: ignore[misc]
-        reach = 0.0 if polynomial else SAFETY * largest_power(2, approximation.form.gamma)
-        absolute = absolute + reach * np.stack([f.leftover for f in forms])
-        text += w.array("spread", SAFETY * np.stack([f.spread for f in forms]))
-        text += w.array("twice_cross", 2.0 * SAFETY * np.stack([f.cross for f in forms]))
+        text += w.define("TWICE_GAMMA", w.literal(twice_gamma(certificate)))
+    text += w.array("rho", certificate.rho[0])
+    absolute, square = terms.absolute, terms.square
+    if isinstance(form, SpectralForm):
+        reach = 0.0 if polynomial else SAFETY * largest_power(2, form.gamma)
+        absolute, square = absolute + reach * form.leftover, square + SAFETY * form.leftover
+        text += w.array("spread", SAFETY * form.spread)
+        text += w.array("twice_cross", 2.0 * SAFETY * form.cross)
     text += w.array("rounding", absolute)
-    rounding = "NAME_rounding[cell][k]"
+    rounding = "NAME_rounding[k]"
     if polynomial:
-        square = np.stack([t.square for t in terms])
-        if spectral:
-            square = square + SAFETY * np.stack([f.leftover for f in forms])
-        text += w.array("rounding_linear", np.stack([t.linear for t in terms]))
-        text += w.array("rounding_square", square)
+        text += w.array("rounding_linear", terms.linear) + w.array("rounding_square", square)
         rounding = (
-            f"({rounding} + NAME_rounding_linear[cell][k] * sqrt(square) \\\n"
-            "    + NAME_rounding_square[cell][k] * (square))"
+            f"({rounding} + NAME_rounding_linear[k] * sqrt(square) \\\n"
+            "    + NAME_rounding_square[k] * (square))"
         )
-    text += w.define("ROUNDING(cell, k, square)", rounding)
+    text += w.define("ROUNDING(k, square)", rounding)
     remainder = "0.0" if polynomial else "NAME_remainder(square)"
     return text + w.define("REMAINDER(square)", remainder)
 
 
 def has_third(approximation: Approximation) -> bool:
-    """Whether there is one cell, with an evaluated third order on top of a whole form."""
-    cell = approximation.cells[0]
-    return (
-        len(approximation.cells) == 1
-        and isinstance(cell.cubic, CubicForm)
-        and isinstance(cell.form if cell.full is None else cell.full, QuadraticForm)
-    )
+    """Whether there is a third order on top of a whole form."""
+    whole = approximation.full or approximation.form
+    return approximation.cubic is not None and isinstance(whole, QuadraticForm)
 
 
 def third_constants(w: Writer, approximation: Approximation) -> str:
     """T, its basis, rho_4, and what rounding and the directions left out may add."""
-    cell = approximation.cells[0]
-    cubic, certificate = cell.cubic, cell.certificate
-    assert isinstance(cubic, CubicForm)
+    cubic, certificate = approximation.cubic, approximation.certificate
+    assert cubic is not None
     assert certificate is not None
     d, r = cubic.n_features, cubic.rank
     text = w.define("THIRD_RANK", str(r)) + w.array("cubic", cubic.packed)
-    if cell.full is None:
-        text += w.define("WHOLE(k)", "NAME_triangle[0][k]")
+    if approximation.full is None:
+        text += w.define("WHOLE(k)", "NAME_triangle[k]")
     else:
-        text += w.array("whole", _triangles(cell.full)) + w.define("WHOLE(k)", "NAME_whole[k]")
+        text += w.array("whole", _triangles(approximation.full)) + w.define(
+            "WHOLE(k)", "NAME_whole[k]"
+        )
     if cubic.basis is None:
         text += w.define("THIRD_START(j)", "u[j]") + w.define("THIRD_SUM", "0")
         text += w.define("THIRD_TERM(i, j)", "0.0")
@@ -229,17 +210,13 @@ def polynomial_text(w: Writer, tail: PolynomialTail | None) -> str:
     )
 
 
-def _spectral(w: Writer, forms: list[SpectralForm]) -> str:
-    """Bases and cores, filled up with zeros to the largest rank."""
-    rank = max(1, *(form.rank for form in forms))
-    d, k = forms[0].n_features, forms[0].n_outputs
-    basis, cores = np.zeros((len(forms), d, rank)), np.zeros((len(forms), k, rank, rank))
-    for index, form in enumerate(forms):
-        basis[index, :, : form.rank] = form.basis
-        cores[index, :, : form.rank, : form.rank] = form.cores
-    text = w.define("RANK", str(rank)) + w.array("basis", basis)
-    text += w.array("core", _upper(cores))
-    return text + w.array("mid", np.stack([form.mid for form in forms]))
+def _spectral(w: Writer, form: SpectralForm) -> str:
+    """Basis and cores; of rank 0 a column of zeros, since an array needs a member."""
+    basis, cores, more = form.basis, form.cores, int(form.rank == 0)
+    basis = np.pad(basis, ((0, 0), (0, more)))
+    cores = np.pad(cores, ((0, 0), (0, more), (0, more)))
+    text = w.define("RANK", str(form.rank + more)) + w.array("basis", basis)
+    return text + w.array("core", _upper(cores)) + w.array("mid", form.mid)
 
 
 def _triangles(form: object) -> FloatArray:

@@ -208,13 +208,6 @@ def check(selection: Selection) -> None:
 
 def _check_machine(selection: Selection) -> None:
     model = selection.model
-    for piece in selection.pieces:
-        cells = () if piece.approximation is None else piece.approximation.cells
-        if len({type(cell.form) for cell in cells}) > 1:
-            raise UnsupportedModelError(
-                "the cells of this model hold forms of different kinds, which is not written in C; "
-                "ONNX graphs hold more."
-            )
     require_kernels(selection, "C", lambda one: kernel_function(Writer("model"), one))
     if model.n_features_in_ < 1:
         raise UnsupportedModelError("a model without features has no arrays to write.")

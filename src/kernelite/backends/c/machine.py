@@ -293,7 +293,6 @@ def _forms(source: Source) -> list[str]:
     if approximation is None:
         return files
     form = FORMS[type(approximation.form)]
-    files += ["cells.h"] if len(approximation.cells) > 1 else []
     files += [f"{form}.h"]
     if _bounded(selection):
         files += ["bound.h"] if approximation.form.damped else []

@@ -43,7 +43,7 @@ from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import PAIRS, Bounded, Stats, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Criterion, never
-from kernelite.series.cells import Approximation, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
@@ -104,11 +104,12 @@ class Runner:
     ) -> Runner:
         """Lay out the stages: forms, near centers, single precision, doubles."""
         mapped = preparation.input_map is not None
-        forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
-            assert forms
-            cascade, k = Cascade(forms, answers_all=False), forms[0].approximation.form.n_outputs
-            return cls(cascade, k, None, preparation, tail, forms=forms[0])
+            assert approximation is not None
+            stages = form_stages(approximation)
+            cascade, k = Cascade(stages, answers_all=False), approximation.form.n_outputs
+            return cls(cascade, k, None, preparation, tail, forms=stages[0])
+        forms = () if approximation is None else form_stages(approximation)
         near = None
         if local is not None and LocalEngine.serves(expansion):
             near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
@@ -331,16 +332,11 @@ class Runner:
     def _takes_one(self) -> bool:
         """Whether single rows have a path of their own."""
         steps = bool(self.preparation.before_map.steps) or self.tail is not None or bool(self.parts)
-        return not steps and self.near is None and self._first_cells in (None, 1)
+        return not steps and self.near is None
 
     @cached_property
     def _one_stats(self) -> list[Stats]:
         return [Stats(1, {name: 1}) for name in self.cascade.names]
-
-    @cached_property
-    def _first_cells(self) -> int | None:
-        """Cells of the forms that come first; None where no form does."""
-        return None if self.forms is None else len(self.forms.cells)
 
     # Labels from the winner's pairs -------------------------------------------------------------
 
@@ -398,7 +394,7 @@ class Runner:
             inner = self._mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
         input_map, before = self.preparation.input_map, self.preparation.before_map
-        late = self._first_cells == 1 and not before.steps and not is_sparse(rows)
+        late = self.forms is not None and not before.steps and not is_sparse(rows)
         if late and input_map is not None:
             return MappedRows(dense_block(rows, block), input_map)
         return self._mapped(rows, block)
@@ -407,7 +403,7 @@ class Runner:
         """Sparse if the first stage may take it so."""
         part = self.preparation.apply(row_part(rows, block))
         takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
-        if self._first_cells is not None or takes_sparse:
+        if self.forms is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
 
@@ -432,7 +428,7 @@ class Runner:
     @cached_property
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
-        form = None if self.forms is None else self.forms.approximation.form
+        form = None if self.forms is None else self.forms.engine.approximation.form
         served: Any = form if self.exact is None else self.exact.expansion
         return damped(self.cascade, served.gamma, served.intercept, form)
 
@@ -457,7 +453,7 @@ class Runner:
         count = min(MOST_SCORES, max(64, BLOCK_ELEMENTS // width))
         if values:
             count = min(count, max(FEWEST_ROWS, MOST_SCORES // max(self.n_outputs, 1)))
-        if self._first_cells is None and not self.parts:
+        if self.forms is None and not self.parts:
             # Not too few: those that single precision leaves open are summed again, together.
             small = EXACT_ELEMENTS // (4 * max(self.n_outputs, 1))
             # Not a matter of threads: which stage a block takes for values hangs on its rows.

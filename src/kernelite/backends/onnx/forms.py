@@ -17,10 +17,9 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.model.export.selection import about_their_mean, packed
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
 from kernelite.series.cubic import CubicForm
-from kernelite.series.directional import DirectionalBound
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.rounding import SAFETY, UNIT, hidden_square
 from kernelite.series.series import QuadraticForm
@@ -243,11 +242,11 @@ MARGIN = 1.0 + 1e-6  # for the rounding of the terms themselves
 UNDERFLOWS = 1500.0  # t beyond which P is one
 
 
-def form_bounds(cell: Cell, evaluated: Evaluated, degree: int = 2) -> Value:
+def form_bounds(forms: Approximation, evaluated: Evaluated, degree: int = 2) -> Value:
     """The certificate of evaluated scores, the truncation of the spectrum included."""
-    assert cell.certificate is not None
-    rho = cell.certificate.rho[degree - 2]
-    constants = rounding_constants(cell.certificate, degree)
+    assert forms.certificate is not None
+    rho = forms.certificate.rho[degree - 2]
+    constants = rounding_constants(forms.certificate, degree)
     xp = evaluated.scores.graph
     total = xp.abs(evaluated.scores) * constants.relative
     if constants.constant:
@@ -257,39 +256,36 @@ def form_bounds(cell: Cell, evaluated: Evaluated, degree: int = 2) -> Value:
         total = total + (norms * constants.linear + evaluated.sq_norms * constants.square)
         total = total + constants.absolute
     if rho.any():
-        t = evaluated.sq_norms * twice_gamma(cell.certificate)
+        t = evaluated.sq_norms * twice_gamma(forms.certificate)
         total = total + _root_of_lower_gamma(degree + 1, t) * rho
     if evaluated.kept is not None:
-        assert isinstance(cell.form, SpectralForm)
-        total = total + _truncation_bound(cell.form, evaluated.sq_norms, evaluated.kept)
+        assert isinstance(forms.form, SpectralForm)
+        total = total + _truncation_bound(forms.form, evaluated.sq_norms, evaluated.kept)
     return total
 
 
-def second_tier(cell: Cell, rows: Value, evaluated: Evaluated) -> tuple[Value, Value]:
+def second_tier(forms: Approximation, rows: Value, evaluated: Evaluated) -> tuple[Value, Value]:
     """Scores and bounds from the untruncated form and the third order, as far as they are there.
 
     Parameters
     ----------
-    cell : Cell
+    forms : Approximation
     rows : Value
         Of shape (m, d).
     evaluated : Evaluated
         The first tier's, of the same rows.
     """
-    if cell.full is not None:
-        evaluated = evaluate_form(cell.full, rows)
-        cell = Cell(cell.full, cell.certificate, None, cell.cubic)
-    cubic = cell.cubic
+    if forms.full is not None:
+        evaluated = evaluate_form(forms.full, rows)
+        forms = Approximation(forms.full, forms.certificate, None, forms.cubic)
+    cubic = forms.cubic
     if cubic is None:
-        return evaluated.scores, form_bounds(cell, evaluated)
+        return evaluated.scores, form_bounds(forms, evaluated)
     U = evaluated.shifted
-    E = damping(evaluated.sq_norms, cell.form.gamma)
-    if isinstance(cubic, DirectionalBound):
-        bounds = form_bounds(cell, evaluated, degree=3)
-        return evaluated.scores, bounds + _directional(cubic, U, evaluated.sq_norms, E)
+    E = damping(evaluated.sq_norms, forms.form.gamma)
     Y = U if cubic.basis is None else U @ cubic.basis
     scores = evaluated.scores + damped(cubic_values(cubic.packed, Y, cubic.rank), E)
-    bounds = form_bounds(cell, evaluated._replace(scores=scores), degree=3)
+    bounds = form_bounds(forms, evaluated._replace(scores=scores), degree=3)
     if cubic.basis is not None:
         bounds = bounds + _tail(cubic, evaluated.sq_norms, Y, E)
     return scores, bounds
@@ -328,18 +324,6 @@ def _rest(sq_norms: Value, Y: Value, basis: FloatArray) -> Value:
     """|u|^2 - |y|^2, not below the real value."""
     rest = sq_norms.graph.maximum(sq_norms - Y.sum_of_squares(), 0.0)
     return rest + sq_norms * (FOREIGN * hidden_square(*basis.shape))
-
-
-def _directional(cubic: DirectionalBound, U: Value, sq_norms: Value, E: Value) -> Value:
-    Y = U @ cubic.basis
-    k, r = len(cubic.tail), cubic.basis.shape[1]
-    side_by_side: FloatArray = np.ascontiguousarray(cubic.cores.transpose(1, 0, 2))
-    pulled = (Y @ side_by_side.reshape(r, k * r)).reshape(-1, k, r)
-    xp = Y.graph
-    inner = xp.maximum(xp.sum(pulled * Y.reshape(-1, 1, r), axis=2), 0.0)
-    outer = _rest(sq_norms, Y, cubic.basis) * cubic.tail
-    root = xp.sqrt(inner) + xp.sqrt(outer) + xp.sqrt(sq_norms) * cubic.slack
-    return damped(root * sq_norms * MARGIN, E)
 
 
 def _tail(cubic: CubicForm, sq_norms: Value, Y: Value, E: Value) -> Value:

@@ -19,7 +19,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import Selection, about_their_mean, packed, steps_of
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.spectral import SpectralForm
@@ -114,25 +114,21 @@ def _prepared(steps: Sequence[Any], X: NDArray[Any]) -> NDArray[Any]:
 
 
 def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    out = np.empty((len(X), approximation.form.n_outputs), dtype=dtype)
-    cell_of_row = approximation.assign(X.astype(np.float64))
-    for index, cell in enumerate(approximation.cells):
-        form, mine = cell.form, np.flatnonzero(cell_of_row == index)
-        U = X[mine] - form.point.astype(dtype)
-        squares = np.einsum("ij,ij->i", U, U)[:, None]
-        g = U @ form.linear.astype(dtype) + form.constant.astype(dtype)
-        if isinstance(form, SpectralForm):
-            g += squares * form.mid.astype(dtype)
-            U, matrices = U @ form.basis.astype(dtype), form.cores.astype(dtype)
-        else:
-            matrices = form.quadratic.astype(dtype)
-        for j, matrix in enumerate(matrices):
-            g[:, j] += np.einsum("ij,ij->i", U @ matrix, U)
-        if form.damped:
-            E = np.exp(dtype(-form.gamma) * squares)
-            g = np.where(E > 0, g * E, dtype(0))
-        out[mine] = g + form.intercept.astype(dtype)
-    return out
+    form = approximation.form
+    U = X - form.point.astype(dtype)
+    squares = np.einsum("ij,ij->i", U, U)[:, None]
+    g = U @ form.linear.astype(dtype) + form.constant.astype(dtype)
+    if isinstance(form, SpectralForm):
+        g += squares * form.mid.astype(dtype)
+        U, matrices = U @ form.basis.astype(dtype), form.cores.astype(dtype)
+    else:
+        matrices = form.quadratic.astype(dtype)
+    for j, matrix in enumerate(matrices):
+        g[:, j] += np.einsum("ij,ij->i", U @ matrix, U)
+    if form.damped:
+        E = np.exp(dtype(-form.gamma) * squares)
+        g = np.where(E > 0, g * E, dtype(0))
+    return np.asarray(g + form.intercept.astype(dtype))
 
 
 def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:

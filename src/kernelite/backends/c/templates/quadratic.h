@@ -1,20 +1,20 @@
 /* One form: f = exp(-gamma |u|^2) (c + v.u + u'Mu) + b with u = x - p. M is one triangle, row by
    row, its entries off the diagonal doubled. Returns |u|^2. */
-static inline REAL NAME_form(int cell, const REAL *x, REAL *scores, REAL *damping, REAL *kept)
+static inline REAL NAME_form(const REAL *x, REAL *scores, REAL *damping, REAL *kept)
 {
     REAL u[NAME_WIDTH], square = 0;
     int i, j, k;
     for (i = 0; i < NAME_WIDTH; i++) {
-        u[i] = x[i] - NAME_point[cell][i];
+        u[i] = x[i] - NAME_point[i];
         square += u[i] * u[i];
     }
     *kept = square;
     *damping = NAME_DAMPING(square);
     for (k = 0; k < NAME_OUTPUTS; k++) {
-        const REAL *m = NAME_triangle[cell][k];
-        REAL g = NAME_constant[cell][k];
+        const REAL *m = NAME_triangle[k];
+        REAL g = NAME_constant[k];
         for (i = 0; i < NAME_WIDTH; i++) {
-            REAL inner = NAME_linear[cell][k][i];
+            REAL inner = NAME_linear[k][i];
             for (j = i; j < NAME_WIDTH; j++)
                 inner += *m++ * u[j];
             g += u[i] * inner;

@@ -4,7 +4,7 @@ static inline void NAME_score(const REAL *x, REAL *scores)
 {
     REAL damping, kept;
     NAME_ROW(x);
-    NAME_form(NAME_CELL(row), row, scores, &damping, &kept);
+    NAME_form(row, scores, &damping, &kept);
     if (!(NAME_margin(scores) > NAME_THRESHOLD))
         NAME_exact(row, scores);
 }

@@ -3,6 +3,6 @@ static inline void NAME_score(const REAL *x, REAL *scores)
 {
     REAL damping, kept;
     NAME_ROW(x);
-    NAME_form(NAME_CELL(row), row, scores, &damping, &kept);
+    NAME_form(row, scores, &damping, &kept);
     NAME_ADD(x, scores);
 }

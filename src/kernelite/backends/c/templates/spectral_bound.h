@@ -2,14 +2,13 @@
    with |v|^2 = |u|^2 - |y|^2. */
 static inline void NAME_bounded(const double *x, double *scores, double *bounds)
 {
-    const int cell = NAME_CELL(x);
-    double damping, kept, square = NAME_form(cell, x, scores, &damping, &kept);
+    double damping, kept, square = NAME_form(x, scores, &damping, &kept);
     double remainder = NAME_REMAINDER(square);
     double rest = square > kept ? square - kept : 0.0;
     int k;
     for (k = 0; k < NAME_OUTPUTS; k++) {
-        double lost = NAME_spread[cell][k] * rest + NAME_twice_cross[cell][k] * sqrt(kept * rest);
-        bounds[k] = NAME_rho[cell][k] * remainder + NAME_ROUNDING(cell, k, square)
+        double lost = NAME_spread[k] * rest + NAME_twice_cross[k] * sqrt(kept * rest);
+        bounds[k] = NAME_rho[k] * remainder + NAME_ROUNDING(k, square)
             + NAME_RELATIVE * fabs(scores[k]) + (damping > 0.0 ? lost * damping : 0.0);
     }
 }

@@ -19,7 +19,7 @@ static inline void NAME_third(const double *x, double *scores, double *bounds)
     double damping, remainder, norm, inside, rest, reach;
     int i, j, k, l;
     for (i = 0; i < NAME_WIDTH; i++) {
-        u[i] = x[i] - NAME_point[0][i];
+        u[i] = x[i] - NAME_point[i];
         square += u[i] * u[i];
     }
     for (j = 0; j < NAME_THIRD_RANK; j++) {
@@ -36,9 +36,9 @@ static inline void NAME_third(const double *x, double *scores, double *bounds)
     reach = damping > 0.0 ? (square + norm * inside + kept) * damping : 0.0;
     for (k = 0; k < NAME_OUTPUTS; k++) {
         const double *m = NAME_WHOLE(k), *t = NAME_cubic[k];
-        double g = NAME_constant[0][k];
+        double g = NAME_constant[k];
         for (i = 0; i < NAME_WIDTH; i++) {
-            double inner = NAME_linear[0][k][i];
+            double inner = NAME_linear[k][i];
             for (j = i; j < NAME_WIDTH; j++)
                 inner += *m++ * u[j];
             g += u[i] * inner;
