@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .NOTPARALLEL:
 .PHONY: demo test campaign test-kernels test-torch fuzz soak attack mutants prove coverage lock lint docs docs-test bench paper wheels release-check clean
 
-demo: $(VENV)/.installed-report $(VENV)/.installed-jit $(VENV)/.kernels
+demo: $(VENV)/.installed-demo $(VENV)/.kernels
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev $(VENV)/.kernels lint

@@ -24,6 +24,7 @@ from kernelite.program.criteria import (
 )
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = ["CompiledModel", "require_compiled"]
 
@@ -103,6 +104,7 @@ class CompiledModel(Predicting):
         kind = self.head.kind
         if kind == "density":
             return float(np.sum(self.score_samples(X)))
+        require_scikit_learn("`score` needs")
         from sklearn import metrics
 
         if kind == "regressor":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
-from kernelite.series.series import CERTIFY, GATHER, QuadraticForm
+from kernelite.series.series import CERTIFY, GATHER, Evaluated, QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
@@ -66,6 +67,28 @@ class Approximation:
     def first_cost(self) -> float:
         """Nanoseconds of one core per row of the first form, with its bound."""
         return self.form.cost + (CERTIFY * self.form.n_outputs if self.certified else 0.0)
+
+    def second(
+        self, rows: FloatArray, first: Evaluated | None = None, arithmetic: Arithmetic = NUMPY
+    ) -> tuple[Evaluated, FloatArray]:
+        """The second form by its definition: what it gives for rows, and bounds (m, k).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+        first : Evaluated, optional
+            What the untruncated form gave for these rows.
+        arithmetic : Arithmetic
+        """
+        assert self.certificate is not None
+        form = self.form if self.full is None else self.full
+        found = form.evaluate(rows) if first is None else first
+        if self.cubic is None:
+            return found, form.bounds(self.certificate, found, arithmetic=arithmetic)
+        third, left_out = self.cubic.term(rows - form.point, found.sq_norms, form.gamma, arithmetic)
+        found = found._replace(scores=found.scores + third)
+        bounds = form.bounds(self.certificate, found, 3, arithmetic)
+        return found, bounds + left_out
 
     def second_cost(self, *, at_once: bool = False) -> float:
         """Nanoseconds of one core per row of the second form; `at_once`: with the first."""
