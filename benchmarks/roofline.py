@@ -18,6 +18,7 @@ import numpy as np
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.model import CompiledModel
 from kernelite.program.bounded import FIRST, Stats
+from kernelite.series.cubic import CubicForm
 from kernelite.series.spectral import SpectralForm
 
 __all__ = ["Roofline", "measure", "work_a_row"]
@@ -70,9 +71,12 @@ def work_a_row(model: CompiledModel, stats: Stats) -> tuple[float, float]:
     forms = model.approximation
     flops = _form(forms.form, d, k)
     second = 0.0 if forms.full is None else _form(forms.full, d, k)
-    if forms.cubic is not None:
+    if isinstance(forms.cubic, CubicForm):
         second += 2.0 * forms.cubic.packed.size
         second += 0.0 if forms.cubic.basis is None else 2.0 * d * forms.cubic.rank
+    elif forms.cubic is not None:
+        rank = forms.cubic.basis.shape[1]
+        second += 2.0 * (d * rank + k * rank * rank)
     after_first = stats.rows - stats.stages.get(FIRST, 0)
     flops += second * after_first / rows + exact * stats.exact / rows
     return flops, moved

@@ -25,7 +25,7 @@ TABLES = {
     *("backends/torch/forms.py", "backends/torch/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
 }
-ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm"}
+ROOTS = {"Head", "Criterion", "SeriesForm", "CubicForm", "DirectionalBound"}
 BOUNDARY = {"Head"}  # "is this a head at all" is a question about what a caller passed
 NOUNS = {"head", "criterion", "stage", "evaluator", "form", "cubic"}
 

@@ -26,6 +26,7 @@ from kernelite.program.cascade import Cascade
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VoteJudge
@@ -293,6 +294,16 @@ def _product(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[An
     yield f"product, {how}", judge, scores, _known(bounds)
 
 
+def _directional(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+    (fused, how), d = _engine(rng), case.expansion.n_features
+    form, certificate = case.form, case.certificate
+    grams = [cubic_gram(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
+    slack = gram_slack(case.expansion, certificate.rounding)
+    bound = directional_bound(grams, int(rng.integers(1, d + 1)), slack)
+    forms = Approximation(form, certificate, cubic=bound)
+    yield f"directional, {how}", judge, *_second(forms, case.rows, fused)
+
+
 def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
     beyond = rng.uniform(size=len(case.rows)) * 10.0 ** rng.uniform(-3, 3)
@@ -360,6 +371,7 @@ SUBJECTS = {
     "rank, full": _rank_full,
     "cubic": _cubic,
     "product": _product,
+    "directional": _directional,
     "widened": _widened,
     "sparse rows": _sparse,
     "near centers": _local,

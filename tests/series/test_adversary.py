@@ -13,6 +13,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.oracle import error_ratios, true_scores
@@ -27,6 +28,8 @@ def candidates(expansion: KernelExpansion, point: np.ndarray) -> dict[str, Calla
     d = expansion.n_features
     form, certificate = quadratic_form(expansion, point), certify(expansion, point)
     tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
+    grams = [cubic_gram(expansion, point, j) for j in range(expansion.n_outputs)]
+    along = directional_bound(grams, 1, gram_slack(expansion, certificate.rounding))
     cut = Approximation(truncate(spectrum(form), d // 2), certificate)
     some, whole = cubic_form(tensors, 1), cubic_form(tensors, d)
     return {
@@ -40,6 +43,9 @@ def candidates(expansion: KernelExpansion, point: np.ndarray) -> dict[str, Calla
         ),
         "cubic, one direction": lambda rows: second_tier(
             Approximation(form, certificate, cubic=some), rows, fused=False
+        ),
+        "directional": lambda rows: second_tier(
+            Approximation(form, certificate, cubic=along), rows, fused=False
         ),
     }
 

@@ -22,6 +22,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import scores_and_bounds, widened
@@ -90,11 +91,19 @@ def every_cell(
     if expansion.kernel.quadratic:
         return
     tensors = [cubic_tensor(expansion, point, output) for output in range(k)]
+    grams = {
+        "tensor": [t.reshape(d, -1) @ t.reshape(d, -1).T for t in tensors],
+        "pairs": [cubic_gram(expansion, point, output) for output in range(k)],
+    }
     for rank in ranks - {0}:
         cubic = cubic_form(tensors, rank)
         yield f"cubic {rank}", Approximation(form, certificate, cubic=cubic), True
         cut = truncate(pairs, d // 2)
         yield f"truncated, cubic {rank}", Approximation(cut, certificate, cubic=cubic), True
+        for name, gram in grams.items():
+            bound = directional_bound(gram, rank, gram_slack(expansion, certificate.rounding))
+            along = Approximation(form, certificate, cubic=bound)
+            yield f"directional {rank} ({name})", along, True
 
 
 def every_answer(case: Case) -> Iterator[Scored]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.series.certificate import certify
 from kernelite.series.cubic import (
     cubic_form,
     cubic_tensor,
@@ -16,6 +17,7 @@ from kernelite.series.cubic import (
     packed_size,
     project,
 )
+from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
@@ -73,10 +75,40 @@ def test_the_tail_bounds_what_is_left_out(model: KernelExpansion, rank: int) -> 
         assert form.term(U, squares, 0.1)[1] == 0.0
 
 
+def test_both_ways_to_the_gram_matrix_agree(model: KernelExpansion) -> None:
+    point = np.full(6, -0.2)
+    for output in range(2):
+        T = cubic_tensor(model, point, output).reshape(6, 36)
+        np.testing.assert_allclose(cubic_gram(model, point, output), T @ T.T, atol=1e-14)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 6])
+def test_the_directional_bound_holds(model: KernelExpansion, rank: int) -> None:
+    tensors = [cubic_tensor(model, np.zeros(6), output) for output in range(2)]
+    grams = [cubic_gram(model, np.zeros(6), output) for output in range(2)]
+    slack = gram_slack(model, certify(model, np.zeros(6)).rounding)
+    found = directional_bound(grams, rank, slack)
+    U = np.random.default_rng(4).normal(size=(400, 6)) * 2
+    U = np.concatenate([U, 5 * np.eye(6)])
+    squares = (U**2).sum(axis=1)
+    bound = found.bound(U, squares, np.ones((len(U), 1)))
+    dense = np.stack([np.einsum("abc,ma,mb,mc->m", T, U, U, U) for T in tensors], axis=1)
+    assert (np.abs(dense) <= bound).all()
+    tight = squares[:, None] * np.sqrt(
+        np.stack([np.einsum("ma,ab,mb->m", U, G, U) for G in grams], axis=1)
+    )
+    if rank == 6:
+        np.testing.assert_allclose(bound, tight, rtol=1e-5)
+    assert (bound >= tight * (1 - 1e-12)).all()
+
+
 def test_zero_models_have_zero_tails() -> None:
     nothing = KernelExpansion(np.ones((3, 4)), np.zeros((3, 1)), [0.0], gamma=0.1)
     tensors = [cubic_tensor(nothing, np.zeros(4), 0)]
     assert not cubic_form(tensors, 2).packed.any()
+    grams = [cubic_gram(nothing, np.zeros(4), 0)]
+    found = directional_bound(grams, 2, np.zeros(1))
+    assert found.bound(np.ones((2, 4)), np.full(2, 4.0), np.ones(2)).max() < 1e-100
 
 
 def test_tiny_tensors_keep_their_tails() -> None:
@@ -98,3 +130,7 @@ def test_wrong_parts_are_refused(model: KernelExpansion) -> None:
     ):
         with pytest.raises(InputError):
             replace(form, **change)
+    bound = directional_bound([cubic_gram(model, np.zeros(6), 0)], 3, np.zeros(1))
+    for change in ({"cores": np.zeros((1, 2, 2))}, {"tail": np.array([-1.0])}):
+        with pytest.raises(InputError):
+            replace(bound, **change)

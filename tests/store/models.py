@@ -16,6 +16,7 @@ from kernelite.planner.plan import Candidate, Plan
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion
@@ -70,17 +71,25 @@ def compiled(
 
 
 def proven(kind: int = 1, seed: int = 0, d: int = 3, n: int = 8) -> CompiledModel:
-    """A certified model: 0 a form alone, 1 truncated with all behind it, 2 on fewer directions."""
+    """A certified model: a form alone, or with all behind it; then a third order on few directions.
+
+    2 evaluates the third order on few directions, 3 bounds it.
+    """
     model = compiled(ClassifierHead(np.array([3, 1, 2])), seed=seed, d=d, n=n, exact=True)
     expansion, point = model.expansion, np.random.default_rng(seed).normal(size=d)
     assert expansion is not None
     form = quadratic_form(expansion, point)
     tensors = [cubic_tensor(expansion, point, output) for output in range(3)]
+    grams = [cubic_gram(expansion, point, output) for output in range(3)]
+    cubics = (
+        *(None, cubic_form(tensors, d), cubic_form(tensors, d - 1)),
+        directional_bound(grams, d - 1, np.zeros(3)),
+    )
     approximation = Approximation(
         form=truncate(spectrum(form), d - 1) if kind == 1 else form,
         certificate=certify(expansion, point),
         full=form if kind == 1 else None,
-        cubic=(None, cubic_form(tensors, d), cubic_form(tensors, d - 1))[kind],
+        cubic=cubics[kind],
     )
     return replace(model, guarantee="certified", approximation=approximation)
 

@@ -77,7 +77,7 @@ def test_round_trip(head: Any, variant: dict[str, Any], tmp_path: Path) -> None:
     assert_same(model.scores(rows), again.scores(rows))
 
 
-@pytest.mark.parametrize("kind", range(3))
+@pytest.mark.parametrize("kind", range(4))
 def test_forms_and_their_proofs_survive(kind: int) -> None:
     model = proven(kind)
     again = loads(dumps(model))

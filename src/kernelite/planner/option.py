@@ -81,7 +81,7 @@ def tiers_cost(
     """
     d, k = approximation.form.n_features, approximation.form.n_outputs
     cost = approximation.first_cost + judged_cost(expansion, labels, proven=approximation.certified)
-    third = approximation.cubic is not None
+    third = approximation.cubic is not None and approximation.cubic.evaluated
     at_once = values and third and runs_at_once(approximation.full, after_first)
     if at_once and after_product < 1.0:
         cost += product_cost(d, k) + after_product * approximation.second_cost()

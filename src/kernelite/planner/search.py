@@ -272,7 +272,7 @@ class Search:
         )
         in_full = False
         for cubic, cost in cubics:
-            in_full = in_full or cubic.basis is None
+            in_full = in_full or (cubic.evaluated and cubic.basis is None)
             for first in firsts:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form

@@ -12,6 +12,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
+from kernelite.series.directional import DirectionalBound
 from kernelite.series.series import CERTIFY, GATHER, Evaluated, QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
@@ -31,14 +32,14 @@ class Approximation:
     certificate : Certificate, optional
     full : QuadraticForm, optional
         Where `form` is truncated: what the second form starts from instead.
-    cubic : CubicForm, optional
+    cubic : CubicForm or DirectionalBound, optional
         What the second form adds.
     """
 
     form: QuadraticForm | SpectralForm
     certificate: Certificate | None = None
     full: QuadraticForm | None = None
-    cubic: CubicForm | None = None
+    cubic: CubicForm | DirectionalBound | None = None
 
     def __post_init__(self) -> None:
         d, k = self.form.n_features, self.form.n_outputs

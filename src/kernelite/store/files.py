@@ -46,8 +46,6 @@ def _one_form(tree: Tree, tensors: Tensors) -> tuple[Tree, Tensors]:
             return [walk(item) for item in node]
         if not isinstance(node, dict):
             return node
-        if node.get("class") == "DirectionalBound":
-            raise InputError(f"it holds a directional bound, {GONE}")
         if node.get("class") == "Approximation":
             cells = node.get("cells")
             if not isinstance(cells, list) or len(cells) != 1 or not isinstance(cells[0], dict):

@@ -135,6 +135,7 @@ CLASSES = {
     "CosineKernel": "kernelite.machine.kernels",
     "CubicForm": "kernelite.series.cubic",
     "DensityHead": "kernelite.machine.heads",
+    "DirectionalBound": "kernelite.series.directional",
     "ExpSineSquared": "kernelite.machine.kernels",
     "Front": "kernelite.machine.preparation:Preparation",
     "Gaussian": "kernelite.machine.kernels",

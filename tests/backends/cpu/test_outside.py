@@ -21,6 +21,7 @@ from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
+from kernelite.series.directional import cubic_gram, directional_bound
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion, scores_and_bounds, widened
@@ -42,12 +43,14 @@ def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Approximatio
     form, certificate = quadratic_form(model, point), certify(model, point)
     outputs = range(model.n_outputs)
     tensors = [cubic_tensor(model, point, output) for output in outputs]
-    cut = truncate(spectrum(form), 2)
+    grams = [cubic_gram(model, point, output) for output in outputs]
+    cut, slack = truncate(spectrum(form), 2), np.zeros(model.n_outputs)
     yield Approximation(form, certificate)
     yield Approximation(cut, certificate)
     yield Approximation(cut, certificate, full=form)
     yield Approximation(form, certificate, cubic=cubic_form(tensors, model.n_features))
     yield Approximation(form, certificate, cubic=cubic_form(tensors, 2))
+    yield Approximation(form, certificate, cubic=directional_bound(grams, 2, slack))
 
 
 def damped_cascade(model: KernelExpansion, cell: Approximation, *, fused: bool = True) -> Cascade:

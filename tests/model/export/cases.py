@@ -138,7 +138,7 @@ CASES: dict[str, CompiledModel] = {
         ClassifierHead(np.array([1, -1]), threshold=0.25, zero_is_first=True)
     ),
     "form, mapped": _mapped(compiled(THREE, at_origin=False)),
-    **{f"certified, kind {kind}": proven(kind, d=FEATURES) for kind in range(3)},
+    **{f"certified, kind {kind}": proven(kind, d=FEATURES) for kind in range(4)},
     "certified, binary": certified_with(HEADS["integers"]),
     "certified, platt": certified_with(HEADS["platt"]),
     "certified, three": certified_with(THREE),

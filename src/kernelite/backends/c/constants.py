@@ -22,6 +22,7 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import packed
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import largest_power, rounding_constants, twice_gamma
+from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.rounding import SAFETY, hidden_square
 from kernelite.series.series import QuadraticForm
@@ -83,15 +84,16 @@ def bound_constants(w: Writer, approximation: Approximation) -> str:
 
 
 def has_third(approximation: Approximation) -> bool:
-    """Whether there is a third order on top of a whole form."""
+    """Whether a third order is evaluated on top of a whole form."""
     whole = approximation.full or approximation.form
-    return approximation.cubic is not None and isinstance(whole, QuadraticForm)
+    third = isinstance(approximation.cubic, CubicForm)
+    return third and isinstance(whole, QuadraticForm)
 
 
 def third_constants(w: Writer, approximation: Approximation) -> str:
     """T, its basis, rho_4, and what rounding and the directions left out may add."""
     cubic, certificate = approximation.cubic, approximation.certificate
-    assert cubic is not None
+    assert isinstance(cubic, CubicForm)
     assert certificate is not None
     d, r = cubic.n_features, cubic.rank
     text = w.define("THIRD_RANK", str(r)) + w.array("cubic", cubic.packed)

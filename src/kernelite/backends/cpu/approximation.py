@@ -17,7 +17,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import packed_size
+from kernelite.series.cubic import CubicForm, packed_size
 from kernelite.series.paired import PairedCubic, may_pair, paired_cubic
 from kernelite.series.rounding import damped, damping
 from kernelite.series.series import Evaluated, QuadraticForm
@@ -69,7 +69,9 @@ class PairedEngine:
         """Fit the product, where that can be done; `fused=False` keeps to BLAS."""
         form, cubic = approximation.form, approximation.cubic
         certificate = approximation.certificate
-        if not isinstance(form, QuadraticForm) or cubic is None or certificate is None:
+        if not isinstance(form, QuadraticForm) or not isinstance(cubic, CubicForm):
+            return None
+        if certificate is None:
             return None
         held = cubic.basis is None and bool(np.isfinite(cubic.packed).all())
         if not held or not may_pair(form.n_features, form.n_outputs):
@@ -133,7 +135,7 @@ class ApproximationEngine:
         return PairedEngine.prepare(self.approximation, fused=self.fused)
 
     def second(self, rows: FloatArray, previous: Bounded | None = None) -> Bounded:
-        """Scores and bounds of the second form: untruncated, and with the third order if held.
+        """Scores and bounds of the second form: untruncated, and with the third order or its bound.
 
         `previous` is what the first form found.
         """
@@ -156,7 +158,9 @@ class ApproximationEngine:
 def _third_engine(approximation: Approximation) -> JitThird | None:
     form = approximation.full or approximation.form
     cubic, certificate = approximation.cubic, approximation.certificate
-    if not isinstance(form, QuadraticForm) or cubic is None or certificate is None:
+    if not isinstance(form, QuadraticForm) or not isinstance(cubic, CubicForm):
+        return None
+    if certificate is None:
         return None
     from kernelite.backends.cpu.kernels import third_dense
 
