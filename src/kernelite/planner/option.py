@@ -16,7 +16,7 @@ from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
 from kernelite.series.approximation import Approximation
-from kernelite.series.paired import product_cost
+from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
 from kernelite.support.records import dataclass
 

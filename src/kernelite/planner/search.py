@@ -37,7 +37,7 @@ from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.approximation import Approximation, open_row_cost
 from kernelite.series.certificate import Certificate
-from kernelite.series.paired import may_pair, product_cost
+from kernelite.series.directional import may_pair, product_cost
 from kernelite.series.series import QuadraticForm, quadratic_cost
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError

@@ -18,7 +18,7 @@ from kernelite.program.bounded import Bounded
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, packed_size
-from kernelite.series.paired import PairedCubic, may_pair, paired_cubic
+from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
 from kernelite.series.rounding import damped, damping
 from kernelite.series.series import Evaluated, QuadraticForm
 from kernelite.support.records import dataclass

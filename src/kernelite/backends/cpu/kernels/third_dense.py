@@ -4,7 +4,7 @@
 
 In: rows and, where the cubic part lives on few directions, their y. Out: scores and bounds, both
 of shape (m, k). On the way lies the form of second order: where nearly all rows need the third,
-both stages are one pass. Twin: `ApproximationEngine.second`.
+both stages are one pass. Twin: `CellEngine.second`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, Bounded
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
-from kernelite.series.paired import PairedCubic
+from kernelite.series.directional import PairedCubic
 from kernelite.series.rounding import hidden_square
 from kernelite.series.series import QuadraticForm
 
@@ -87,7 +87,7 @@ class JitThird:
     tails : ndarray of shape (k, 3), or (0, 3) without a basis
         tail, slack, and what |u|^2 - |y|^2 may hide of |u|^2 (see cubic.py).
     vectors : ndarray of shape (k, 4 ceil(d / 4)), or (0, 0)
-        a of each output, where a product stands for the third order (see paired.py).
+        a of each output, where a product stands for the third order (see directional.py).
     matrix : ndarray of shape (n_blocks, 16)
         The triangle of B.
     """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, pack, unpack
-from kernelite.series.paired import paired_cubic
+from kernelite.series.directional import paired_cubic
 from tests.helpers import random_expansion
 
 
