@@ -16,7 +16,7 @@ from kernelite.backends.cpu import forms
 from kernelite.backends.cpu.exact import exact_cost
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.option import array_bytes, spread_cost, tiers_cost, unseen_cost
+from kernelite.planner.option import array_bytes, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
@@ -298,7 +298,6 @@ def test_rows_that_no_sample_shows_cost_less_behind_a_second_tier() -> None:
     alone, behind = (unseen_cost(first, source.expansion, 1e-3, left) for left in (1.0, 0.1))
     assert 0.0 < behind < alone
     assert unseen_cost(first, source.expansion, 0.0, 1.0) == 0.0
-    assert spread_cost(30, 1, 1) == 0.0 < spread_cost(30, 1, 4) < spread_cost(30, 9, 4)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 19])
@@ -332,7 +331,6 @@ def certified(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     monkeypatch.setattr(kernelite.planner.proof_probe, "DEAR_PAIRS", 0.0)
     monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0.0)
     monkeypatch.setattr(kernelite.planner.proof_probe, "SOME_CENTERS", 500)
-    monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
     return points
 
 

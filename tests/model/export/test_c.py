@@ -267,8 +267,6 @@ def test_what_c_does_not_say_is_refused() -> None:
         to_c(compiled(HEADS["three"]))
     with pytest.raises(UnsupportedModelError, match="labels by probability"):
         to_c(CASES["certified, by probability"])
-    with pytest.raises(UnsupportedModelError, match="different kinds"):
-        to_c(CASES["certified, every kind of cell"])
     with pytest.raises(UnsupportedModelError, match="cannot be included"):
         to_c_program(compiled(), header='a"b.h')
     with pytest.raises(UnsupportedModelError, match="of type datetime64"):
