@@ -160,7 +160,7 @@ def _fused_stages(engine: ApproximationEngine, rows: Block, limits: FloatArray) 
 
 def _way_to_fuse(engine: ApproximationEngine, rows: Block, limits: FloatArray) -> JitThird | None:
     whole = engine.third is not None and engine.full is None  # it has the first form on its way
-    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED or engine.third_now is None:
+    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
         return None
     from kernelite.backends.cpu.kernels.third_dense import two_tiers
 
