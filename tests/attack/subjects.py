@@ -156,7 +156,7 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     plain = PointwiseExact.prepare(case.expansion)  # also where a polynomial collapses
     bounds = plain.rounding.bounds(plain.squares(case.rows))
     ways = {"tiles": plain._add_tiles}
-    if plain.fused is not None and plain.fused.ready:
+    if plain.fused is not None:
         ways["loops"] = plain.fused.add
     for how, add in ways.items():
         sums = np.zeros((len(case.rows), case.expansion.n_outputs))

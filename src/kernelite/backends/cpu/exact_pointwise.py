@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import CENTERS
-from kernelite.backends.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
+from kernelite.backends.cpu.fused_pointwise import FusedPointwise
 from kernelite.backends.cpu.panels import middle
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
@@ -188,7 +188,7 @@ class PointwiseExact:
         return self.rounding.kernel
 
     @cached_property
-    def fused(self) -> FusedPointwise | FusedProduct | FusedSum | None:
+    def fused(self) -> FusedPointwise | None:
         """Sums in registers, where there is a loop for the kernel."""
         return FusedPointwise.prepare(self.kernel, self.centers, self.expansion.coefficients)
 
@@ -199,8 +199,6 @@ class PointwiseExact:
         m, n = len(rows), self.expansion.n_centers
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
         fused = self.fused
-        if fused is not None and not fused.ready:
-            fused = None  # without kernels, NumPy answers
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
