@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.series import CERTIFY, GATHER, PRODUCT, QuadraticForm, quadratic_cost
+from kernelite.series.series import (
+    CERTIFY,
+    GATHER,
+    PRODUCT,
+    Evaluated,
+    QuadraticForm,
+    quadratic_cost,
+)
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
@@ -60,6 +68,28 @@ class Cell:
     def has_second_tier(self) -> bool:
         """Whether open rows have somewhere to go before the exact model."""
         return self.certificate is not None and not (self.full is None and self.cubic is None)
+
+    def second(
+        self, rows: FloatArray, first: Evaluated | None = None, arithmetic: Arithmetic = NUMPY
+    ) -> tuple[Evaluated, FloatArray]:
+        """The second tier by its definition: what it gives for rows, and bounds (m, k).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+        first : Evaluated, optional
+            What the untruncated form gave for these rows.
+        arithmetic : Arithmetic
+        """
+        assert self.certificate is not None
+        form = self.form if self.full is None else self.full
+        found = form.evaluate(rows) if first is None else first
+        if self.cubic is None:
+            return found, form.bounds(self.certificate, found, arithmetic=arithmetic)
+        third, left_out = self.cubic.term(rows - form.point, found.sq_norms, form.gamma, arithmetic)
+        found = found._replace(scores=found.scores + third)
+        bounds = form.bounds(self.certificate, found, 3, arithmetic)
+        return found, bounds + left_out
 
     def second_cost(self, *, at_once: bool = False) -> float:
         """Nanoseconds of one core per row of the second tier; `at_once`: with the first."""

@@ -13,6 +13,7 @@ import numpy as np
 from kernelite.backends.c.formulas import Writer, kernel_function
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.arithmetic import C
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.polynomial_term import PolynomialTail
@@ -20,7 +21,7 @@ from kernelite.machine.preparation.columns import Selection
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import packed
 from kernelite.series.cells import Approximation
-from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
+from kernelite.series.certificate import largest_power, rounding_constants, twice_gamma
 from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.rounding import SAFETY, hidden_square
@@ -126,7 +127,7 @@ def third_constants(w: Writer, approximation: Approximation) -> str:
         text += w.array("directions", np.ascontiguousarray(cubic.basis.T))
         text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_WIDTH")
         text += w.define("THIRD_TERM(i, j)", "NAME_directions[j][i] * u[i]")
-    hidden = FOREIGN * hidden_square(d, r)
+    hidden = C.worse * hidden_square(d, r)
     text += w.define("HIDDEN", w.literal(hidden))
     text += w.array("rho_4", certificate.rho[1])
     text += w.array("rounding_3", rounding_constants(certificate, 3).absolute)

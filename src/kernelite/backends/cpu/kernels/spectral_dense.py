@@ -3,7 +3,7 @@
     g = c + v.u + y'Cy + mid |u|^2,     y = V'u
 
 In: a prepared form and dense rows of shape (m, d). Out: scores, |u|^2, |y|^2, and on request the
-bound of each score, truncation included. Twin: `SpectralForm.evaluate` with `forms.form_bounds`.
+bound of each score, truncation included. Twin: `SpectralForm.evaluate` and `bounds`.
 The part that sparse rows share stands first.
 """
 
