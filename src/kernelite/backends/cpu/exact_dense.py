@@ -28,7 +28,7 @@ from kernelite.support.records import dataclass
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["EXPONENTIAL", "WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
+__all__ = ["WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
 EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
@@ -97,6 +97,11 @@ class DenseExact:
             return None
         return Layout.about_middle(self.centers, self.expansion.gamma)
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is summed in registers."""
+        return self.fused is not None
+
     @cached_property
     def fused(self) -> FusedSums | FusedValues | None:
         """The sums in panels, where that can be done with all digits and is faster."""
@@ -116,8 +121,6 @@ class DenseExact:
         m, k = len(rows), self.expansion.n_outputs
         scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
         shifts, fused = self.expansion.intercept.any(), self.fused
-        if fused is not None and not fused.ready:
-            fused = None  # without kernels, BLAS answers
         if fused is not None:
             return scores, fused.scores(rows, scores)
 
@@ -189,12 +192,10 @@ class DenseExact:
         tile = np.zeros((len(U), centers.stop - centers.start))
         root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
         if jit_available():
-            from kernelite.backends.cpu.kernels.compiling import ready
             from kernelite.backends.cpu.kernels.pointwise import subtract_differences
 
-            if ready(subtract_differences):
-                subtract_differences(U, self._columns, centers.start, root, tile)
-                return tile
+            subtract_differences(U, self._columns, centers.start, root, tile)
+            return tile
         for feature in range(U.shape[1]):
             gap = U[:, feature][:, None] - self.centers[centers, feature]
             gap *= root

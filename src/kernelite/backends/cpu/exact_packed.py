@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AFFINE_UNITS
@@ -30,6 +30,9 @@ from kernelite.series.packed import (
 )
 from kernelite.series.rounding import TINY, UNIT, intercept_error
 from kernelite.support.records import dataclass
+
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.packed import PackedCubic
 
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
@@ -52,12 +55,6 @@ def laid_out(
         if packed is not None:
             return packed
     return PointwiseExact.prepare(expansion, mapped=mapped)
-
-
-class _Ready:
-    """Stands for kernels that need no compiling."""
-
-    ready = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +93,14 @@ class LinearExact:
         return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
 
     @property
-    def fused(self) -> Any:
-        """Always ready: a matrix product until the kernel is."""
-        return _Ready
+    def fast_alone(self) -> bool:
+        """One row is one product."""
+        return True
+
+    @property
+    def fused(self) -> None:
+        """No centers are met."""
+        return
 
     @cached_property
     def _one_pass(self) -> FloatArray | None:
@@ -118,11 +120,8 @@ class LinearExact:
         m = len(rows)
         scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
         if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
-            from kernelite.backends.cpu.kernels.packed import linear_rows
-
-            if ready(linear_rows):
-                self._run_one_pass(rows, self._one_pass, scores, squares)
-                return scores, squares
+            self._run_one_pass(rows, self._one_pass, scores, squares)
+            return scores, squares
         cosine = isinstance(self.expansion.kernel, CosineKernel)
 
         def part(block: slice) -> None:
@@ -208,12 +207,15 @@ class PackedExact:
         rounding = replace(rounding, farthest=FARTHEST)
         return cls(expansion, rounding, tensor, expansion.kernel.degree)
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is fast: nothing but BLAS is needed for degree 4."""
+        return self.degree == 4 or self.fused is not None
+
     @cached_property
-    def fused(self) -> Any:
-        """The loop over packed coefficients; nothing but BLAS is needed for degree 4."""
-        if self.degree == 4:
-            return _Ready
-        if not jit_available():
+    def fused(self) -> PackedCubic | None:
+        """The loop over packed coefficients of degree 3."""
+        if self.degree == 4 or not jit_available():
             return None
         from kernelite.backends.cpu.kernels.packed import PackedCubic
 
@@ -227,9 +229,8 @@ class PackedExact:
         scores = np.empty((m, k)) if out is None else out
         squares = self.squares(rows)
         rows = np.ascontiguousarray(rows)
-        fused = self.fused if self.degree == 3 else None
-        if fused is not None and fused.ready:
-            fused.run(rows, scores)
+        if self.fused is not None:
+            self.fused.run(rows, scores)
             scores += self.expansion.intercept
             return scores, squares
         pairs = (self.expansion.n_features + 1) * (self.expansion.n_features + 2) // 2

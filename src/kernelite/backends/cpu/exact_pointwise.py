@@ -187,6 +187,11 @@ class PointwiseExact:
         """The kernel."""
         return self.rounding.kernel
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is summed in registers."""
+        return self.fused is not None
+
     @cached_property
     def fused(self) -> FusedPointwise | None:
         """Sums in registers, where there is a loop for the kernel."""

@@ -20,7 +20,6 @@ from kernelite.backends.cpu.fused_sums import (
     MOST_NORM,
     MOST_NUMBERS,
 )
-from kernelite.backends.cpu.kernels.compiling import ready
 from kernelite.backends.cpu.panels import Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
@@ -124,16 +123,6 @@ class FusedPairs:
             (EXP2_ERROR + chains + 8.0) * SINGLE_UNIT,  # lanes and coefficients round too
             rounding,
         )
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernels can be called."""
-        from kernelite.backends.cpu.kernels import pairs, panel_rows
-
-        kernels: list[Any] = [pairs.walk_rows]
-        if self.panels.layout.sparse:
-            kernels += [panel_rows.entries, pairs.walk_entries]
-        return all(ready(kernel) for kernel in kernels)
 
     def winners(
         self, rows: FloatArray, *, ties_to_first: bool = False

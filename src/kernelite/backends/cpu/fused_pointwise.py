@@ -115,8 +115,8 @@ def _loop(kernel: Any, *, summed: bool) -> Any:
     """The compiled loop of a kernel of distances."""
     from kernelite.backends.cpu.kernels.radial import radial_kernel
 
-    variant = tuple(getattr(kernel, name) for name in kernel.variants)
-    return radial_kernel(type(kernel), variant, summed)
+    kind: Any = type(kernel)
+    return radial_kernel(kind, tuple(getattr(kernel, name) for name in kernel.variants), summed)
 
 
 def _is_compiled(kernel: Any) -> bool:

@@ -351,7 +351,7 @@ class Runner:
         if criterion is None or criterion.voting_classes is None or self.exact is None:
             return None
         pairs = self.exact.pairs
-        return pairs if pairs is not None and pairs.ready else None
+        return pairs
 
     def _labels(
         self, winners: FusedPairs, rows: Rows, finish: Finish, criterion: Any

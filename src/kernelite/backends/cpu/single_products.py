@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.exact_packed import PackedExact
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.exact_rounding import CENTERS
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
@@ -61,13 +61,6 @@ class SingleProducts:
         if not abs(exact.kernel.coef0) < LARGEST:
             return None
         return cls(exact, np.ascontiguousarray(exact.centers.T.astype(np.float32)))
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.pointwise import sigmoid_of_single
-
-        return ready(sigmoid_of_single)
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, k)."""
@@ -162,13 +155,6 @@ class SinglePacked:
         weights = (exact.fused.cubic.weights / scale).astype(np.float32)
         return cls(exact, weights, scale, size, last)
 
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.packed import single_packed
-
-        return ready(single_packed)
-
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
         from kernelite.backends.cpu.kernels.cubic import PARTIAL
@@ -179,6 +165,7 @@ class SinglePacked:
         scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
         flat = scores.reshape(-1)
 
+        assert self.exact.fused is not None
         least = self.exact.fused.cubic.least_rows
         share_rows(single_packed, m, least, rows, zeros, self.weights, flat)
         scores *= self.scale

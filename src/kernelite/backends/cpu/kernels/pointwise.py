@@ -20,8 +20,8 @@ from kernelite.backends.cpu.kernels.compiling import (
     OutVector,
     Vector,
     array_type,
+    jit_available,
     kernel,
-    ready,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive, exp_nonpositive_single
 from kernelite.data.rows.inputs import FloatArray
@@ -54,7 +54,7 @@ def exp_in_place(tile: FloatArray) -> None:
     array([[1., 0., 1.]])
     """
     assert tile.flags.c_contiguous  # else a copy would be overwritten
-    if not ready(_exp_kernel):
+    if not jit_available():
         np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
         return
     _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
