@@ -191,13 +191,16 @@ def _add_tiles(
     """sums += sum_i A_i prod_q k_q(x_i, z), tile by tile."""
     n = len(weights)
     seen = [factor.seen(rows) for factor in factors]
-    room = np.empty((min(len(factors), 2), min(ROWS_PER_TILE, len(rows)) * min(CENTERS, n)))
+    # Of few rows, more centers at a time: calls would dominate.
+    wide = CENTERS * max(1, 16 // max(len(rows), 1))
+    room = np.empty((min(len(factors), 2), min(ROWS_PER_TILE, len(rows)) * min(wide, n)))
     for block in row_blocks(len(rows), ROWS_PER_TILE):
-        for part in row_blocks(n, CENTERS):
+        for part in row_blocks(n, wide):
             shape = block.stop - block.start, part.stop - part.start
             tiles = [one[: shape[0] * shape[1]].reshape(shape) for one in room]
             factors[0].fill(seen[0][block], part, tiles[0])
             for factor, own in zip(factors[1:], seen[1:]):
                 factor.fill(own[block], part, tiles[1])
                 tiles[0] *= tiles[1]
-            sums[block] += tiles[0] @ weights[part]
+            for some in row_blocks(shape[1], CENTERS):
+                sums[block] += tiles[0][:, some] @ weights[part][some]
