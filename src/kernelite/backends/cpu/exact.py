@@ -36,12 +36,13 @@ __all__ = [
     "as_dense",
 ]
 
-TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them; one of so many,
-FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
-ENTRY_RATIO = 16  # entries of a row in panels, in the time of one that meets another
-MOST_DENSE = 1 << 26  # numbers of centers that are made dense for panels
-ENOUGH = 0.9  # of a tolerance: what quick exponentials may take of it
-WORTH = 0.5  # which is more than it costs of double precision's time
+TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
+ROWS_PER_TRIED = 16  # at most one row of so many is tried
+FEWEST_NUMBERS = 1 << 14  # smaller models give no values of single precision
+ENTRIES_PER_MEETING = 16  # entries of a row in panels, in the time of one that meets another
+MOST_DENSE_NUMBERS = 1 << 26  # numbers of centers that are made dense for panels
+TOLERANCE_SHARE = 0.9  # quick exponentials may take that much of a tolerance
+WORTHWHILE_SHARE = 0.5  # a stage that settles fewer rows costs more than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +95,9 @@ class ExactEngine:
         """
         centers: Any = self.expansion.centers
         n, d = centers.shape
-        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE:
+        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE_NUMBERS:
             return False
-        return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
+        return bool(centers.nnz <= ENTRIES_PER_MEETING * self.expansion.meeting_entries)
 
     @cached_property
     def single(self) -> FusedSums | SinglePacked | SingleProducts | None:
@@ -260,10 +261,10 @@ class SinglePrecision:
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
         """Whether it settles enough, as some of the rows show."""
         # What values ask of a bound is the same for all rows: two of them show enough.
-        if rows.shape[0] < APART * (TRIED if criterion.labels_alone else 2):
+        if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
             return True
-        some = rows[:: max(APART, rows.shape[0] // TRIED)]
-        return float(criterion(*sums.run(some)).mean()) >= WORTH
+        some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // TRIED_ROWS)]
+        return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
 
 
 class QuickExponentials(SinglePrecision):
@@ -290,7 +291,9 @@ class QuickExponentials(SinglePrecision):
 def _surely(sums: FusedSums, criterion: Criterion) -> bool:
     """Whether quick exponentials are good enough for the values of all but outlying rows."""
     limits = criterion.value_bounds
-    return limits is not None and sums.most_error <= ENOUGH * float(limits.min(initial=np.inf))
+    if limits is None:
+        return False
+    return sums.most_error <= TOLERANCE_SHARE * float(limits.min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 __all__ = ["WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
 
 ROWS_PER_TILE = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
-EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
+SUMS_PER_EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
 LITTLE_WORK = 1 << 21  # multiply-adds of a call that one thread does at once
 WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
-MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
-TALL = 4  # which goes faster in taller tiles
+MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients
+TALL_TILES = 4  # tiles are so many times taller where outputs are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class DenseExact:
 
         # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
         # core's cache.
-        work = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL)
+        work = m * self.expansion.n_centers * (self.expansion.n_features + SUMS_PER_EXPONENTIAL)
         chunk = max(1, m if work < LITTLE_WORK else min(self.tall, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
@@ -170,7 +170,7 @@ class DenseExact:
         """Rows of a tile: more where centers are few, so that calls do not dominate."""
         (n, d), k = self.expansion.centers.shape, self.expansion.n_outputs
         filled = ROWS_PER_TILE * CENTERS // max(n, d, k, 16)
-        return max(ROWS_PER_TILE * (TALL if k >= MANY_OUTPUTS else 1), filled)
+        return max(ROWS_PER_TILE * (TALL_TILES if k >= MANY_OUTPUTS else 1), filled)
 
     def _lift(self, U: FloatArray, squares: FloatArray) -> FloatArray:
         """(u, 1, gamma |u|^2), whose product with the factors is the exponent."""
@@ -229,9 +229,9 @@ def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray)
 # all x_i.z, in time that grows with the entries that meet and not with n d; text of 30,000 words is
 # served hundreds of times faster than by products of dense tables. Nothing is shifted.
 
-WIDE = 1 << 22  # features from which those that no center has are left out of the lists
-TILE = 1 << 17  # kernel values of a thread: a megabyte
-DENSER = 25  # multiply-adds of a dense product in the time of one entry that meets another
+WIDE_FEATURES = 1 << 22  # features from which those that no center has are left out of the lists
+VALUES_PER_THREAD = 1 << 17  # kernel values of a thread: a megabyte
+SUMS_PER_ENTRY = 25  # multiply-adds of a dense product in the time of one entry that meets another
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ class SparseExact:
         if not expansion.kernel.damps or not is_sparse(centers) or not jit_available():
             return None
         n, d = centers.shape
-        if DENSER * expansion.meeting_entries > n * d:
+        if SUMS_PER_ENTRY * expansion.meeting_entries > n * d:
             return None
         squares = squared_norms(centers)
         with np.errstate(over="ignore"):  # then there are dense products
@@ -275,7 +275,7 @@ class SparseExact:
         rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, mapped)
         if rounding.by_differences:
             return None
-        columns = np.unique(centers.indices) if d > WIDE else None
+        columns = np.unique(centers.indices) if d > WIDE_FEATURES else None
         by_feature = (centers if columns is None else only_columns(centers, columns)).tocsc()
         return cls(
             expansion=expansion,
@@ -291,7 +291,7 @@ class SparseExact:
     def serves_dense_rows(self) -> bool:
         """Whether even rows without zeros, which meet all entries, are cheaper this way."""
         n, d = self.expansion.centers.shape
-        return DENSER * len(self.values) <= n * d
+        return SUMS_PER_ENTRY * len(self.values) <= n * d
 
     def scores(
         self, rows: csr_array, out: FloatArray | None = None
@@ -319,7 +319,7 @@ class SparseExact:
                 add_kernel_sums(tile, self.expansion.coefficients, sums)
                 np.add(sums, self.expansion.intercept, out=scores[block])
 
-        chunk = max(1, min(TILE // max(n, 1), -(-m // thread_count())))
+        chunk = max(1, min(VALUES_PER_THREAD // max(n, 1), -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
-ROWS = 1 << 14  # of a product that one thread takes
-LITTLE = 1 << 19  # numbers of rows that one thread reads at once
-LEAST = 1e-250  # that the largest terms of a tensor must be above
-FARTHEST = 1e70  # of a row whose fourth power is no overflow
-PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
+ROWS_PER_PRODUCT = 1 << 14  # one thread takes so many
+NUMBERS_PER_THREAD = 1 << 19  # fewer numbers of rows are not worth a thread
+LEAST_TENSOR_TERM = 1e-250  # that the largest terms of a tensor must be above
+FARTHEST_PACKED_ROW = 1e70  # of a row whose fourth power is no overflow
+PAIR_NUMBERS_PER_TILE = 1 << 17  # products w_a w_b held at once: a megabyte
 
 
 def laid_out(
@@ -134,7 +134,7 @@ class LinearExact:
                 np.matmul(own, self.weights, out=scores[block])
                 scores[block] += self.intercept
 
-        chunk = max(1, min(ROWS, -(-m // thread_count()))) if m > 512 else max(m, 1)
+        chunk = max(1, min(ROWS_PER_PRODUCT, -(-m // thread_count()))) if m > 512 else max(m, 1)
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
@@ -146,7 +146,7 @@ class LinearExact:
 
         flat, intercept = scores.reshape(-1), float(self.intercept[0])
 
-        least = LITTLE // max(rows.shape[1], 1)
+        least = NUMBERS_PER_THREAD // max(rows.shape[1], 1)
         share_rows(linear_rows, len(rows), least, rows, weights, intercept, flat, squares)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -202,9 +202,9 @@ class PackedExact:
         # Entries may underflow, and then meet |w|^p: that must be less than roundings.
         with np.errstate(over="ignore", under="ignore"):
             least = np.float64(expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
-        if not (rounding.weight[rounding.weight > 0.0] * least > LEAST).all():
+        if not (rounding.weight[rounding.weight > 0.0] * least > LEAST_TENSOR_TERM).all():
             return None
-        rounding = replace(rounding, farthest=FARTHEST)
+        rounding = replace(rounding, farthest=FARTHEST_PACKED_ROW)
         return cls(expansion, rounding, tensor, expansion.kernel.degree)
 
     @property
@@ -234,7 +234,7 @@ class PackedExact:
             scores += self.expansion.intercept
             return scores, squares
         pairs = (self.expansion.n_features + 1) * (self.expansion.n_features + 2) // 2
-        chunk = max(1, min(PAIR_NUMBERS // pairs + 1, -(-m // thread_count())))
+        chunk = max(1, min(PAIR_NUMBERS_PER_TILE // pairs + 1, -(-m // thread_count())))
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

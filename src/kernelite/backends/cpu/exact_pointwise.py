@@ -30,9 +30,9 @@ from kernelite.support.records import dataclass
 
 __all__ = ["PointwiseExact", "PointwiseRounding"]
 
-ROWS = 256  # with CENTERS a tile of kernel values
-LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
-LOST = 1e-140  # more than a norm whose square underflows
+ROWS_PER_CHUNK = 256  # with CENTERS a tile of kernel values
+LITTLE_VALUES = 1 << 19  # kernel values of a call that one thread computes at once
+LOST_NORM = 1e-140  # more than a norm whose square underflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class PointwiseRounding:
     def _linear_bounds(self, squares: FloatArray, slopes: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(squares)[:, None]
-            norms += LOST
+            norms += LOST_NORM
             known = bool(norms.max(initial=0.0) < math.inf)
             # Of one output in place: room that is new takes longer than the arithmetic.
             room = norms if len(slopes) == 1 and known else None
@@ -214,7 +214,7 @@ class PointwiseExact:
                     self._add_tiles(rows[block], sums)
                 np.add(sums, self.expansion.intercept, out=scores[block])
 
-        chunk = max(1, m if m * n < LITTLE else min(ROWS, -(-m // thread_count())))
+        chunk = max(1, m if m * n < LITTLE_VALUES else min(ROWS_PER_CHUNK, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, self.squares(rows)
 

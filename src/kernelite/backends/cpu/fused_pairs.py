@@ -29,7 +29,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["FusedPairs"]
 
-SIZES = (1e-18, 1e18)  # of coefficients in single precision
+COEFFICIENT_SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
 MOST_ENTRY_ROWS = 960  # whose entries a thread has room for at once
 TILE_ROWS, TILE_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
@@ -82,7 +82,7 @@ class FusedPairs:
         if (
             owner is None
             or not len(sizes)
-            or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]
+            or not COEFFICIENT_SIZES[0] <= sizes.min() <= sizes.max() <= COEFFICIENT_SIZES[1]
         ):
             return None
         K = int(n_classes(A.shape[1]) or 0)

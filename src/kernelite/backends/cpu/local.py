@@ -135,8 +135,8 @@ def _transposed(array: FloatArray) -> FloatArray:
 
 # The engine: which boxes a row visits, their sums, and what the others could add.
 
-LEAST_ROWS = 32  # that are worth a thread
-MOST_FEATURES = 8
+LEAST_ROWS = 32  # so many rows are worth a thread
+MOST_FEATURES = 8  # boxes of wider rows would all be near
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class NearCenters:
 # with e_i = log A_i - gamma |x_i - z|^2 and m the largest of them: one term at least is 1, however
 # far z is.
 
-TILE_ELEMENTS = 1 << 20
+LOG_SUM_ELEMENTS = 1 << 20  # exponents held at once: 8 MB
 
 
 def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
@@ -280,7 +280,8 @@ def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     out = np.empty(rows.shape[0])
     with np.errstate(divide="ignore"):
         logarithms = np.log(expansion.coefficients[:, 0])
-    for block in row_blocks(rows.shape[0], max(16, TILE_ELEMENTS // max(expansion.n_centers, 1))):
+    tile = max(16, LOG_SUM_ELEMENTS // max(expansion.n_centers, 1))
+    for block in row_blocks(rows.shape[0], tile):
         e = squared_distances(expansion, rows[block])
         e *= -expansion.gamma
         e += logarithms

@@ -35,8 +35,8 @@ from kernelite.machine.kernels import Kernel
 __all__ = ["PANEL", "all_kernels", "radial_kernel", "stand_in"]
 
 PANEL = DOUBLE.panel
-ROWS = 4 if WIDE else 2  # taken at once: their sums and a line of the panel fill the registers
-BLOCK = 512 // PANEL  # panels that many rows meet in turn: their sums are added up lane by lane
+ROWS_AT_ONCE = 4 if WIDE else 2  # their sums and a line of the panel fill the registers
+PANELS_PER_BLOCK = 512 // PANEL  # many rows meet them in turn; sums are added up lane by lane
 
 
 def stand_in(kind: type[Kernel], variant: tuple[Any, ...], *numbers: Any) -> Any:
@@ -161,7 +161,7 @@ def radial_kernel(
     and their number), what distances are multiplied with, the kernel's own number (or 0), and
     `out`: (m, 1), which sums are added to, or room for values, (m, number PANEL).
     """
-    several = _over_panels(kind, variant, ROWS, summed=summed)
+    several = _over_panels(kind, variant, ROWS_AT_ONCE, summed=summed)
     one = _over_panels(kind, variant, 1, summed=summed)
     across = 0 if summed else 8 * PANEL
 
@@ -177,13 +177,13 @@ def radial_kernel(
     ) -> None:
         m, d = rows.shape
         step, far = 8 * d, 8 * out.shape[1]
-        z, whole = np.uintp(rows.ctypes.data), m // ROWS * ROWS
-        for start in range(first, first + count, BLOCK):
-            some = min(BLOCK, first + count - start)
+        z, whole = np.uintp(rows.ctypes.data), m // ROWS_AT_ONCE * ROWS_AT_ONCE
+        for start in range(first, first + count, PANELS_PER_BLOCK):
+            some = min(PANELS_PER_BLOCK, first + count - start)
             x = np.uintp(panels.ctypes.data) + np.uintp(start * PANEL * step)
             c = np.uintp(weights.ctypes.data) + np.uintp(start * PANEL * 8)
             to = np.uintp(out.ctypes.data) + np.uintp((start - first) * across)
-            for i in range(0, whole, ROWS):
+            for i in range(0, whole, ROWS_AT_ONCE):
                 here, there = z + np.uintp(i * step), to + np.uintp(i * far)
                 several(here, step, d, x, some, c, a, b, there, far)
             for i in range(whole, m):
