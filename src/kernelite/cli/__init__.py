@@ -23,7 +23,7 @@ VERBS = {
     "compile": "turn a fitted model into a fast predictor",
     "predict": "predict a data file's rows with a compiled or an exact model",
     "explain": "say how much each column accounts for in the score of each row",
-    "export": "write a compiled model as an ONNX graph or a C header",
+    "export": "write a compiled model for ONNX, C or JavaScript",
     "report": "make a page about a model and how it does on some rows",
     "xval": "cross-validate grids of C and gamma, exact against compiled",
     "inspect": "say what a model file holds and what it guarantees",
