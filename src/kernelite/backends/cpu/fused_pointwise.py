@@ -21,7 +21,7 @@ from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine import kernels as kl
 from kernelite.support.records import dataclass
 
-__all__ = ["FusedPointwise"]
+__all__ = ["Factor", "FusedPointwise"]
 
 ROWS_PER_TILE = 64  # with CENTERS a tile of kernel values: a quarter of a megabyte
 SERVED_SCALES = 1e-60, 1e60  # of distances, whose squares are scaled by one number
@@ -42,19 +42,29 @@ class Factor:
     numbers : tuple of two floats
         What the statistic is multiplied with, and the kernel's own number; of kernels of x.z,
         gamma and coef0.
+    width : int
+        Of whole panels, at least n.
     """
 
     kernel: kl.Kernel
     centers: FloatArray
     numbers: tuple[float, float]
+    width: int
 
     @classmethod
     def prepare(cls, kernel: Any, centers: FloatArray) -> Factor | None:
         """Lay the centers out; None where there is no loop for the kernel."""
+        if not jit_available() or not kernel.statistic or not len(centers):
+            return None
+        from kernelite.backends.cpu.kernels.radial import PANEL
+
+        # The last center fills panels up: its kernel value is a number if any is.
+        centers = np.pad(centers, ((0, -len(centers) % PANEL), (0, 0)), mode="edge")
+        width = len(centers)
         if kernel.statistic == "products":
-            return cls(kernel, np.ascontiguousarray(centers.T), (kernel.gamma, kernel.coef0))
+            return cls(kernel, np.ascontiguousarray(centers.T), (kernel.gamma, kernel.coef0), width)
         numbers = [getattr(kernel, name) for name in kernel.numbers]
-        if not kernel.statistic or not all(
+        if not all(
             SERVED_SCALES[0] < number < SERVED_SCALES[1] for number in (kernel.scale, *numbers)
         ):
             return None
@@ -64,10 +74,8 @@ class Factor:
         if kernel.statistic == "squares":
             centers = centers if kernel.isotropic else kernel.scaled(centers)
             scale = scale**2 if kernel.isotropic else 1.0
-        from kernelite.backends.cpu.kernels.radial import PANEL
-
         lines = centers.reshape(-1, PANEL, centers.shape[1]).transpose(0, 2, 1).ravel()
-        return cls(kernel, lines, (scale, *numbers, 0.0)[:2])
+        return cls(kernel, lines, (scale, *numbers, 0.0)[:2], width)
 
     @property
     def by_products(self) -> bool:
@@ -148,23 +156,16 @@ class FusedPointwise:
         cls, kernel: kl.Kernel, centers: FloatArray, coefficients: FloatArray
     ) -> FusedPointwise | None:
         """Lay the centers out; None where there is no loop for a factor of the kernel."""
-        if not jit_available() or not len(centers):
-            return None
-        from kernelite.backends.cpu.kernels.radial import PANEL
-
-        # The last center fills panels up: its kernel value is a number if any is.
-        n = len(centers)
-        padded = np.pad(centers, ((0, -n % PANEL), (0, 0)), mode="edge")
-        weights = np.pad(coefficients, ((0, -n % PANEL), (0, 0)))
         made: dict[kl.Kernel, Factor | None] = {}
         terms = []
         for amplitude, kernels in _terms(kernel):
             for one in kernels:
-                made.setdefault(one, Factor.prepare(one, padded))
+                made.setdefault(one, Factor.prepare(one, centers))
             factors = tuple(factor for one in kernels if (factor := made[one]) is not None)
             if len(factors) < len(kernels):
                 return None
-            terms.append((factors, np.ascontiguousarray(amplitude * weights)))
+            beyond = factors[0].width - len(centers)
+            terms.append((factors, np.pad(amplitude * coefficients, ((0, beyond), (0, 0)))))
         return cls(tuple(terms))
 
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
