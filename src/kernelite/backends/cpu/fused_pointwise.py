@@ -156,12 +156,10 @@ class FusedPointwise:
         cls, kernel: kl.Kernel, centers: FloatArray, coefficients: FloatArray
     ) -> FusedPointwise | None:
         """Lay the centers out; None where there is no loop for a factor of the kernel."""
-        made: dict[kl.Kernel, Factor | None] = {}
         terms = []
         for amplitude, kernels in _terms(kernel):
-            for one in kernels:
-                made.setdefault(one, Factor.prepare(one, centers))
-            factors = tuple(factor for one in kernels if (factor := made[one]) is not None)
+            made = (Factor.prepare(one, centers) for one in kernels)
+            factors = tuple(factor for factor in made if factor is not None)
             if len(factors) < len(kernels):
                 return None
             beyond = factors[0].width - len(centers)
