@@ -257,22 +257,21 @@ class PartsTogether:
         if criterion is None or not self.serves(criterion) or is_sparse(own):
             return None
         sums = self.sums
-        if sums is None or not sums.ready:
+        if sums is None:
             return None
         if len(own) >= APART * TRIED:
             some = own[:: max(APART, len(own) // TRIED)]
             if float(criterion(*sums.run(some)).mean()) < WORTH:
                 return None
         scores, bounds = sums.run(own)
-        # No row that is not finite has a finite bound.
-        return Bounded(scores, bounds, finite=bool(np.isfinite(bounds.sum())))
+        return Bounded(scores, bounds, finite_if_bounded=True)
 
     def bound(self, rows: PartRows, criterion: Criterion | None) -> FloatArray | None:
         """Of values: its own bound where it settles the row."""
         if criterion is None or criterion.labels_alone or not self.serves(criterion):
             return None
         own, sums = rows.rows[0], self.sums
-        if is_sparse(own) or sums is None or not sums.ready:
+        if is_sparse(own) or sums is None:
             return None
         scores, bounds = sums.run(own)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)

@@ -38,6 +38,7 @@ __all__ = [
     "KernelSource",
     "Longs",
     "Matrix",
+    "OutBools",
     "OutInts",
     "OutLongs",
     "OutMatrix",
@@ -56,7 +57,6 @@ __all__ = [
     "ir",
     "jit_available",
     "kernel",
-    "ready",
     "types",
     "wide_vectors",
 ]
@@ -76,6 +76,7 @@ Singles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", False]
 SingleMatrix: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", False]
 OutVector: TypeAlias = Annotated[FloatArray, 1, "float64", True]
 OutMatrix: TypeAlias = Annotated[FloatArray, 2, "float64", True]
+OutBools: TypeAlias = Annotated[NDArray[np.bool_], 1, "bool", True]
 OutSingles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", True]
 OutInts: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", True]
 OutLongs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", True]
@@ -269,11 +270,6 @@ def kernel(
         return declared
 
     return made
-
-
-def ready(_kernel: Callable[..., Any], /) -> bool:
-    """Whether a kernel can be called: always, where any can."""
-    return jit_available()
 
 
 def _caller(own: KernelSource, symbol: str, before: int = 0) -> Callable[..., Any]:
