@@ -18,7 +18,6 @@ from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, check_finite
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.heads.multiclass import OneVsRestHead
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.serving import part_rows, rows_and_runner
 from kernelite.support.errors import InputError
@@ -144,9 +143,7 @@ def _settled_answers(
     errors: FloatArray,
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Answers, and the rows whose variances are not known well enough for them."""
-    latent = model.head.inner.members[0].head.latent  # type: ignore[attr-defined]
-    flat = latent.class_probabilities(means.reshape(-1, 1), variances.reshape(-1))
-    each = flat[:, 1].reshape(means.shape)
+    each = model.head.machine_probabilities(means, variances)  # type: ignore[attr-defined]
     off = STEEPEST * errors
     if method == "predict":
         low = (each - off).max(axis=1)
@@ -162,8 +159,8 @@ def _settled_answers(
 
 def _joint_moments(model: ModelFields, given: Sequence[Any]) -> JointMoments | None:
     """What answers all machines at once, where that is worth it and the guarantee allows it."""
-    if model.guarantee != "certified" or not isinstance(model.head.inner, OneVsRestHead):  # type: ignore[attr-defined]
-        return None
+    if model.guarantee != "certified" or "predict_proba" not in model.head.offers:
+        return None  # pairs of classes have no probabilities
     latent = model.parts[0].model._latent
     asked = model.__dict__.setdefault("_rows_asked", [0])
     asked[0] += given[0].shape[0]
