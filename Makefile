@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .NOTPARALLEL:
 .PHONY: demo test campaign test-kernels test-torch fuzz soak attack mutants prove coverage lock lint docs docs-test bench paper wheels release-check clean
 
-demo: $(VENV)/.installed-report $(VENV)/.installed-jit $(VENV)/.kernels
+demo: $(VENV)/.installed-demo $(VENV)/.kernels
 	$(BIN)/kernelite demo
 
 test: $(VENV)/.installed-dev $(VENV)/.kernels lint
@@ -21,6 +21,7 @@ campaign: $(VENV)/.installed-dev $(VENV)/.kernels
 		$(BIN)/python -m pytest -n 2 -q tests/series tests/backends/cpu/test_fused_sums.py tests/test_whole_models.py \
 		tests/store/test_damage.py
 	$(BIN)/python -m tests.fuzz --seconds 60 --seed $(SEED) --jobs 2
+	$(BIN)/python scripts/newcomer.py
 	@if $(MAKE) --no-print-directory $(VENV)-torch/.installed; then \
 		$(MAKE) --no-print-directory test-torch; \
 	else \

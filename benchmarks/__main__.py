@@ -38,6 +38,7 @@ examples:
   python -m benchmarks --models "a9a 0.01" --contestants scikit-learn certified none
   python -m benchmarks --sections scaling memory --preset full
   python -m benchmarks board --help                        # the models that people really fit
+  python -m benchmarks values --help                       # values, probabilities, deviations
   python -m benchmarks gpu --help                          # on a machine with a GPU
   python -m benchmarks load                                # one row from 1 to 32 threads
   python -m benchmarks ready                               # import, first answer, call
@@ -46,7 +47,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sections asked for, the board, single rows under load, first answers, or a GPU's."""
+    """Run the sections asked for, the board, values, loads, first answers, or a GPU's."""
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["board"]:
         from benchmarks.board.command import main as board
@@ -58,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return gpu(given[1:])
     if given[:1] == ["load"]:
         return latencies(given[1:])
+    if given[:1] == ["values"]:
+        from benchmarks.values.command import main as values
+
+        return values(given[1:])
     if given[:1] == ["ready"]:
         from benchmarks.ready import main as first_answers
 

@@ -30,7 +30,7 @@ def exact_scores(expansion: KernelExpansion, rows: np.ndarray) -> np.ndarray:
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         values = part @ centers.T
-        if expansion.kernel == "poly2":
+        if expansion.kernel.quadratic:
             values = np.square(expansion.gamma * values + expansion.coef0)
         else:
             values *= 2.0

@@ -27,7 +27,8 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.cells import Cell
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
-from kernelite.series.series import QuadraticForm, damp, quadratic_form
+from kernelite.series.rounding import damped, damping
+from kernelite.series.series import QuadraticForm, quadratic_form
 
 FEATURES = (4, 8, 14, 22, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WORK = 1e8  # multiply-adds of a full product for one timing, by default
@@ -64,8 +65,7 @@ def triangle_blocked(
         for output, triangle in enumerate(triangles):
             # Column-major: (T U')' = U T', and U' is U's own memory.
             g[:, output] += np.einsum("ij,ij->i", dtrmm(1.0, triangle, U.T).T, U)
-        damp(g, sq_norms, form.gamma)
-        out[part] = g + form.intercept
+        out[part] = damped(g, damping(sq_norms, form.gamma)) + form.intercept
     return out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import results
 
-__all__ = ["draw"]
+__all__ = ["draw", "ratios"]
 
 LABELS = {
     "support_vectors": "support vectors",
@@ -72,6 +72,36 @@ def _scatter(workload: dict[str, Any], folder: Path) -> Path:
     axes.legend(fontsize=6)
     name = "".join(c if c.isalnum() else "-" for c in workload["name"])
     return _saved(figure, folder / f"batch-{name}.svg")
+
+
+def ratios(
+    entries: list[tuple[str, dict[str, float | None]]],
+    asked: list[dict[str, float | None]],
+    path: Path,
+) -> Path:
+    """Two bars per answer, logarithmic: in batches and for one row; a line where one was asked."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "kernelite", "svg.fonttype": "none"})
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 0.34 * len(entries) + 1), layout="constrained")
+    for shift, (which, word, color) in enumerate(
+        (("batch", "in batches", "tab:blue"), ("one_row", "one row", "tab:orange"))
+    ):
+        places = [i + 0.4 * shift - 0.2 for i in range(len(entries))]
+        axes.barh(places, [values[which] or 1.0 for _, values in entries], 0.36, color=color)
+        wanted = [(one[which], place) for one, place in zip(asked, places) if one[which]]
+        axes.plot([w for w, _ in wanted], [p for _, p in wanted], "|", color="black", markersize=8)
+        axes.barh([0], [0], color=color, label=word)
+    axes.plot([], [], "|", color="black", label="asked")
+    axes.set_yticks(range(len(entries)), [name for name, _ in entries], fontsize=7)
+    axes.set(xlabel="times faster than scikit-learn", xscale="log", xlim=(0.8, None))
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3, axis="x")
+    axes.legend(fontsize=7)
+    return _saved(figure, path)
 
 
 def _saved(figure: Any, path: Path) -> Path:

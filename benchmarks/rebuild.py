@@ -41,7 +41,7 @@ def rebuilt_svc(source: Machine, svc_class: Any = None, *, for_sparse: bool = Fa
     from sklearn.svm import SVC
 
     expansion, head = source.expansion, source.head
-    if not isinstance(head, ClassifierHead) or len(head.classes) != 2 or expansion.kernel != "rbf":
+    if not isinstance(head, ClassifierHead) or len(head.classes) != 2 or not expansion.kernel.damps:
         raise ValueError("only two-class RBF models are rebuilt")
     n, d = expansion.n_centers, expansion.n_features
     svc = (svc_class or SVC)(kernel="rbf", gamma=expansion.gamma)

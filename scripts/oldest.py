@@ -11,8 +11,9 @@ BOUND = re.compile(r"(?P<name>[A-Za-z0-9_-]+)(?:\[[^]]*\])?>=(?P<version>[0-9.]+
 
 
 def oldest(project: Path = PROJECT) -> dict[str, str]:
-    """Name to the smallest version, of what every installation needs."""
-    wanted = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    """Name to the smallest version, of what every installation needs, and of scikit-learn."""
+    settings = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    wanted = [*settings["dependencies"], *settings["optional-dependencies"]["sklearn"]]
     found = (BOUND.fullmatch(text) for text in wanted)
     return {match["name"]: match["version"] for match in found if match}
 

@@ -27,26 +27,38 @@ IN_SDIST = (
     *("docs/conf.py", "docs/index.md", "examples/compile_svc.py", "tests/test_imports.py"),
 )
 IN_WHEEL = (
-    *("kernelite/__init__.py", "kernelite/py.typed", "kernelite/report/templates/report.html"),
+    *(
+        "kernelite/__init__.py",
+        "kernelite/py.typed",
+        "kernelite/model/report/templates/report.html",
+    ),
     *("kernelite/backends/c/templates/main.c", "kernelite/cli/predict.py"),
 )
 # Kernels come with the wheel where this is run.
 LIBRARIES = sys.platform == "linux" and platform.machine() == "x86_64"
 LARGEST = 6_000_000  # bytes of a wheel
 SMOKE = f"""
+import importlib.util
+import kernelite as kl
+import numpy as np
+
+assert importlib.util.find_spec("sklearn") is None
+X = np.random.default_rng(0).normal(size=(200, 4))
+fast = kl.compile(kl.KernelExpansion(X, np.cos(X[:, 0]), 0.1, gamma=0.02), X)
+fast.save("waves.kernelite")
+assert (kl.load("waves.kernelite").predict(X) == fast.predict(X)).all()
+from kernelite.backends.cpu.kernels.providers import jit_available
+assert jit_available() == {LIBRARIES}
+print(kl.__version__)
+"""
+SMOKE_SKLEARN = """
 import kernelite as kl
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 X, y = load_iris(return_X_y=True)
 svc = SVC(gamma=0.02, C=10).fit(X, y)
-fast = kl.compile(svc, X)
-assert (fast.predict(X) == svc.predict(X)).all()
-fast.save("iris.kernelite")
-assert (kl.load("iris.kernelite").predict(X) == svc.predict(X)).all()
-from kernelite.backends.cpu.kernels.providers import jit_available
-assert jit_available() == {LIBRARIES}
-print(kl.__version__)
+assert (kl.compile(svc, X).predict(X) == svc.predict(X)).all()
 """
 
 
@@ -123,8 +135,10 @@ def installed(wheel: Path, place: Path) -> Iterator[str]:
         "installing": [programs / "python", "-m", "pip", "install", "--quiet", wheel],
         "the dependencies": [programs / "python", "-m", "pip", "check"],
         "predicting": [programs / "python", "-c", SMOKE],
-        "the command": [programs / "kernelite", "inspect", "iris.kernelite"],
+        "the command": [programs / "kernelite", "inspect", "waves.kernelite"],
         "approxsvm's command": [programs / "approx-svm", "--help"],
+        "the extra": [programs / "python", "-m", "pip", "install", "--quiet", f"{wheel}[sklearn]"],
+        "compiling": [programs / "python", "-c", SMOKE_SKLEARN],
     }.items():
         run = command([str(word) for word in words], cwd=place, env=clean)
         print(f"{what}: {'works' if run.returncode == 0 else 'FAILS'}")

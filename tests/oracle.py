@@ -85,8 +85,8 @@ def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]
 def _of_expansion(expansion: KernelExpansion) -> Any:
     """k(expansion, x, z) in real arithmetic."""
     kernel = expansion.kernel
-    if isinstance(kernel, str):
-        return _gaussian if kernel == "rbf" else _polynomial
+    if kernel.has_series:
+        return _gaussian if kernel.damps else _polynomial
     from tests.real_kernels import real_kernel
 
     return lambda _expansion, x, z: real_kernel(kernel, x, z)

@@ -42,6 +42,11 @@ def _(kernel: kl.Rbf, x: list[Any], z: list[Any]) -> Any:
 
 
 @real_kernel.register
+def _(kernel: kl.Gaussian, x: list[Any], z: list[Any]) -> Any:
+    return (-arb(kernel.gamma) * _scaled_square((1.0,), x, z)).exp()
+
+
+@real_kernel.register
 def _(kernel: kl.Matern, x: list[Any], z: list[Any]) -> Any:
     a = _root(_scaled_square(kernel.length_scale, x, z) * 2 * arb(kernel.nu))
     polynomial = {0.5: arb(1), 1.5: 1 + a, 2.5: 1 + a + a * a / 3}[kernel.nu]

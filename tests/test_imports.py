@@ -38,24 +38,24 @@ ALLOWED: dict[str, set[str]] = {
     "planner": {"machine", "series", "program", *CPU} | EVERYWHERE,
     # A model's own methods save, export, report and answer tensors: by imports inside them.
     "model": MODEL
-    | {"sources", "store", "report", "explain"}
+    | {"sources", "store", "explain"}
     | {"backends.torch", "backends.onnx", "backends.c"},
     "explain": {"machine", "model", *CPU} | EVERYWHERE,
     "store": {"data.tables"} | MODEL,
     "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
     "backends.onnx": {"machine", "series", "program", "model"} | EVERYWHERE,
     "backends.c": {"machine", "series", "program", "model"} | EVERYWHERE,
-    "report": {"program", "model"} | EVERYWHERE,
     "data.scoring": {"program", "data.tables", "model", "store", *CPU} | EVERYWHERE,
     "dask": {"program", "data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
     "spark": {"model", "data.scoring", *CPU} | EVERYWHERE,
     "ray": {"data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
     "mlflow": {"model", "store"} | EVERYWHERE,
     "torch": {"backends.torch", "model"} | EVERYWHERE,
+    "xarray": {"model", "data.scoring"} | EVERYWHERE,
     "__main__": {"cli"},
 }
 ALLOWED["cli"] = set(ALLOWED) - {
-    *("__main__", "cli", "mlflow", "spark", "ray", "torch"),
+    *("__main__", "cli", "mlflow", "spark", "ray", "torch", "xarray"),
     *("backends.torch", "backends.onnx", "backends.c", "machine", "series"),
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kernelite
+from kernelite.support.scikit_learn import OLDEST
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -77,6 +78,22 @@ def test_nothing_says_that_it_can_be_had_from_an_index() -> None:
     for path in texts:
         found = re.search(r"pip install ['\"]?kernelite", path.read_text(encoding="utf-8"))
         assert found is None, path
+
+
+def test_scikit_learn_is_an_extra_whose_version_is_checked() -> None:
+    extras = PROJECT["optional-dependencies"]
+    names = {re.split(r"[>=]", text)[0] for text in PROJECT["dependencies"]}
+    assert names == {"numpy", "scipy", "safetensors", "rich", "threadpoolctl"}
+    assert extras["sklearn"] == [f"scikit-learn>={'.'.join(map(str, OLDEST))}"]
+    for extra in ("all", "bench", "demo", "docs", "test"):
+        assert any(re.search(r"kernelite\[.*\bsklearn\b", text) for text in extras[extra]), extra
+
+
+def test_all_brings_every_extra_that_users_need() -> None:
+    extras = PROJECT["optional-dependencies"]
+    [text] = extras["all"]
+    own = {"all", "bench", "demo", "dev", "docs", "release", "test"}
+    assert set(text.removeprefix("kernelite[").rstrip("]").split(",")) == set(extras) - own
 
 
 def classified() -> list[str]:
@@ -175,7 +192,8 @@ def test_the_oldest_dependencies_are_pinned() -> None:
         check=True,
     )
     lines = dict(line.split("==") for line in ran.stdout.split())
-    assert set(lines) == {re.split(r"[>=]", text)[0] for text in PROJECT["dependencies"]}
+    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["sklearn"]]
+    assert set(lines) == {re.split(r"[>=]", text)[0] for text in wanted}
     assert lines["numpy"] == "1.26.*"
 
 

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import SVC, SVR
 
 import kernelite as kl
-from kernelite.report.figures import _band
+from kernelite.model.report.figures import _band
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 X = np.random.default_rng(0).normal(size=(40, 2))

@@ -42,7 +42,7 @@ class Judge:
         self.terms, self.rows = (expansion, *others), rows
         self.escalated = 0
         self._truth: dict[int, list] = {}
-        self.extended = EXTENDED and all(isinstance(one.kernel, str) for one in self.terms)
+        self.extended = EXTENDED and all(one.has_series for one in self.terms)
         if self.extended:
             with np.errstate(all="ignore"):
                 self._scores, self._errors = _extended(self.terms, rows)
@@ -193,7 +193,7 @@ def _extended(
     terms: tuple[KernelExpansion, ...], rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """f of each row and output in extended precision, and what that errs by at most."""
-    each = [(_gaussian if one.kernel == "rbf" else _polynomial)(one, rows) for one in terms]
+    each = [(_gaussian if one.kernel.damps else _polynomial)(one, rows) for one in terms]
     scores, errors = each[0]
     for more, off in each[1:]:
         scores = scores + more

@@ -49,9 +49,20 @@ def make_files(folder: Path) -> None:
     pd.concat([pd.Series(y, name="y"), frame], axis=1).to_csv(folder / "table", index=False)
     frame.to_parquet(folder / "train.parquet")
     frame.assign(customer=range(len(X))).to_parquet(folder / "rows.parquet")
+    _write_scene(folder / "scene.tif", X[:60])
     (folder / "parts").mkdir()
     frame[:50].to_parquet(folder / "parts" / "a.parquet")
     frame[50:].to_parquet(folder / "parts" / "b.parquet")
+
+
+def _write_scene(path: Path, rows: np.ndarray) -> None:
+    """A raster whose bands are the features."""
+    import rasterio
+
+    place = rasterio.transform.from_origin(0, 0, 10, 10)
+    profile = {"driver": "GTiff", "count": 22, "height": 6, "width": 10, "dtype": "float64"}
+    with rasterio.open(path, "w", transform=place, **profile) as file:
+        file.write(rows.T.reshape(22, 6, 10))
 
 
 def examples(verb: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse import csc_array, csr_array
 import kernelite as kl
 from kernelite.machine import expansion as module
 from kernelite.machine.expansion import KernelExpansion, kernel_values
+from kernelite.machine.kernels import Gaussian, PolynomialKernel
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
 
@@ -22,7 +24,7 @@ def slow_scores(model: KernelExpansion, X: np.ndarray) -> np.ndarray:
     centers = model.dense_centers()
     out = np.empty((len(X), model.n_outputs))
     for i, z in enumerate(X):
-        if model.kernel == "rbf":
+        if model.kernel.damps:
             values = np.exp(-model.gamma * ((centers - z) ** 2).sum(axis=1))
         else:
             values = (model.gamma * (centers * z).sum(axis=1) + model.coef0) ** 2
@@ -199,3 +201,26 @@ def test_a_file_cannot_name_classes_that_are_none(classes: np.ndarray) -> None:
     assert KernelExpansion.__unpack__(sound).coefficients.shape == (3, 3)
     with pytest.raises(InputError, match="coefficients"):
         KernelExpansion.__unpack__(stored | {"coefficients": weights, "classes": classes})
+
+
+def test_kernels_by_name_and_as_objects_are_the_same():
+    rng = np.random.default_rng(7)
+    model, X = random_expansion(rng, kernel="poly2"), rng.normal(size=(9, 5))
+    assert model.kernel == PolynomialKernel(2, model.gamma, model.coef0)
+    again = KernelExpansion(model.centers, model.coefficients, model.intercept, kernel=model.kernel)
+    np.testing.assert_array_equal(again.scores(X), model.scores(X))
+    named = KernelExpansion(ONE, [1.0], 0.0, gamma=0.5)
+    assert named.kernel == Gaussian(0.5)
+    assert named.kernel_tag == "rbf"
+    with pytest.raises(InputError, match="but the kernel's own is 0"):
+        replace(named, gamma=2.0)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), PolynomialKernel(2, 0.3, 0.5)])
+def test_files_name_kernels_that_have_a_series(kernel):
+    stored = KernelExpansion(ONE, [1.0], 0.0, kernel=kernel).__pack__()
+    assert stored["kernel"] in ("rbf", "poly2")
+    assert stored["gamma"] == 0.3
+    assert KernelExpansion.__unpack__(dict(stored)).kernel == kernel
+    # Files may hold the kernel itself beside numbers that are not its own.
+    assert KernelExpansion.__unpack__(stored | {"kernel": kernel, "gamma": 1.0}).kernel == kernel

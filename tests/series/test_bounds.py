@@ -80,7 +80,7 @@ def every_cell(expansion: KernelExpansion, point: np.ndarray) -> Iterator[tuple[
         cut = truncate(pairs, rank)
         yield f"rank {rank}", Cell(cut, certificate), False
         yield f"rank {rank}, full", Cell(cut, certificate, full=form), True
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         return
     tensors = [cubic_tensor(expansion, point, output) for output in range(k)]
     grams = {

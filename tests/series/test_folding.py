@@ -29,7 +29,10 @@ def perturbed(rng, model, which):
     k, signs = model.n_outputs, rng.choice([-1.0, 1.0], size=model.coefficients.shape)
     exact, off = model, {"coefficients": np.zeros(k), "intercept": np.zeros(k)}
     if "gamma" in which:
-        exact, off["gamma"] = replace(exact, gamma=model.gamma / (1.0 + ERROR)), ERROR
+        exact, off["gamma"] = (
+            replace(exact, kernel=replace(model.kernel, gamma=model.gamma / (1.0 + ERROR))),
+            ERROR,
+        )
     if "centers" in which:
         moved = model.centers / (1.0 + ERROR * rng.choice([-1.0, 1.0], size=model.centers.shape))
         exact, off["centers"] = replace(exact, centers=moved), 1.01 * ERROR
@@ -50,7 +53,7 @@ def answers(model, rows):
         engine = CellEngine.prepare(Cell(form, certificate), fused=fused)
         yield "form", *scores_and_bounds(engine.first.run(rows))
     yield "exact", *scores_and_bounds(ExactEngine.prepare(model).run(rows))
-    if model.kernel == "rbf":
+    if model.kernel.damps:
         tensors = [cubic_tensor(model, point, output) for output in range(model.n_outputs)]
         engine = CellEngine.prepare(
             Cell(form, certificate, cubic=cubic_form(tensors, 3)), fused=False

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kernelite.data.rows.inputs import check_rows, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
+from kernelite.machine.kernels import Gaussian, PolynomialKernel
 from kernelite.sources import Machine, read
 from kernelite.sources import libsvm_vectors as vectors_module
 from kernelite.sources.libsvm import read_libsvm
@@ -54,7 +55,7 @@ def test_what_the_file_says(write):
         expansion.coefficients, [[1, 0.5, 0], [0.25, -0.75, 0], [-1, 0, 2], [0, -0.5, 1]]
     )
     np.testing.assert_array_equal(expansion.intercept, [-0.1, 0.2, -0.3])
-    assert (expansion.gamma, expansion.kernel) == (0.5, "rbf")
+    assert expansion.kernel == Gaussian(0.5)
     assert isinstance(head, ClassifierHead)
     np.testing.assert_array_equal(head.classes, [7, -1, 3])
     assert head.first_positive
@@ -105,7 +106,7 @@ def test_one_class_with_density_marks(write):
 def test_polynomials_of_degree_two(write):
     text = HEADER.format("epsilon_svr", "polynomial", "degree 2\ncoef0 0.5\n")
     expansion = read_libsvm(write(text.encode())).expansion
-    assert (expansion.kernel, expansion.coef0) == ("poly2", 0.5)
+    assert expansion.kernel == PolynomialKernel(2, 0.25, 0.5)
     np.testing.assert_allclose(expansion.scores([[9.0, 4.0]]), [[3.5**2 - 0.75]])
 
 

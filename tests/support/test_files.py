@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -188,8 +189,8 @@ def test_a_full_disk_is_told_in_one_sentence(
         model.save("nul\0byte")
 
 
-def _full_file(handle: int, mode: str, **text: str) -> IO[Any]:
-    os.close(handle)
+def _full_file(name: str, mode: str, opener: Callable[[str, int], int], **text: str) -> IO[Any]:
+    os.close(opener(name, 0))
     return open("/dev/full", mode, **text)
 
 

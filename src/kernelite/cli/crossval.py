@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernelite.cli.answers import metric_for
 from kernelite.data.rows.inputs import Rows, is_sparse
 from kernelite.support.errors import InputError
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = [
     "TYPES",
@@ -164,6 +165,7 @@ def _trainable(rows: Rows) -> Any:
 
 
 def _splits(problem: Problem) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    require_scikit_learn("training needs")
     from sklearn.model_selection import KFold, StratifiedKFold
 
     stratified = problem.type in ("svc", "nu-svc")
@@ -177,6 +179,7 @@ def _splits(problem: Problem) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 
 def _fitted(problem: Problem, parameters: Parameters, rows: Any, labels: NDArray[Any]) -> Any:
+    require_scikit_learn("training needs")
     import sklearn.svm
 
     svm_class = getattr(sklearn.svm, TYPES[problem.type][0])

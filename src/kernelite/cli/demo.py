@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
 from kernelite.support.errors import MissingExtraError
+from kernelite.support.scikit_learn import require_scikit_learn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, compile, compare."""
+    require_scikit_learn("the demo needs")
     from sklearn.svm import SVC
 
     os.makedirs(args.folder, exist_ok=True)

@@ -98,7 +98,7 @@ def description(model: CompiledModel) -> dict[str, Any]:
     dict
     """
     part = model.expansion if model.approximation is None else model.approximation.form
-    kernel = "several" if part is None else str(part.kernel)
+    kernel = "several" if part is None else part.kernel_tag
     facts: dict[str, Any] = {
         "source": model.origin.description,
         **_answers(model.head),
@@ -118,7 +118,7 @@ def description(model: CompiledModel) -> dict[str, Any]:
         facts["decision_values"] = _decision_values(model)
     if model.threshold is not None:
         facts["threshold"] = model.threshold
-    if model.approximation is not None and kernel == "rbf":
+    if model.approximation is not None and model.approximation.form.damped:
         facts |= _bounds(model)
     return facts | {"plan": _plan(model)}
 
@@ -203,12 +203,12 @@ def _fitted(source: Machine) -> dict[str, Any]:
         **_answers(source.head),
         "features": expansion.n_features,
         "outputs": expansion.n_outputs,
-        "kernel": "several" if single is None else str(single),
-        "gamma": getattr(expansion, "gamma", None) if isinstance(single, str) else None,
+        "kernel": "several" if single is None else single.tag,
+        "gamma": source.single.gamma if single is not None and single.has_series else None,
         "support_vectors": expansion.n_centers,
         "array_bytes": expansion.nbytes,
     }
-    if single == "rbf" and expansion.n_centers:
+    if single is not None and single.damps and expansion.n_centers:
         centers = _without_empty_columns(source.single.centers)
         for about in ("origin", "mean"):
             limit = float(gamma_max(centers, about=about))

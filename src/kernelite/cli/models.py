@@ -15,6 +15,7 @@ from kernelite.store.files import loads
 from kernelite.store.model_kind import model_kind
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.files import open_binary
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = [
     "check_order",
@@ -227,6 +228,7 @@ def is_pickle(path: str) -> bool:
 
 
 def _unpickled(path: str) -> Any:
+    require_scikit_learn("reading a pickle needs")
     import joblib
 
     open_binary(path).close()  # says in one sentence why it cannot be read

@@ -41,6 +41,7 @@ examples:
   kernelite predict rows.csv svm.kernelite labels.csv --on-bad-row skip
   kernelite predict parts/ svm.kernelite scored/ --scores --output-format parquet
   kernelite predict parts/ svm.kernelite scored/ --engine dask --workers 8
+  kernelite predict scene.tif svm.kernelite classes.tif
 
 DATA is read by its own name and content, whatever OUTPUT is called. Columns of Parquet, Arrow,
 Feather and CSV are found by the names that the model was fitted on, text among them where the
@@ -49,6 +50,10 @@ model takes it; .gz, .bz2, .xz and .zst are unpacked.
 OUTPUT has one line per row: the label, or the value of a regressor. With -b 1 it begins with a
 line `labels ...`, and each row's probabilities follow its label. Accuracy or mean squared error
 are printed as svm-predict does when DATA has labels.
+
+DATA may be a GeoTIFF (extra `raster`): its bands are features, --columns names them or gives their
+numbers from 1, and OUTPUT is a GeoTIFF of the same place with labels, or with -b 1 labels and
+probabilities, as bands. No data stays no data.
 
 An OUTPUT called .parquet, .arrow, .feather or .csv gets columns instead: what --id or --keep-all
 keeps, then label (or prediction), and as asked probability_CLASS, score and decided. A folder gives
@@ -177,6 +182,14 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.on_bad_row == "skip" and args.output == "-" and args.skipped is None:
         args.usage_error("argument --on-bad-row: OUTPUT is stdout, so name a file by --skipped")
     columnar = _has_columns(args)
+    if _is_scene(args):
+        for name in (*KEEPING[1:], "prefix", "output_format", "label_column"):
+            if getattr(args, name):
+                option = name.replace("_", "-")
+                args.usage_error(f"argument --{option}: a raster's answers are bands, no columns")
+        if args.on_bad_row == "skip" or args.engine == "dask":
+            args.usage_error("a raster is predicted whole, with --engine local")
+        columnar = True  # --columns are its bands
     for name in KEEPING:
         if getattr(args, name) and not columnar:
             option = name.replace("_", "-")
@@ -203,6 +216,13 @@ def _has_columns(args: argparse.Namespace) -> bool:
     return args.data == "-" or os.path.isdir(args.data) or format_of(args.data) is not None
 
 
+def _is_scene(args: argparse.Namespace) -> bool:
+    """Whether DATA is a GeoTIFF, as far as its name tells."""
+    from kernelite.data.scoring.rasters import is_raster
+
+    return args.data_format is None and is_raster(args.data)
+
+
 def _output_format(args: argparse.Namespace) -> OutputFormat | None:
     """Columns or lines; None where OUTPUT's name has to tell which columns."""
     from kernelite.data.tables.columnar.reading import format_of
@@ -220,7 +240,7 @@ def _output_format(args: argparse.Namespace) -> OutputFormat | None:
 def _predict(args: argparse.Namespace) -> int:
     from kernelite.cli.answers import Answers, metric_for
     from kernelite.cli.models import check_order, check_output, predictor
-    from kernelite.data.scoring.files import run_jobs
+    from kernelite.data.scoring.files import predict_scene, run_jobs
     from kernelite.data.scoring.jobs import list_jobs
 
     check_output(args.output, args.data, args.model)
@@ -231,6 +251,10 @@ def _predict(args: argparse.Namespace) -> int:
     request = _request(args, answers)
     if args.engine == "dask":
         done = _on_dask(args, answers, request)
+        _report(args, answers, None, done)
+        return 0
+    if _is_scene(args):
+        done = predict_scene(answers.model, args.data, args.output, args.columns, answers.outputs)
         _report(args, answers, None, done)
         return 0
     jobs = list_jobs(args.data, args.output, format=args.data_format, output=_output_format(args))

@@ -28,6 +28,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.slopes import slope_of
 from kernelite.explain.terms import SeenBy
 from kernelite.machine.exactly import UNIT
+from kernelite.machine.kernels import Gaussian
 
 __all__ = ["ABOVE", "Change", "dual_lengths", "gaussian_change"]
 
@@ -130,7 +131,7 @@ class _Pairs:
         away = np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
         farthest = distances.max(axis=1, initial=0.0, keepdims=True)
         away = 1.01 * (away + 0.5 * known.gamma * farthest)
-        found = slope_of("rbf", gamma, Z, C, away)
+        found = slope_of(Gaussian(gamma), Z, C, away)
         q = 2.0 * gamma * scale * gaps
         q_error = 2.02 * gamma * dual_lengths(scale * moved, norm)[:, None]
         return cls(
@@ -273,7 +274,7 @@ def _norms(
     C, _ = _about_middle(centers, centers)
     lengths = (np.sqrt(np.square(rows).sum(axis=1, keepdims=True)) for rows in (centers, C))
     farthest = (moves + 8.0 * UNIT) * next(lengths) + 8.0 * UNIT * next(lengths)
-    found = slope_of("rbf", gamma, C, C, 1.01 * (farthest + farthest.max()))
+    found = slope_of(Gaussian(gamma), C, C, 1.01 * (farthest + farthest.max()))
     squares = np.einsum("ik,ij,jk->k", A, found.value, A, optimize=True)
     upper = np.abs(A)
     off = found.value_error + (2.0 * n + 16.0) * UNIT * found.value

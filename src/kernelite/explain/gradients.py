@@ -28,7 +28,6 @@ from kernelite.explain.slopes import Slope, factors_of, gaussian, slope_of
 from kernelite.explain.terms import SeenBy, seen_by
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
 from kernelite.model.fields import ModelFields
 from kernelite.support.errors import InputError, UnsupportedModelError
 
@@ -110,7 +109,7 @@ def _of_machine(own: SeenBy, bounds: bool) -> Derived:
     shapes = ((m, k), (m, k, d), (m, k), (m, k, d))
     out = Derived(*(np.zeros(shape) for shape in shapes))
     place = _Placed.of(own)
-    add = place.add if bounds or own.expansion.kernel != "rbf" else place.add_plainly
+    add = place.add if bounds or not own.expansion.kernel.damps else place.add_plainly
 
     def work(part: slice) -> None:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -148,7 +147,7 @@ class _Placed:
         kernel, known = expansion.kernel, expansion.known
         farthest = np.abs(centers).max(axis=0, initial=0.0)
         moves = own.moves + 1.01 * known.centers * farthest
-        if not isinstance(kernel, Kernel) and kernel == "rbf" and len(centers):
+        if kernel.damps and len(centers):
             point = centers.mean(axis=0)
             centers, rows = centers - point, rows - point
             moves = moves + UNIT * (np.abs(rows) + np.abs(centers).max(axis=0))
@@ -164,8 +163,7 @@ class _Placed:
         """Add values, derivatives and bounds of some rows."""
         Z = self.rows[part]
         for amplitude, kernels in factors_of(self.expansion):
-            gamma = self.expansion.gamma
-            each = [slope_of(one, gamma, Z, self.centers, self.moved[part]) for one in kernels]
+            each = [slope_of(one, Z, self.centers, self.moved[part]) for one in kernels]
             for output in range(out.values.shape[1]):
                 self._add_output(part, out, output, amplitude, each)
 
@@ -272,7 +270,7 @@ def _of_deviations(model: ModelFields, X: Any) -> tuple[FloatArray, FloatArray]:
     slopes = np.zeros((m, width))
     for amplitude, own in zip(amplitudes, seen):
         kernel = own.expansion.kernel
-        if kernel == "poly2" or (isinstance(kernel, Kernel) and not kernel.shifts):
+        if not kernel.shifts:
             raise UnsupportedModelError(
                 "gradients of standard deviations are served for kernels of distances (RBF, "
                 "Matern, rational quadratic); this one has a part of products x.z."
@@ -297,8 +295,7 @@ def _with_weights(own: SeenBy, weights: FloatArray) -> FloatArray:
         part = slice(start, start + step)
         Z = placed.rows[part]
         for amplitude, kernels in factors_of(own.expansion):
-            gamma = own.expansion.gamma
-            each = [slope_of(k, gamma, Z, placed.centers, placed.moved[part]) for k in kernels]
+            each = [slope_of(k, Z, placed.centers, placed.moved[part]) for k in kernels]
             for place, one in enumerate(each):
                 value, off = _product([_as_value(one), *each[:place], *each[place + 1 :]])
                 found[part] += placed._sum(part, one, amplitude * weights[part] * value, off)[0]

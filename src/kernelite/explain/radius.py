@@ -129,11 +129,9 @@ def _terms(own: SeenBy, scale: FloatArray, norm: str, norms: dict[Any, FloatArra
     """(change, value, its error, a radius beyond which nothing is looked for) of each term."""
     expansion = own.expansion
     kernel: Any = expansion.kernel
-    if kernel == "rbf":
+    if kernel.damps:
         yield _reaching(gaussian_change(own, expansion.gamma, 1.0, scale, norm, norms), scale)
         return
-    if kernel == "poly2":
-        kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
     several = isinstance(kernel, SumKernel)
     for amplitude, one in zip(kernel.amplitudes, kernel.kernels) if several else [(1.0, kernel)]:
         if isinstance(one, Rbf):
@@ -183,7 +181,7 @@ def _plain(
             "quadratic, linear, polynomial and sigmoid kernels and their sums; this model has: "
             f"{kernel.label}."
         )
-    found = slope_of(kernel, 1.0, Z, C, away)
+    found = slope_of(kernel, Z, C, away)
     lost = amplitude * expansion.known.coefficients
     largest = (np.abs(found.value) + found.value_error).max(axis=1, initial=0.0, keepdims=True)
     value = found.value @ (amplitude * expansion.coefficients)

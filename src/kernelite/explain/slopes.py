@@ -25,6 +25,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
+    Gaussian,
     Kernel,
     Laplacian,
     Matern,
@@ -65,18 +66,17 @@ class Slope:
     inverse: FloatArray | float = 1.0
 
 
-def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel | str, ...]]]:
+def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel, ...]]]:
     """The kernel as a sum of products: an amplitude and its factors, each differentiable."""
     kernel: Any = expansion.kernel
-    if kernel == "poly2":
-        kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
     several = isinstance(kernel, SumKernel)
     terms = zip(kernel.amplitudes, kernel.kernels) if several else [(1.0, kernel)]
     for amplitude, term in terms:
         factors = term.kernels if isinstance(term, ProductKernel) else (term,)
         for factor in factors:
-            known = factor == "rbf" or type(factor) in _SLOPES
-            if not known or (isinstance(factor, Matern) and factor.nu not in CLOSED):
+            if type(factor) not in _SLOPES or (
+                isinstance(factor, Matern) and factor.nu not in CLOSED
+            ):
                 raise UnsupportedModelError(
                     "gradients are known for RBF, Matern (1/2, 3/2, 5/2), rational quadratic, "
                     "Laplacian, linear, polynomial and sigmoid kernels, their sums and products; "
@@ -85,14 +85,11 @@ def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel
         yield amplitude, factors
 
 
-def slope_of(
-    kernel: Kernel | str, gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray
-) -> Slope:
+def slope_of(kernel: Kernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
     """Values and derivatives for rows (m, d), which are off by `moved`, and centers (n, d)."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        if isinstance(kernel, str):
-            return _gaussian(gamma, Z, C, moved)
-        return _SLOPES[type(kernel)](kernel, Z, C, moved)
+        found: Slope = _SLOPES[type(kernel)](kernel, Z, C, moved)
+        return found
 
 
 def gaussian(gamma: float, Z: FloatArray, C: FloatArray) -> FloatArray:
@@ -105,7 +102,8 @@ def gaussian(gamma: float, Z: FloatArray, C: FloatArray) -> FloatArray:
     return np.exp(exponents, out=exponents)
 
 
-def _gaussian(gamma: float, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+def _gaussian(kernel: Gaussian, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
+    gamma = kernel.gamma
     value = gaussian(gamma, Z, C)
     z, c = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
     reach = z[:, None] + c[None, :]
@@ -214,6 +212,7 @@ def _sigmoid(kernel: SigmoidKernel, Z: FloatArray, C: FloatArray, moved: FloatAr
 
 
 _SLOPES: dict[type, Any] = {
+    Gaussian: _gaussian,
     Rbf: _rbf,
     Matern: _matern,
     RationalQuadratic: _rational,

@@ -175,12 +175,9 @@ def terms_of(expansion: KernelExpansion) -> Iterator[ProductTerm | PolynomialTer
     """The terms of an expansion, or a refusal that says which kernels have them."""
     known, kernel = expansion.known, expansion.kernel
     d = expansion.n_features
-    if kernel == "rbf":
+    if kernel.damps:
         yield _product(expansion, np.full(d, expansion.gamma), np.zeros(d), known.gamma)
         return
-    if kernel == "poly2":
-        kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
-    assert isinstance(kernel, Kernel)
     if not isinstance(kernel, SumKernel):
         yield _term(expansion, kernel)
         return

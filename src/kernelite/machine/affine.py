@@ -18,7 +18,7 @@ The bounds of every engine contain what that can change (`kernelite.series.round
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias, overload
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.exactly import quotient, quotient_in_words
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["AFFINE_UNITS", "AffineMap", "Operation", "check_scales"]
 

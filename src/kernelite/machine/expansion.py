@@ -3,7 +3,7 @@
     f(z) = sum_i A_i k(x_i, z) + b                                   k outputs at once
     k(x, z) = exp(-gamma |x - z|^2)    or    (gamma x.z + coef0)^2    or any other `Kernel`
 
-The first two have names of their own, since they have the paper's form. Every source becomes a
+The first two have the paper's form, and names of their own. Every source becomes a
 `KernelExpansion`; nothing downstream knows what a `dual_coef_` was.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,10 +27,11 @@ from kernelite.data.rows.inputs import (
     row_blocks,
 )
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.kernels import Kernel
+from kernelite.machine.kernels import POLY2, RBF, Gaussian, Kernel, PolynomialKernel
 from kernelite.machine.pairs import classes_of_centers, n_classes, own_columns, spread_out
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -49,7 +50,7 @@ CANCELS = 1e4  # gamma |x|^2 from which a kernel value would err by 1e-11 or mor
 MOST_UNPACKED = 64  # numbers of a dense array for each one in a file
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class KernelExpansion:
     """A fitted kernel machine: centers, coefficients, intercept and kernel.
 
@@ -64,10 +65,10 @@ class KernelExpansion:
     intercept : array-like of shape (k,) or a number
         b.
     gamma : float
-        The kernel's width, positive and finite; of "rbf" and "poly2" only.
+        The width of a kernel given by its name, positive and finite.
     kernel : {"rbf", "poly2"} or Kernel
         exp(-gamma |x - z|^2), or (gamma x.z + coef0)^2, or one of `kernelite.machine.kernels`,
-        which holds its own parameters.
+        which holds its own parameters. The attribute is a `Kernel` in any case.
     coef0 : float
         Only for "poly2".
     uncertainty : Uncertainty, optional
@@ -84,38 +85,37 @@ class KernelExpansion:
     centers: Rows
     coefficients: FloatArray
     intercept: FloatArray
-    gamma: float = math.nan
-    kernel: Literal["rbf", "poly2"] | Kernel = "rbf"
-    coef0: float = 0.0
-    uncertainty: Uncertainty | None = None
+    kernel: Kernel
+    uncertainty: Uncertainty | None
 
-    def __post_init__(self) -> None:
-        centers = check_rows(self.centers, name="centers").copy()
-        coefficients = _column_per_output(self.coefficients, centers.shape[0])
-        intercept = _finite("intercept", self.intercept).reshape(-1)
+    def __init__(
+        self,
+        centers: Any,
+        coefficients: Any,
+        intercept: Any,
+        gamma: float = math.nan,
+        kernel: Literal["rbf", "poly2"] | Kernel = "rbf",
+        coef0: float = 0.0,
+        uncertainty: Uncertainty | None = None,
+    ) -> None:
+        centers = check_rows(centers, name="centers").copy()
+        coefficients = _column_per_output(coefficients, centers.shape[0])
+        intercept = _finite("intercept", intercept).reshape(-1)
         if intercept.shape[0] != coefficients.shape[1]:
             raise InputError(
                 f"`intercept` has {intercept.shape[0]} values, but `coefficients` has "
                 f"{coefficients.shape[1]} outputs."
             )
-        gamma, coef0 = _number("gamma", self.gamma), _number("coef0", self.coef0)
-        if isinstance(self.kernel, Kernel):
-            gamma, coef0 = 1.0, 0.0
-            self.kernel.check_width(centers.shape[1])
-        elif self.kernel not in ("rbf", "poly2"):
-            raise InputError(f"`kernel` must be 'rbf', 'poly2' or a Kernel, got {self.kernel!r}.")
-        if not (np.isfinite(gamma) and gamma > 0):
-            raise InputError(f"`gamma` must be positive and finite, got {self.gamma!r}.")
-        if not np.isfinite(coef0):
-            raise InputError(f"`coef0` must be finite, got {self.coef0!r}.")
-        if self.uncertainty is not None and len(self.uncertainty.intercept) != len(intercept):
+        kernel = _kernel(kernel, gamma, coef0)
+        kernel.check_width(centers.shape[1])
+        if uncertainty is not None and len(uncertainty.intercept) != len(intercept):
             raise InputError(f"`uncertainty` must be one of {len(intercept)} outputs.")
         for field, value in (
             ("centers", centers),
             ("coefficients", coefficients),
             ("intercept", intercept),
-            ("gamma", gamma),
-            ("coef0", coef0),
+            ("kernel", kernel),
+            ("uncertainty", uncertainty),
         ):
             object.__setattr__(self, field, value)
 
@@ -125,6 +125,9 @@ class KernelExpansion:
         Of one-vs-one coefficients only those of a center's own pairs.
         """
         stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        stored |= {"gamma": self.gamma, "coef0": self.coef0}
+        if self.has_series:
+            stored["kernel"] = self.kernel.tag
         if self.uncertainty is None:
             del stored["uncertainty"]
         if (own := own_columns(self.coefficients)) is not None:
@@ -142,6 +145,8 @@ class KernelExpansion:
     def __unpack__(cls, stored: dict[str, Any]) -> KernelExpansion:
         """Back from `__pack__`."""
         centers, classes = stored["centers"], stored.pop("classes", None)
+        if isinstance(stored.get("kernel"), Kernel):
+            stored = {name: stored[name] for name in stored if name not in ("gamma", "coef0")}
         if classes is not None:
             stored = stored | {"coefficients": spread_out(classes, stored["coefficients"])}
         if stored.pop("dense", False):
@@ -154,16 +159,29 @@ class KernelExpansion:
     @property
     def has_series(self) -> bool:
         """Whether the kernel is one of those that have the paper's form."""
-        return isinstance(self.kernel, str)
+        return self.kernel.has_series
+
+    @property
+    def gamma(self) -> float:
+        """The width of a kernel that has a series; of others, 1."""
+        kernel: Any = self.kernel
+        return kernel.gamma if kernel.has_series else 1.0
+
+    @property
+    def coef0(self) -> float:
+        """What a quadratic kernel adds to gamma x.z; of others, 0."""
+        kernel: Any = self.kernel
+        return kernel.coef0 if kernel.has_series else 0.0
+
+    @property
+    def kernel_tag(self) -> str:
+        """What files call the kernel; the label of one without a series."""
+        return self.kernel.tag
 
     @property
     def kernel_name(self) -> str:
         """The kernel in a few words, with its parameters."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel.label
-        if self.kernel == "rbf":
-            return f"gamma {self.gamma:.6g}"
-        return f"polynomial kernel of degree 2, gamma {self.gamma:.6g}, coef0 {self.coef0:.6g}"
+        return self.kernel.label
 
     @property
     def n_centers(self) -> int:
@@ -300,7 +318,7 @@ class _Kernel:
         self.point: FloatArray | None = None
         if not expansion.has_series and is_sparse(self.centers):
             self.centers = expansion.dense_centers()
-        if expansion.kernel == "rbf":
+        if expansion.kernel.damps:
             if not is_sparse(self.centers) and expansion.n_centers:
                 self.point = self.centers.mean(axis=0)
                 self.shifted = self.centers - self.point
@@ -311,9 +329,9 @@ class _Kernel:
 
     def __call__(self, rows: Rows) -> FloatArray:
         gamma, kernel = self.expansion.gamma, self.expansion.kernel
-        if isinstance(kernel, Kernel):
+        if not kernel.has_series:
             return kernel.values(dense_block(rows, slice(None)), self.centers)
-        if kernel == "poly2":
+        if kernel.quadratic:
             products = _products(rows, self.centers)
             products *= gamma
             products += self.expansion.coef0
@@ -382,6 +400,24 @@ def only_columns(rows: csr_array, columns: NDArray[np.integer]) -> csr_array:
     starts = np.append(0, np.cumsum(kept))[rows.indptr]
     shape = rows.shape[0], len(columns)
     return csr_array((rows.data[kept], places[kept], starts), shape=shape)
+
+
+def _kernel(kernel: Any, gamma: Any, coef0: Any) -> Kernel:
+    """The kernel of that name, or the kernel itself."""
+    gamma_number, coef0_number = _number("gamma", gamma), _number("coef0", coef0)
+    if isinstance(kernel, Kernel):
+        own = getattr(kernel, "gamma", gamma_number) if kernel.has_series else gamma_number
+        if not math.isnan(gamma_number) and own != gamma_number:
+            raise InputError(f"`gamma` is {gamma!r}, but the kernel's own is {own!r}; give one.")
+        return kernel
+    if not (isinstance(kernel, str) and kernel in (RBF, POLY2)):
+        raise InputError(f"`kernel` must be '{RBF}', '{POLY2}' or a Kernel, got {kernel!r}.")
+    if not (np.isfinite(gamma_number) and gamma_number > 0):
+        raise InputError(f"`gamma` must be positive and finite, got {gamma!r}.")
+    if not np.isfinite(coef0_number):
+        raise InputError(f"`coef0` must be finite, got {coef0!r}.")
+    named = kernel == RBF
+    return Gaussian(gamma_number) if named else PolynomialKernel(2, gamma_number, coef0_number)
 
 
 def _column_per_output(coefficients: Any, n_centers: int) -> FloatArray:

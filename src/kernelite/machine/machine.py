@@ -127,7 +127,7 @@ def describe(name: str, expansion: KernelExpansion) -> str:
     Examples
     --------
     >>> describe("SVR", KernelExpansion([[0.0]], [2.0], 0.5, gamma=0.5, kernel="poly2"))
-    'SVR, 1 support vector, polynomial kernel of degree 2, gamma 0.5, coef0 0'
+    'SVR, 1 support vector, polynomial of degree 2, gamma 0.5, coef0 0'
     """
     n = expansion.n_centers
     vectors = f"{n} support vector" if n == 1 else f"{n} support vectors"

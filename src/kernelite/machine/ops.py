@@ -67,6 +67,34 @@ class NumpyOps:
         return top[:, -1], top[:, -2]
 
     @staticmethod
+    def squared_norms(x: Any) -> Any:
+        """|x|^2 of each row, shape (m,)."""
+        return np.einsum("ij,ij->i", x, x)
+
+    @staticmethod
+    def contract(x: Any, matrices: Any) -> Any:
+        """x'M_j x of each row and matrix: (m, r) and (k, r, r) to (m, k)."""
+        out = np.empty((len(x), len(matrices)), x.dtype)
+        for j, matrix in enumerate(matrices):
+            np.einsum("ij,ij->i", x @ matrix, x, out=out[:, j])
+        return out
+
+    @staticmethod
+    def contract_cubic(x: Any, packed: Any) -> Any:
+        """sum_{a<=b<=c} t_abc x_a x_b x_c of each row and packed tensor: shape (m, k)."""
+        m, r = x.shape
+        out, start = np.zeros((m, len(packed)), x.dtype), 0
+        for a in range(r):
+            rest = r - a
+            stop = start + rest * (rest + 1) // 2
+            upper, part, corner = np.triu_indices(rest), x[:, a:], np.zeros((rest, rest), x.dtype)
+            for output, coefficients in enumerate(packed[:, start:stop]):
+                corner[upper] = coefficients
+                out[:, output] += x[:, a] * np.einsum("ij,ij->i", part @ corner, part)
+            start = stop
+        return out
+
+    @staticmethod
     def squared_distances(rows: Any, centers: Any) -> Any:
         """|x - z|^2 of all pairs, by differences: (m, d) and (n, d) to (m, n)."""
         if rows.dtype == np.float32:  # which SciPy would make doubles of

@@ -8,14 +8,13 @@ are t of them: |computed P - P| <= u (4 degree + t + 8) sum_t |beta_t| |monomial
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["PolynomialTail"]
 

@@ -8,7 +8,7 @@ bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Uncertainty"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_function
-from kernelite.machine.kernels import Kernel, PolynomialKernel
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["LatentVariance", "Posterior"]
 
@@ -179,9 +179,7 @@ class LatentVariance:
         amplitudes = np.atleast_1d(self.posterior.amplitude)
         for amplitude, expansion, seen in zip(amplitudes, self.expansions, rows):
             kernel = expansion.kernel
-            if kernel == "poly2":
-                kernel = PolynomialKernel(2, expansion.gamma, expansion.coef0)
-            if isinstance(kernel, Kernel) and not kernel.shifts:
+            if not kernel.shifts:
                 total = total + amplitude * kernel.diagonal(seen)
         return total
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.kernels import Kernel, Reach
+from kernelite.machine.kernels import Reach
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,12 +35,10 @@ def check_overflow(model: ModelFields) -> None:
     expansion = model.expansion
     with np.errstate(over="ignore", invalid="ignore"):
         if expansion is not None:
-            kernel = expansion.kernel
-            by_distance = kernel == "rbf" or (isinstance(kernel, Kernel) and kernel.shifts)
-            if by_distance and not np.isfinite(expansion.squares).all():
+            if expansion.kernel.shifts and not np.isfinite(expansion.squares).all():
                 # Of a row that steps make infinite, nobody could say how far it is from them.
                 raise InputError("the support vectors are so large that distances overflow.")
-            largest = 1.0 if expansion.kernel == "rbf" else _largest_values(expansion)
+            largest = 1.0 if expansion.kernel.damps else _largest_values(expansion)
             total = (np.abs(expansion.coefficients) * largest).sum(axis=0)
             total += np.abs(expansion.intercept)
             _check(total, "coefficients and intercept of the expansion")
@@ -52,7 +50,7 @@ def check_overflow(model: ModelFields) -> None:
         and (expansion.coefficients < 0).any()
     ):
         raise InputError("a density has no negative coefficients.")
-    if expansion is not None and model.head.kind == "density" and expansion.kernel != "rbf":
+    if expansion is not None and model.head.kind == "density" and not expansion.kernel.damps:
         raise InputError("a density is a sum of RBF kernels, not of others.")
 
 
@@ -69,7 +67,7 @@ def _largest_of(expansion: KernelExpansion) -> FloatArray:
     """Of any other kernel, for rows of norm 1: shape (1, 1)."""
     radius = float(np.sqrt(expansion.squares.max(initial=0.0)))
     reach = Reach(np.ones(1), radius, 0.0, expansion.n_features)
-    return expansion.kernel.largest(reach)[:, None]  # type: ignore[union-attr]
+    return expansion.kernel.largest(reach)[:, None]
 
 
 def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:

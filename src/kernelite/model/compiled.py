@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -24,6 +23,8 @@ from kernelite.program.criteria import (
     probability_criterion,
 )
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = ["CompiledModel", "require_compiled"]
 
@@ -103,6 +104,7 @@ class CompiledModel(Predicting):
         kind = self.head.kind
         if kind == "density":
             return float(np.sum(self.score_samples(X)))
+        require_scikit_learn("`score` needs")
         from sklearn import metrics
 
         if kind == "regressor":
@@ -430,7 +432,7 @@ class CompiledModel(Predicting):
         str
             HTML, self-contained; a notebook shows the page.
         """
-        from kernelite.report.page import report, write
+        from kernelite.model.report.page import report, write
 
         page = report(self, X, model=model, exact=exact)
         if path is not None:

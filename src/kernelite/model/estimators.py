@@ -13,30 +13,36 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import sklearn
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    OutlierMixin,
-    RegressorMixin,
-    clone,
-    is_classifier,
-    is_outlier_detector,
-    is_regressor,
-)
-from sklearn.svm import SVC, SVR, OneClassSVM
-from sklearn.utils.metadata_routing import (
-    UNUSED,
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from kernelite.model.compiler import compile
 from kernelite.support.errors import InputError
+from kernelite.support.scikit_learn import require_scikit_learn
+
+try:
+    import sklearn
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        OutlierMixin,
+        RegressorMixin,
+        clone,
+        is_classifier,
+        is_outlier_detector,
+        is_regressor,
+    )
+    from sklearn.svm import SVC, SVR, OneClassSVM
+    from sklearn.utils.metadata_routing import (
+        UNUSED,
+        MetadataRouter,
+        MethodMapping,
+        process_routing,
+    )
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    require_scikit_learn("scikit-learn's estimators with compiled models need")
+    raise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -80,7 +80,7 @@ def _agrees(
     point = cell.form.point
     directions = rng.normal(size=(len(nearness), len(point)))
     directions /= np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
-    width = 2.0 * expansion.gamma if expansion.kernel == "rbf" else 1.0 / _scale(expansion.squares)
+    width = 2.0 * expansion.gamma if expansion.kernel.damps else 1.0 / _scale(expansion.squares)
     rows = point + directions * np.sqrt(np.array(nearness) / width)[:, None]
     engine = CellEngine.prepare(cell, fused=False)
     with np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def _exact(expansion: KernelExpansion, rows: FloatArray) -> tuple[FloatArray, Fl
     own = np.square(rows).sum(axis=1)
     reach = np.square(np.sqrt(squares.max(initial=0.0)) + np.sqrt(own))
     gamma, units = expansion.gamma, 8.0 * (expansion.n_features + expansion.n_centers + 64)
-    if expansion.kernel == "rbf":
+    if expansion.kernel.damps:
         values *= -2.0
         values += squares[:, None]
         values += own

@@ -6,7 +6,7 @@ Immutable after construction, hence safe to share between threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.machine.kernels import POLY2, RBF
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import LatentVariance, Posterior
@@ -30,6 +31,7 @@ from kernelite.series.cells import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.model.compiled import CompiledModel
@@ -191,7 +193,7 @@ class ModelFields:
         """The kernel's width."""
         if self.parts:
             raise AttributeError("the parts of this model have a `gamma` each")
-        if not isinstance(self._served.kernel, str):
+        if self._served.kernel_tag not in (RBF, POLY2):
             raise AttributeError("the kernel of this model has parameters of its own")
         return self._served.gamma
 

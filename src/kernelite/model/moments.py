@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -40,9 +41,7 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
 
 def samples(mean: FloatArray, covariance: FloatArray, count: int, random_state: Any) -> FloatArray:
     """Draws of shape (m, count), or (m, k, count), in the order of scikit-learn's own."""
-    from sklearn.utils import check_random_state
-
-    rng = check_random_state(random_state)
+    rng = _generator(random_state)
     if mean.ndim == 1:
         return rng.multivariate_normal(mean, covariance, count).T
     outputs = [
@@ -50,6 +49,19 @@ def samples(mean: FloatArray, covariance: FloatArray, count: int, random_state: 
         for k in range(mean.shape[1])
     ]
     return np.stack(outputs, axis=1)
+
+
+def _generator(random_state: Any) -> Any:
+    """What scikit-learn draws from: NumPy's global generator, one with a seed, or the given one."""
+    if random_state is None or random_state is np.random:
+        return np.random.mtrand._rand
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    if isinstance(random_state, Integral):
+        return np.random.RandomState(int(random_state))
+    raise InputError(
+        f"`random_state` must be None, a whole number or a RandomState, got {random_state!r}."
+    )
 
 
 def latent_answers(

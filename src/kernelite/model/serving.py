@@ -21,6 +21,7 @@ from kernelite.data.rows.inputs import (
     check_rows,
     fit_width,
 )
+from kernelite.machine.kernels import RBF
 from kernelite.machine.preparation import Preparation
 from kernelite.program.criteria import label_criterion
 from kernelite.series.rounding import UNIT
@@ -105,7 +106,7 @@ def rows_and_runner(
 
 def _counts_beyond(model: ModelFields) -> bool:
     """Whether features beyond the width change a kernel value: not one of x.z."""
-    return model._served.kernel == "rbf"
+    return model._served.kernel_tag == RBF
 
 
 def _checked_beyond(beyond: Any, count: int) -> FloatArray:

@@ -119,7 +119,7 @@ def _forms(
             yield Approximation((Cell(cut),))
         return
     d, k = expansion.n_features, expansion.n_outputs
-    if 8 * k * d * d * count <= max_bytes and expansion.kernel != "poly2":
+    if 8 * k * d * d * count <= max_bytes and expansion.kernel.damps:
         points = cell_points(choosing, count, random_state)
         yield Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
 

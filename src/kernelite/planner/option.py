@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from kernelite.planner.plan import Candidate
 from kernelite.series.cells import Approximation
 from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
+from kernelite.support.records import dataclass
 
 __all__ = [
     "Option",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 
+from kernelite.support.records import dataclass
 from kernelite.support.terminal import printable
 
 __all__ = ["MEASURED", "Candidate", "Plan", "candidates_html", "exact_name", "table_html"]

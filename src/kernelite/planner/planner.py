@@ -69,7 +69,7 @@ def why_exact(
         return "no form is cheaper here", (
             f"Nothing need be done: summing {count} support vectors is the fastest way."
         )
-    rbf = search.expansion.kernel == "rbf"
+    rbf = search.expansion.kernel.damps
     if best > MOST_OPEN and rbf:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
@@ -215,7 +215,7 @@ def truncated_form(
     measured: the bound of a truncation is many times larger.
     """
     tried = ranks(form.n_features, form.n_outputs)
-    if form.kernel == "poly2" or not len(sample) or not tried:
+    if not form.damped or not len(sample) or not tried:
         return form
     whole, _, _ = form.evaluate(sample)
     spread = float(whole.std())

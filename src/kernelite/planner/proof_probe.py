@@ -64,11 +64,11 @@ class ProofProbe:
         engine: ExactEngine | None = None,
     ) -> None:
         self.expansion, self.criterion, self.engine = expansion, criterion, engine
-        cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel == "poly2"
+        cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel.quadratic
         self.cheap, self.cells_least = cheap, max(cells_least, CELLS_LEAST)
         self.rows = sample[:: -(-len(sample) // ROWS) or 1]
         pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
-        self.dear = expansion.kernel == "rbf" and pairs > DEAR_PAIRS
+        self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
         self._cells: float | None = None
         self._forms: dict[bytes, QuadraticForm] = {}

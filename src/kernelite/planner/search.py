@@ -192,7 +192,7 @@ class Search:
     def cells(self, count: int, random_state: int, on_progress: OnProgress) -> None:
         """Try `count` cells: the form alone, and with the second tier that suits it."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
-        if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel == "poly2":
+        if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel.quadratic:
             return
         points = cell_points(self.sample, count, random_state)
         try:
@@ -291,7 +291,7 @@ class Search:
     def _forms(self, form: QuadraticForm) -> Iterator[QuadraticForm | SpectralForm]:
         yield form
         d, k = form.n_features, form.n_outputs
-        if form.kernel == "poly2" or not (worthwhile := ranks(d, k)):
+        if not form.damped or not (worthwhile := ranks(d, k)):
             return
         eigenpairs = spectrum(form)
         for rank in worthwhile:

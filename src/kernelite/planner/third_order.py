@@ -62,7 +62,7 @@ def third_order_tiers(
     }
     held = 8 * d**3 * k <= TENSOR_BYTES
     cheapest = min([along_cost, *(costs.values() if held else ())])
-    if expansion.kernel == "poly2" or not (
+    if expansion.kernel.quadratic or not (
         pays(cheapest) and third_order_fits(certificate) and helps()
     ):
         return
@@ -83,7 +83,7 @@ def third_order_tiers(
 def whole_cubic(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -> CubicForm | None:
     """The third order in full, if it may be had."""
     d, k = expansion.n_features, expansion.n_outputs
-    if expansion.kernel == "poly2" or 8 * d**3 * k > TENSOR_BYTES:
+    if expansion.kernel.quadratic or 8 * d**3 * k > TENSOR_BYTES:
         return None
     if packed_size(d) * 8 * k > max_bytes // 2:
         return None

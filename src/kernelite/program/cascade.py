@@ -7,7 +7,6 @@ that also says which stage answered each row, and whether the criterion holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
 from kernelite.program.criteria import Criterion, never
+from kernelite.support.records import dataclass
 
 __all__ = ["Block", "Cascade", "Stage", "holds"]
 

@@ -7,7 +7,6 @@ object that engines may look into; one kind for each question that is asked of a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.base import BoolArray
 from kernelite.machine.ops import ops
+from kernelite.support.records import dataclass
 
 __all__ = [
     "PROBABILITY_TOLERANCE",

@@ -6,22 +6,31 @@ sums over near centers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.series import CERTIFY, GATHER, PRODUCT, QuadraticForm, quadratic_cost
+from kernelite.series.series import (
+    CERTIFY,
+    GATHER,
+    PRODUCT,
+    Evaluated,
+    QuadraticForm,
+    quadratic_cost,
+)
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Approximation", "Cell", "LocalSums", "cell_points", "cells_cost", "open_row_cost"]
 
 FEWEST_ROWS = 10  # a center that averages fewer rows gives them away
+STARTS = 3  # of clustering; the one with the smallest distances is kept
+MOST_ITERATIONS = 100  # of one start
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,28 @@ class Cell:
     def has_second_tier(self) -> bool:
         """Whether open rows have somewhere to go before the exact model."""
         return self.certificate is not None and not (self.full is None and self.cubic is None)
+
+    def second(
+        self, rows: FloatArray, first: Evaluated | None = None, arithmetic: Arithmetic = NUMPY
+    ) -> tuple[Evaluated, FloatArray]:
+        """The second tier by its definition: what it gives for rows, and bounds (m, k).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, d)
+        first : Evaluated, optional
+            What the untruncated form gave for these rows.
+        arithmetic : Arithmetic
+        """
+        assert self.certificate is not None
+        form = self.form if self.full is None else self.full
+        found = form.evaluate(rows) if first is None else first
+        if self.cubic is None:
+            return found, form.bounds(self.certificate, found, arithmetic=arithmetic)
+        third, left_out = self.cubic.term(rows - form.point, found.sq_norms, form.gamma, arithmetic)
+        found = found._replace(scores=found.scores + third)
+        bounds = form.bounds(self.certificate, found, 3, arithmetic)
+        return found, bounds + left_out
 
     def second_cost(self, *, at_once: bool = False) -> float:
         """Nanoseconds of one core per row of the second tier; `at_once`: with the first."""
@@ -127,15 +158,41 @@ def cells_cost(d: int, k: int, count: int) -> float:
 
 def cell_points(rows: FloatArray, count: int, random_state: int) -> FloatArray:
     """Means of `count` clusters of `rows`, each of at least ten rows: shape (<= count, d)."""
-    from sklearn.cluster import KMeans
-
     count = max(1, min(count, len(rows) // FEWEST_ROWS))
     if count == 1:
         return rows.mean(axis=0, keepdims=True)
-    fitted = KMeans(count, n_init=3, random_state=random_state).fit(rows)
-    sizes = np.bincount(fitted.labels_, minlength=count)
-    kept = fitted.cluster_centers_[sizes >= FEWEST_ROWS]
+    rng = np.random.default_rng(random_state)
+    found = [_clusters(rows, count, rng) for _ in range(STARTS)]
+    means, sizes, _ = min(found, key=lambda one: one[2])
+    kept = means[sizes >= FEWEST_ROWS]
     return kept if len(kept) else rows.mean(axis=0, keepdims=True)
+
+
+def _clusters(
+    rows: FloatArray, count: int, rng: np.random.Generator
+) -> tuple[FloatArray, NDArray[np.intp], float]:
+    """Means (count, d) by Lloyd's iterations, how many rows each has, and the squared distances.
+
+    The first means are rows, each drawn with a probability that grows with the squared distance
+    to those before it (k-means++).
+    """
+    lengths = np.einsum("ij,ij->i", rows, rows)
+    means = np.empty((count, rows.shape[1]))
+    nearest = np.full(len(rows), np.inf)
+    for i in range(count):
+        weights = None if i == 0 or not nearest.any() else nearest / nearest.sum()
+        means[i] = rows[rng.choice(len(rows), p=weights)]
+        nearest = np.minimum(nearest, np.sum((rows - means[i]) ** 2, axis=1))
+    labels = np.full(len(rows), -1)
+    for _ in range(MOST_ITERATIONS):
+        distances = np.einsum("ij,ij->i", means, means) - 2.0 * (rows @ means.T)
+        previous, labels = labels, np.argmin(distances, axis=1)
+        if np.array_equal(labels, previous):
+            break
+        for i in np.unique(labels):  # a mean that has lost its rows stays where it is
+            means[i] = rows[labels == i].mean(axis=0)
+    spread = float(lengths.sum() + distances[np.arange(len(rows)), labels].sum())
+    return means, np.bincount(labels, minlength=count), spread
 
 
 # How much of an expansion may be left out: the settings of sums over near centers only.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.machine.arithmetic import NUMPY, Arithmetic, C
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.ops import ops
 from kernelite.series.remainder import (
     DoubleSums,
     Each,
@@ -36,9 +37,9 @@ from kernelite.series.rounding import (
     square_error,
 )
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
-    "FOREIGN",
     "Certificate",
     "RoundingConstants",
     "certify",
@@ -73,16 +74,34 @@ class Certificate:
         if not (np.isfinite(self.rho).all() and (self.rho >= 0).all()):
             raise InputError("`rho` of a certificate must be finite and not negative.")
 
-    def bound(self, sq_norms: FloatArray, scores: FloatArray, degree: int = 2) -> FloatArray:
-        """The error of computed scores of the form of `degree` 2 or 3, shape (m, k)."""
-        rounding = self.rounding
-        total = rounding.bound(sq_norms, scores, degree)
-        if self.rho.any():
-            # |u|^2 errs by (d + 2) u relatively, 2 gamma |u|^2 by one more, and P grows with it.
-            with np.errstate(over="ignore"):
-                x = 2.0 * rounding.gamma * sq_norms * (1.0 + square_error(rounding.per_square))
-            total += np.sqrt(lower_gamma(degree + 1, x))[:, None] * self.rho[degree - 2]
-        return total
+    def bound(
+        self,
+        sq_norms: FloatArray,
+        scores: FloatArray,
+        degree: int = 2,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> FloatArray:
+        """The error of computed scores of the form of `degree` 2 or 3, shape (m, k).
+
+        Parameters
+        ----------
+        sq_norms : ndarray of shape (m,)
+            |u|^2 as computed.
+        scores : ndarray of shape (m, k)
+        degree : {2, 3}
+        arithmetic : Arithmetic
+            Of the target that computed them.
+        """
+        xp, rounding, rho = ops(scores), self.rounding, self.rho[degree - 2]
+        total = rounding.bound(sq_norms, scores, degree, arithmetic)
+        if not rho.any():
+            return total
+        # |u|^2 errs by (d + 2) u relatively, 2 gamma |u|^2 by one more, and P grows with it.
+        above = 1.0 + arithmetic.worse * square_error(rounding.per_square)
+        with np.errstate(over="ignore"):
+            x = sq_norms[:, None] * (2.0 * rounding.gamma * above)
+        total = total + xp.sqrt(lower_gamma(degree + 1, x, arithmetic)) * rho
+        return xp.where(xp.isnan(total), np.inf, total)
 
 
 def certify(
@@ -115,7 +134,7 @@ def certify(
     True
     """
     check_range(expansion)
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         rho = np.zeros((2, expansion.n_outputs))
     else:
         rho = remainder_norms(expansion, point, progress=progress, sums=sums, each=each)
@@ -132,7 +151,7 @@ def rounding_terms(
 ) -> RoundingTerms:
     """Absolute moments of the centers about `point`, and the lengths of the sums over them."""
     n, d = expansion.n_centers, expansion.n_features
-    gamma = 0.0 if expansion.kernel == "poly2" else expansion.gamma
+    gamma = 0.0 if expansion.kernel.quadratic else expansion.gamma
     sums, radius_sq = _absolute_sums(expansion, point, gamma)
     with np.errstate(over="ignore"):
         # An overflow to infinity is sound. The floor is for products that underflow in a
@@ -190,7 +209,7 @@ def _absolute_sums(
 def _factors(expansion: KernelExpansion) -> list[float]:
     """What the sums are multiplied with to give the moments."""
     gamma = expansion.gamma
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         beta = abs(expansion.coef0)
         return [beta**2, 2.0 * beta * gamma, gamma**2, 0.0]
     return [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]
@@ -202,11 +221,7 @@ def _factors(expansion: KernelExpansion) -> list[float]:
 #
 # With the RBF kernel, E = exp(-gamma |u|^2) stands before every power of |u|, and |u|^j E is at
 # most (j / (2 gamma e))^(j/2): the powers become constants. Rounding is far below the remainder's
-# term, so what is lost by that is not seen. All terms carry the factor `FOREIGN`, for compilers and
-# runtimes that kernelite does not control.
-
-
-FOREIGN = 4.0
+# term, so what is lost by that is not seen.
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +258,7 @@ def largest_power(power: int, gamma: float) -> float:
     return (power / (2.0 * gamma * math.e)) ** (0.5 * power) * ABOVE
 
 
-def twice_gamma(certificate: Certificate) -> float:
+def twice_gamma(certificate: Certificate, arithmetic: Arithmetic = C) -> float:
     """2 gamma, enough too large to cover the error of |u|^2 that it is multiplied with.
 
     Examples
@@ -254,16 +269,19 @@ def twice_gamma(certificate: Certificate) -> float:
     1.000000000001
     """
     terms = certificate.rounding
-    return 2.0 * terms.gamma * (1.0 + max(1e-12, FOREIGN * square_error(terms.per_square)))
+    return 2.0 * terms.gamma * (1.0 + max(1e-12, arithmetic.worse * square_error(terms.per_square)))
 
 
-def rounding_constants(certificate: Certificate, degree: int = 2) -> RoundingConstants:
+def rounding_constants(
+    certificate: Certificate, degree: int = 2, arithmetic: Arithmetic = C
+) -> RoundingConstants:
     """Coefficients of the rounding bound of the form of `degree` 2 or 3.
 
     Parameters
     ----------
     certificate : Certificate
     degree : {2, 3}
+    arithmetic : Arithmetic
 
     Examples
     --------
@@ -274,10 +292,10 @@ def rounding_constants(certificate: Certificate, degree: int = 2) -> RoundingCon
     True
     """
     terms = certificate.rounding
-    unit = FOREIGN * SAFETY * UNIT
+    unit = arithmetic.worse * SAFETY * UNIT
     gamma, moments = terms.gamma, terms.moments[: degree + 1]
     growth = 2.0 * terms.per_square * gamma
-    absolute = 4.0 * unit * terms.magnitude + FOREIGN * terms.underflow
+    absolute = 4.0 * unit * terms.magnitude + arithmetic.worse * terms.underflow
     none = np.zeros_like(absolute)
     with np.errstate(over="ignore"):
         if gamma == 0.0:  # a polynomial kernel: nothing decays

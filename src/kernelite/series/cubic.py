@@ -16,18 +16,28 @@ rounding of T on Q: three products of length d, so 3 (d + 2) r^(3/2) u |T|.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.rounding import ABOVE, UNIT, eigenvalue_error, hidden_square, round_up
+from kernelite.machine.ops import ops
+from kernelite.series.rounding import (
+    ABOVE,
+    UNIT,
+    damped,
+    damping,
+    eigenvalue_error,
+    hidden_square,
+    round_up,
+)
 from kernelite.series.series import PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.series.tensors import monomials
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "WEIGHED",
@@ -105,44 +115,57 @@ class CubicForm:
         return cubic_cost(self.n_features, self.n_outputs, self.rank)
 
     def term(
-        self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self,
+        U: FloatArray,
+        sq_norms: FloatArray,
+        gamma: float,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> tuple[FloatArray, FloatArray | float]:
         """The third order of each row, and what the directions left out may add: (m, k) each.
 
         Parameters
         ----------
         U : ndarray of shape (m, d)
             u = z - p.
-        sq_norms, damping : ndarray of shape (m,)
-            |u|^2 and exp(-gamma |u|^2).
+        sq_norms : ndarray of shape (m,)
+            |u|^2.
+        gamma : float
+        arithmetic : Arithmetic
+            Of the target that computes it.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            Y = U if self.basis is None else U @ self.basis
-            third = cubic_values(self.packed, Y)
-            third *= damping[:, None]
-            norms, kept = np.sqrt(sq_norms), np.sqrt(np.einsum("ij,ij->i", Y, Y))
-        third[damping == 0.0] = 0.0
-        return third, self.tail_bound(norms, kept, damping)
+            Y, E = U if self.basis is None else U @ self.basis, damping(sq_norms, gamma)
+            third = damped(cubic_values(self.packed, Y), E)
+            if self.basis is None:
+                return third, 0.0
+            return third, self.tail_bound(sq_norms, ops(U).squared_norms(Y), E, arithmetic)
 
-    def tail_bound(self, norms: FloatArray, kept: FloatArray, damping: FloatArray) -> FloatArray:
+    def tail_bound(
+        self,
+        sq_norms: FloatArray,
+        kept: FloatArray,
+        factor: FloatArray,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> FloatArray:
         """What the directions left out may add, shape (m, k).
 
         Parameters
         ----------
-        norms, kept, damping : ndarray of shape (m,)
-            |u|, |y| and exp(-gamma |u|^2).
+        sq_norms, kept : ndarray of shape (m,)
+            |u|^2 and |y|^2.
+        factor : ndarray of shape (m, 1)
+            exp(-gamma |u|^2).
+        arithmetic : Arithmetic
         """
-        if self.basis is None:
-            return np.zeros((len(norms), len(self.tail)))
-        d, r = self.basis.shape
+        assert self.basis is not None
+        xp, squares, inner = ops(sq_norms), sq_norms[:, None], kept[:, None]
+        hidden = arithmetic.worse * hidden_square(*self.basis.shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            # |u|^2 - |y|^2 errs by that much.
-            hidden = hidden_square(d, r) * norms**2
-            rest = np.sqrt(np.maximum(norms**2 - kept**2, 0.0) + hidden)
-            reach = (norms**2 + norms * kept + kept**2) * damping * ABOVE
-            bound = reach[:, None] * (rest[:, None] * self.tail + norms[:, None] * self.slack)
-        bound[damping == 0.0] = 0.0  # in the underflow term
-        return bound
+            # |u|^2 - |y|^2 errs by `hidden`.
+            rest = xp.sqrt(xp.maximum(squares - inner, 0.0) + squares * hidden)
+            reach = (squares + xp.sqrt(squares * inner) + inner) * ABOVE
+            size = reach * (rest * self.tail + xp.sqrt(squares) * self.slack)
+        return damped(size, factor)  # else in the underflow term
 
 
 def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
@@ -158,19 +181,8 @@ def cubic_values(packed: FloatArray, U: FloatArray) -> FloatArray:
     >>> cubic_values(np.array([[2.0]]), np.array([[3.0]]))
     array([[54.]])
     """
-    m, r = U.shape
-    out = np.zeros((m, len(packed)), U.dtype)  # single precision stays so
-    start = 0
     with np.errstate(over="ignore", invalid="ignore"):
-        for a in range(r):
-            rest = r - a
-            stop = start + rest * (rest + 1) // 2
-            upper, part, corner = np.triu_indices(rest), U[:, a:], np.zeros((rest, rest), U.dtype)
-            for output, coefficients in enumerate(packed[:, start:stop]):
-                corner[upper] = coefficients
-                out[:, output] += U[:, a] * np.einsum("ij,ij->i", part @ corner, part)
-            start = stop
-    return out
+        return ops(U).contract_cubic(U, packed)
 
 
 def packed_size(rank: int) -> int:

@@ -11,19 +11,23 @@ Cheaper than the cubic form where d is large; added to the rho_4 term it replace
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.ops import ops
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, unpack
 from kernelite.series.rounding import (
     ABOVE,
     UNIT,
     RoundingTerms,
+    damped,
+    damping,
     eigenvalue_error,
     hidden_square,
     round_up,
@@ -31,6 +35,7 @@ from kernelite.series.rounding import (
 from kernelite.series.series import CERTIFY, LOOP, PRODUCT
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DirectionalBound",
@@ -108,28 +113,28 @@ class DirectionalBound:
         return directional_cost(self.n_features, self.n_outputs, self.basis.shape[1])
 
     def term(
-        self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray
+        self, U: FloatArray, sq_norms: FloatArray, gamma: float, arithmetic: Arithmetic = NUMPY
     ) -> tuple[float, FloatArray]:
         """As `CubicForm.term`: the third order is not evaluated, all of it is in the bound."""
-        return 0.0, self.bound(U, sq_norms, damping)
+        return 0.0, self.bound(U, sq_norms, damping(sq_norms, gamma), arithmetic)
 
-    def bound(self, U: FloatArray, sq_norms: FloatArray, damping: FloatArray) -> FloatArray:
+    def bound(
+        self,
+        U: FloatArray,
+        sq_norms: FloatArray,
+        factor: FloatArray,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> FloatArray:
         """exp(-gamma |u|^2) |u|^2 sqrt(u'Gu), not below the real value: shape (m, k)."""
+        xp, squares = ops(U), sq_norms[:, None]
+        hidden = arithmetic.worse * hidden_square(*self.basis.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             Y = U @ self.basis
-            kept = np.einsum("ij,ij->i", Y, Y)
-            d, r = self.basis.shape
-            # |u|^2 - |y|^2 errs by that much.
-            hidden = hidden_square(d, r) * sq_norms
-            rest = np.maximum(sq_norms - kept, 0.0) + hidden
-            out = np.empty((len(U), len(self.tail)))
-            for j, core in enumerate(self.cores):
-                out[:, j] = np.maximum(np.einsum("ij,ij->i", Y @ core, Y), 0.0)
-            out = np.sqrt(out) + np.sqrt(rest[:, None] * self.tail)
-            out += np.sqrt(sq_norms)[:, None] * self.slack
-            out *= (sq_norms * damping * (1.0 + 1e-9))[:, None]
-        out[damping == 0.0] = 0.0  # in the underflow term
-        return out
+            # |u|^2 - |y|^2 errs by `hidden`.
+            rest = xp.maximum(squares - xp.squared_norms(Y)[:, None], 0.0) + squares * hidden
+            inner = xp.maximum(xp.contract(Y, self.cores), 0.0)
+            root = xp.sqrt(inner) + xp.sqrt(rest * self.tail) + xp.sqrt(squares) * self.slack
+            return damped(root * squares * ABOVE, factor)  # else in the underflow term
 
 
 def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> FloatArray:

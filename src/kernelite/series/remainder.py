@@ -32,7 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.ops import ops
 from kernelite.series.rounding import SAFETY, TINY, UNIT, round_up, square_error
 
 __all__ = [
@@ -97,7 +99,7 @@ class DoubleSums(Protocol):
     ) -> FloatArray: ...
 
 
-def lower_gamma(order: int, x: FloatArray) -> FloatArray:
+def lower_gamma(order: int, x: FloatArray, arithmetic: Arithmetic = NUMPY) -> FloatArray:
     """An upper bound, tight to 4e-13 relatively, of P(m, x) for x >= 0 (inf gives 1) and m <= 12.
 
     Where t^m underflows, the true P is below the 1e-300 that is added.
@@ -107,24 +109,29 @@ def lower_gamma(order: int, x: FloatArray) -> FloatArray:
     >>> lower_gamma(3, np.array([0.0, 1.0, np.inf])).round(6)
     array([0.      , 0.080301, 1.      ])
     """
-    out = np.ones_like(x)
-    # The closed form needs P not to be small; the series rounds by 2 x + 20 units at most.
-    limit, terms = (1.0, 20) if order <= 4 else (16.0, 80)
-    small, rest = x < limit, (x >= limit) & (x < 800.0)
-    t = x[small]
-    series = np.ones_like(t)
-    for j in range(order + terms, order, -1):
-        series = 1.0 + series * t / j
+    xp = ops(x)
+    # The closed form needs P not to be small.
+    limit, terms = (1.0, 12) if order <= 4 else (16.0, 80)
+    t = xp.minimum(x, limit)
+    coefficients = [math.factorial(order) / math.factorial(order + j) for j in range(terms + 1)]
+    # What follows the last term is less than a geometric series.
+    series = t * (coefficients[-1] / (1.0 - limit / (order + terms + 1))) + coefficients[-2]
+    for coefficient in coefficients[-3::-1]:
+        series = series * t + coefficient
+    for _ in range(order):
+        series = series * t
+    t = xp.clip(x, limit, 800.0)
+    head = t * (1.0 / math.factorial(order - 1)) + 1.0 / math.factorial(order - 2)
+    for power in range(order - 3, -1, -1):
+        head = head * t + 1.0 / math.factorial(power)
     with np.errstate(under="ignore"):
-        out[small] = np.exp(-t) * t**order / math.factorial(order) * series
-    t = x[rest]
-    head = np.zeros_like(t)
-    for j in range(order - 1, -1, -1):
-        head = 1.0 / math.factorial(j) + head * t
-    out[rest] = 1.0 - np.exp(-t) * head
-    # exp(-t) head errs by 20 u and 1 - exp(-t) head >= 0.0189 for order <= 4 and t >= 1: 2e-13;
-    # for orders up to 12 and t >= 16 it is at least 0.8.
-    return np.minimum(out * (1.0 + 4e-13) + 1e-300, 1.0)
+        small = series * xp.exp(-xp.minimum(x, limit)) * (1.0 / math.factorial(order))
+        bound = xp.where(x < limit, small, 1.0 - xp.exp(-t) * head)
+    # exp(-t) head errs by the exponential's units and 12 more, and 1 - exp(-t) head >= 0.0189 for
+    # order <= 4 and t >= 1; for orders up to 12 and t >= 16 it is at least 0.8. The series rounds
+    # by 2 x + 20 units at most.
+    margin = 64.0 * (arithmetic.exp + 24.0) * arithmetic.unit
+    return xp.minimum(bound * (1.0 + margin) + 1e-300, 1.0)
 
 
 def remainder_norms(

@@ -41,8 +41,10 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
@@ -56,6 +58,8 @@ __all__ = [
     "VALUES_OVERFLOW",
     "RoundingTerms",
     "check_range",
+    "damped",
+    "damping",
     "eigenvalue_error",
     "folded_hidden_square",
     "folded_square",
@@ -220,7 +224,7 @@ def folding(
     """
     known = expansion.uncertainty
     absolute = np.zeros(len(weight)) if known is None else np.array(known.intercept)
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         return absolute
     with np.errstate(over="ignore", invalid="ignore"):
         steepness = float(np.sqrt(2.0 * expansion.gamma / math.e))
@@ -294,7 +298,13 @@ class RoundingTerms:
         """K(0)."""
         return self.sums + self.per_square * (8.0 + 2.0 * self.gamma * self.radius_sq)
 
-    def bound(self, sq_norms: FloatArray, scores: FloatArray, order: int = 2) -> FloatArray:
+    def bound(
+        self,
+        sq_norms: FloatArray,
+        scores: FloatArray,
+        order: int = 2,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> FloatArray:
         """The rounding error of computed scores, shape (m, k).
 
         Parameters
@@ -305,20 +315,34 @@ class RoundingTerms:
             The computed scores.
         order : {2, 3}
             The degree of the form that was evaluated.
+        arithmetic : Arithmetic
+            Of the target that computed them.
         """
+        xp, squares = ops(scores), sq_norms[:, None]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            norms = np.sqrt(sq_norms)
-            squares = self.gamma * sq_norms if self.gamma else np.zeros_like(sq_norms)
-            powers = np.stack([norms**m for m in range(order + 1)], axis=1)
-            amplitude = powers @ self.moments[: order + 1]
-            amplitude *= np.exp(-squares)[:, None]
-            factor = self.sums + self.per_square * (
-                8.0 + 2.0 * (self.gamma * self.radius_sq + squares)
-            )
-            grown = factor[:, None] * amplitude
-            # Whatever stood beside so small an exponential, the product is in the underflow term.
-            grown[squares > 700.0] = 0.0
-            total = grown + 4.0 * (self.magnitude + np.abs(scores))
-        bound = SAFETY * UNIT * total + self.underflow
-        bound[np.isnan(bound)] = np.inf  # a polynomial that overflowed: nothing is known
-        return bound
+            norms = xp.sqrt(squares)
+            amplitude = norms * self.moments[order] + self.moments[order - 1]
+            for power in range(order - 2, -1, -1):
+                amplitude = amplitude * norms + self.moments[power]
+            grown = amplitude * self.at_center
+            if self.gamma:
+                growth = squares * (2.0 * self.per_square * self.gamma) + self.at_center
+                grown = growth * amplitude * damping(sq_norms, self.gamma)
+                # Beside so small an exponential, the product is in the underflow term.
+                grown = xp.where(squares * self.gamma > 700.0, 0.0, grown)
+            total = grown + (xp.abs(scores) + self.magnitude) * 4.0
+        bound = total * (arithmetic.worse * SAFETY * UNIT) + self.underflow * arithmetic.worse
+        # A polynomial that overflowed: nothing is known.
+        return xp.where(xp.isnan(bound), np.inf, bound)
+
+
+def damping(sq_norms: FloatArray, gamma: float) -> FloatArray:
+    """exp(-gamma |u|^2), shape (m, 1)."""
+    with np.errstate(over="ignore", under="ignore"):
+        return ops(sq_norms).exp(sq_norms[:, None] * -gamma)
+
+
+def damped(values: FloatArray, factor: FloatArray) -> FloatArray:
+    """The product; zero where the factor is, even if the values overflowed."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return ops(factor).where(factor > 0.0, values * factor, 0.0)

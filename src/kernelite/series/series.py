@@ -1,24 +1,28 @@
 """Second-order series about a point, u = z - p: what all have in common, and the paper's form.
 
-    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 for "poly2"
+    f^(z) = E (c + v.u + q(u)) + b,    E = exp(-gamma |u|^2), or 1 of a quadratic kernel
 
 How the quadratic part q is held (a matrix, a truncated spectrum) is the subclasses' matter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
-from kernelite.series.rounding import check_range
+from kernelite.machine.kernels import POLY2, RBF
+from kernelite.machine.ops import ops
+from kernelite.series.certificate import Certificate
+from kernelite.series.rounding import check_range, damped, damping
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "CERTIFY",
@@ -27,9 +31,9 @@ __all__ = [
     "LOOP",
     "PRODUCT",
     "ROW",
+    "Evaluated",
     "QuadraticForm",
     "SeriesForm",
-    "damp",
     "quadratic_cost",
     "quadratic_form",
 ]
@@ -42,6 +46,14 @@ LOAD = 1 / 5  # an entry of a row: read, shifted, transposed, squared
 ROW = 12.0  # a row's exponential, its scores written and turned into an answer
 CERTIFY = 8.0  # the bound of an output
 GATHER = 120.0  # picking an open row out and putting its result back
+
+
+class Evaluated(NamedTuple):
+    """What a form gives for rows: scores (m, k), |u|^2 and, of a truncated form, |y|^2: (m,)."""
+
+    scores: FloatArray
+    sq_norms: FloatArray
+    kept: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,7 +73,8 @@ class SeriesForm:
     gamma : float
     max_sq_norm : float
         |s_max|^2, the largest squared distance of a center from p.
-    kernel : {"rbf", "poly2"}
+    damped : bool
+        Whether E is exp(-gamma |u|^2); else it is 1.
     """
 
     point: FloatArray
@@ -70,7 +83,7 @@ class SeriesForm:
     intercept: FloatArray
     gamma: float
     max_sq_norm: float
-    kernel: Literal["rbf", "poly2"] = "rbf"
+    damped: bool = True
 
     def __post_init__(self) -> None:
         d, k = len(self.point), len(self.constant)
@@ -87,6 +100,25 @@ class SeriesForm:
                 raise InputError(f"`{name}` of a form must have shape {shape}, got {array.shape}.")
             if not np.isfinite(array).all():
                 raise InputError(f"`{name}` of a form contains NaN or infinity.")
+
+    def __pack__(self) -> dict[str, Any]:
+        """Fields for a file, which calls the kernel by its name."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        del stored["damped"]
+        return stored | {"kernel": self.kernel_tag}
+
+    @classmethod
+    def __stored__(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Fields from a file."""
+        tag = stored.pop("kernel", None)
+        if tag not in (RBF, POLY2):
+            raise InputError(f"`kernel` of a form must be '{RBF}' or '{POLY2}', got {tag!r}.")
+        return stored | {"damped": tag == RBF}
+
+    @property
+    def kernel_tag(self) -> str:
+        """What files call the kernel."""
+        return RBF if self.damped else POLY2
 
     @property
     def n_features(self) -> int:
@@ -113,38 +145,44 @@ class SeriesForm:
         """Directions that the quadratic part is cut to; None where it is whole."""
         return None
 
-    def evaluate(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    def evaluate(self, rows: FloatArray) -> Evaluated:
         """The definition: f^ of each row, |u|^2, and |y|^2 of a truncated form.
 
         Parameters
         ----------
         rows : ndarray of shape (m, d)
-
-        Returns
-        -------
-        scores : ndarray of shape (m, k)
-        sq_norms, kept : ndarray of shape (m,)
         """
         with np.errstate(over="ignore", invalid="ignore"):
             U = rows - self.point
-            sq_norms = np.einsum("ij,ij->i", U, U)
-            g = U @ self.linear
-            g += self.constant
-            kept = self._add_quadratic(U, sq_norms, g)
-        if self.kernel == "rbf":
-            damp(g, sq_norms, self.gamma)
-        g += self.intercept
-        return g, sq_norms, kept
+            sq_norms = ops(rows).squared_norms(U)
+            quadratic, kept = self.quadratic_part(U, sq_norms)
+            g = U @ self.linear + quadratic + self.constant
+            if self.damped:
+                g = damped(g, damping(sq_norms, self.gamma))
+            return Evaluated(g + self.intercept, sq_norms, kept)
 
-    def _add_quadratic(
-        self, U: FloatArray, sq_norms: FloatArray, g: FloatArray
-    ) -> FloatArray | None:
-        """g += q(u); returns |y|^2 where q lives on fewer directions."""
+    def quadratic_part(
+        self, U: FloatArray, sq_norms: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """q(u) of shape (m, k), and |y|^2 of shape (m,) where q lives on fewer directions."""
         raise NotImplementedError
 
     def truncation_bound(self, sq_norms: FloatArray, kept: FloatArray | None) -> FloatArray | float:
         """What the directions left out may add, (m, k): nothing, unless a subclass says so."""
         return 0.0
+
+    def bounds(
+        self,
+        certificate: Certificate,
+        found: Evaluated,
+        degree: int = 2,
+        arithmetic: Arithmetic = NUMPY,
+    ) -> FloatArray:
+        """The certificate of evaluated scores, the truncation included: (m, k)."""
+        total = certificate.bound(found.sq_norms, found.scores, degree, arithmetic)
+        if found.kept is None:
+            return total
+        return total + self.truncation_bound(found.sq_norms, found.kept)
 
     @property
     def gamma_max(self) -> float:
@@ -166,15 +204,7 @@ class SeriesForm:
         """|u|^2 from which a row is outside the validity bound."""
         with np.errstate(all="ignore"):
             scale = np.float64(16.0) * self.max_sq_norm * self.gamma * self.gamma
-            return float(np.inf if self.kernel == "poly2" else np.float64(1.0) / scale)
-
-
-def damp(g: FloatArray, sq_norms: FloatArray, gamma: float) -> None:
-    """g *= exp(-gamma |u|^2), in place; zero where the exponential is, even if g overflowed."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        E = np.exp(-gamma * sq_norms)
-        g *= E[:, None]
-    g[E == 0.0] = 0.0
+            return float(np.float64(1.0) / scale if self.damped else np.inf)
 
 
 # The paper's form: a second-order series about a point p, with u = z - p and s_i = x_i - p.
@@ -219,16 +249,16 @@ class QuadraticForm(SeriesForm):
         """With M."""
         return super().terms | {"quadratic": self.quadratic}
 
-    def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> None:
-        for output in range(self.n_outputs):
-            g[:, output] += np.einsum("ij,ij->i", U @ self.quadratic[output], U)
+    def quadratic_part(self, U: FloatArray, sq_norms: FloatArray) -> tuple[FloatArray, None]:
+        """u'Mu."""
+        return ops(U).contract(U, self.quadratic), None
 
     def __pack__(self) -> dict[str, Any]:
         """Fields for a file, with one triangle of M: shape (k, d (d + 1) / 2), row by row."""
         M = self.quadratic
         if not np.array_equal(M, M.transpose(0, 2, 1)):
             raise InputError("`quadratic` of a form must be symmetric.")
-        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        stored = super().__pack__()
         del stored["quadratic"]
         return stored | {"triangle": M[:, _upper(self.n_features)]}
 
@@ -256,7 +286,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     ----------
     expansion : KernelExpansion
     point : ndarray of shape (d,)
-        For "poly2" it must be the origin.
+        Of a quadratic kernel it must be the origin.
 
     Examples
     --------
@@ -266,9 +296,9 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     (array([1.]), array([[0.]]), array([[[0.]]]))
     """
     d, k, gamma = expansion.n_features, expansion.n_outputs, expansion.gamma
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         raise UnsupportedModelError(f"a {expansion.kernel.label} kernel has no quadratic form.")
-    polynomial = expansion.kernel == "poly2"
+    polynomial = expansion.kernel.quadratic
     if polynomial and point.any():
         raise InputError("a degree-2 polynomial kernel has its form about the origin only.")
     check_range(expansion)
@@ -304,7 +334,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
         intercept=expansion.intercept.copy(),
         gamma=gamma,
         max_sq_norm=largest,
-        kernel=expansion.kernel,
+        damped=expansion.kernel.damps,
     )
 
 

@@ -16,12 +16,13 @@ eigenvalues by 4 d^2 u |M|_F; y, at run time, by (d + 1) sqrt(r) u |u|.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.series.rounding import SAFETY, UNIT, round_up
+from kernelite.machine.ops import ops
+from kernelite.series.rounding import SAFETY, UNIT, damped, damping, round_up
 from kernelite.series.series import (
     CERTIFY,
     LOAD,
@@ -33,6 +34,7 @@ from kernelite.series.series import (
     quadratic_cost,
 )
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "SpectralForm",
@@ -104,12 +106,20 @@ class SpectralForm(SeriesForm):
         """With what stands for M."""
         return super().terms | {"cores": self.cores, "mid": self.mid}
 
-    def _add_quadratic(self, U: FloatArray, sq_norms: FloatArray, g: FloatArray) -> FloatArray:
-        Y = U @ self.basis
-        g += sq_norms[:, None] * self.mid
-        for output in range(self.n_outputs):
-            g[:, output] += np.einsum("ij,ij->i", Y @ self.cores[output], Y)
-        return np.asarray(np.einsum("ij,ij->i", Y, Y))
+    @cached_property
+    def _squares(self) -> FloatArray | None:
+        """What y_i^2 is multiplied with, shape (r, k), where nothing else is: no y_i y_j."""
+        diagonals = np.einsum("kii->ki", self.cores)
+        plain = np.count_nonzero(self.cores) == np.count_nonzero(diagonals)
+        return np.ascontiguousarray(diagonals.T) if plain else None
+
+    def quadratic_part(
+        self, U: FloatArray, sq_norms: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """y'Cy + mid |u|^2, and |y|^2."""
+        xp, Y = ops(U), U @ self.basis
+        inner = xp.contract(Y, self.cores) if self._squares is None else (Y * Y) @ self._squares
+        return inner + sq_norms[:, None] * self.mid, xp.squared_norms(Y)
 
     def truncation_bound(self, sq_norms: FloatArray, kept: FloatArray | None) -> FloatArray:
         """The error of the truncated quadratic parts, without rounding at run time: (m, k).
@@ -120,21 +130,16 @@ class SpectralForm(SeriesForm):
             |u|^2 and |y|^2.
         """
         assert kept is not None
+        xp = ops(sq_norms)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            rest = np.maximum(sq_norms - kept, 0.0)
-            size = (
-                rest[:, None] * self.spread
-                + np.sqrt(kept * rest)[:, None] * (2.0 * self.cross)
-                + sq_norms[:, None] * self.leftover
-            )
-            size *= SAFETY
-            if self.kernel == "poly2":
-                size[np.isnan(size)] = np.inf  # overflowed: nothing is known
-                return size
-            E = np.exp(-self.gamma * sq_norms)
-            bound = E[:, None] * size
-        bound[E == 0.0] = 0.0  # in the underflow term
-        return bound
+            rest = xp.maximum(sq_norms - kept, 0.0)
+            size = rest[:, None] * self.spread + sq_norms[:, None] * self.leftover
+            if self.cross.any():
+                size = size + xp.sqrt(kept * rest)[:, None] * self.cross * 2.0
+            size = size * SAFETY
+            if self.damped:
+                return damped(size, damping(sq_norms, self.gamma))  # else in the underflow term
+            return xp.where(xp.isnan(size), np.inf, size)  # overflowed: nothing is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +242,7 @@ def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:
         intercept=form.intercept,
         gamma=form.gamma,
         max_sq_norm=form.max_sq_norm,
-        kernel=form.kernel,
+        damped=form.damped,
         basis=V,
         cores=cores,
         mid=mid,

@@ -14,6 +14,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = ["READERS", "REFUSED", "Machine", "read"]
 
@@ -135,6 +136,8 @@ def read(model: Any, /) -> Machine:
                 f"{article} {ancestor.__name__} cannot be compiled: {REFUSED[name]}."
             )
         if name in READERS:
+            if name.startswith("sklearn."):
+                require_scikit_learn(f"compiling a {ancestor.__name__} needs")
             module, _, function = READERS[name].partition(":")
             source: Machine = getattr(import_module(module), function)(model, ancestor.__name__)
             return source

@@ -141,7 +141,7 @@ def _groups(parts: Iterable[Part]) -> list[list[Part]]:
 def _way(source: Machine) -> Hashable:
     """How rows reach a machine and what its kernel is: equal where machines can be merged."""
     e = source.single
-    return (*map(_key, source.preparation.steps), e.kernel, e.gamma, e.coef0, e.n_features)
+    return (*map(_key, source.preparation.steps), e.kernel, e.n_features)
 
 
 def _key(step: Step) -> Hashable:

@@ -6,11 +6,10 @@ in an expansion's terms, or a refusal that says why; and the `Machine` of an exp
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from kernelite.machine.heads import Head
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.kernels import (
     CosineKernel,
+    Gaussian,
     Kernel,
     Laplacian,
     PolynomialKernel,
@@ -55,18 +55,15 @@ ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'cosine'"
 
 @dataclass(frozen=True)
 class NamedKernel:
-    """The kernel fields of a `KernelExpansion`."""
+    """The kernel of a `KernelExpansion`, and how far its gamma is off."""
 
-    kernel: Literal["rbf", "poly2"] | Kernel
-    gamma: float = math.nan
-    coef0: float = 0.0
+    kernel: Kernel
     gamma_error: float = 0.0
     """Relative, where gamma is the default, 1 / d."""
 
     def expansion(self, centers: Any, coefficients: Any, intercept: Any) -> KernelExpansion:
         """The expansion with this kernel."""
-        fields: dict[str, Any] = {"kernel": self.kernel, "gamma": self.gamma, "coef0": self.coef0}
-        made = KernelExpansion(centers, coefficients, intercept, **fields)
+        made = KernelExpansion(centers, coefficients, intercept, kernel=self.kernel)
         return made if not self.gamma_error else made.rounded(gamma=self.gamma_error)
 
 
@@ -91,7 +88,7 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> named_kernel(SimpleNamespace(kernel="rbf", gamma=None), "model", 4).gamma
+    >>> named_kernel(SimpleNamespace(kernel="rbf", gamma=None), "model", 4).kernel.gamma
     0.25
     >>> named_kernel(SimpleNamespace(kernel="linear", gamma=None), "model", 4).kernel.label
     'linear'
@@ -107,14 +104,14 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
     if name == "rbf":
-        return NamedKernel("rbf", gamma, gamma_error=error)
+        return NamedKernel(Gaussian(gamma), error)
     if name == "laplacian":
-        return NamedKernel(Laplacian(gamma), gamma_error=error)
+        return NamedKernel(Laplacian(gamma), error)
     if name not in ("poly", "polynomial", "sigmoid"):
         raise other_kernel(model, type_name)
     coef0 = 1.0 if model.coef0 is None else float(model.coef0)
     if name == "sigmoid":
-        return NamedKernel(SigmoidKernel(gamma, coef0), gamma_error=error)
+        return NamedKernel(SigmoidKernel(gamma, coef0), error)
     degree = 3 if model.degree is None else model.degree
     return polynomial(degree, gamma, coef0, type_name, error)
 
@@ -122,21 +119,19 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
 def polynomial(
     degree: float, gamma: float, coef0: float, type_name: str, error: float = 0.0
 ) -> NamedKernel:
-    """(gamma x.z + coef0)^degree; of degree 2 by the name that has a form.
+    """(gamma x.z + coef0)^degree.
 
     Examples
     --------
-    >>> polynomial(2, 0.5, 1.0, "model").kernel, polynomial(3, 0.5, 1.0, "model").kernel.degree
-    ('poly2', 3)
+    >>> polynomial(2, 0.5, 1.0, "model").kernel
+    PolynomialKernel(degree=2, gamma=0.5, coef0=1.0)
     """
-    if degree == 2:
-        return NamedKernel("poly2", gamma, coef0, error)
     if degree not in range(1, 101):
         raise UnsupportedModelError(
             f"this {type_name} has a polynomial kernel of degree {degree:g}; served are whole "
             "degrees from 1 to 100."
         )
-    return NamedKernel(PolynomialKernel(int(degree), gamma, coef0), gamma_error=error)
+    return NamedKernel(PolynomialKernel(int(degree), gamma, coef0), error)
 
 
 def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:

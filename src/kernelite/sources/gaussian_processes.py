@@ -34,6 +34,7 @@ from kernelite.sources.ensembles import first_wins
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
 from kernelite.support.errors import UnsupportedModelError
+from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = [
     "posterior_of",
@@ -275,6 +276,7 @@ def _mean(model: Any, type_name: str) -> float:
 
 def _kernel(kernel: Any, d: int, type_name: str) -> Any:
     """A kernel of GPyTorch's as one of scikit-learn's."""
+    require_scikit_learn(f"compiling this {type_name} needs")
     from sklearn.gaussian_process import kernels as sk
 
     name = type(kernel).__name__

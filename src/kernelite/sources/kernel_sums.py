@@ -22,10 +22,9 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.kernels import PolynomialKernel
 from kernelite.machine.machine import Machine, Part, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.sources.common import NamedKernel, scaled_outputs, sklearn_source
+from kernelite.sources.common import scaled_outputs, sklearn_source
 from kernelite.sources.kernel_trees import KernelTree
 
 __all__ = ["DualWeights", "kernel_source"]
@@ -148,12 +147,7 @@ def _tree_expansion(kernel: KernelTree, rows: FloatArray, weights: DualWeights) 
     if kernel.amplitude != 1.0:
         alphas, units = kernel.amplitude * alphas, units + 1.0
     units += kernel.units
-    named = NamedKernel(kernel.kernel)
-    if (
-        isinstance(kernel.kernel, PolynomialKernel) and kernel.kernel.degree == 2
-    ):  # which has a form
-        named = NamedKernel("poly2", kernel.kernel.gamma, kernel.kernel.coef0)
-    made = named.expansion(rows, alphas, np.zeros(k)).rounded(units=units)
+    made = KernelExpansion(rows, alphas, np.zeros(k), kernel=kernel.kernel).rounded(units=units)
     made = scaled_outputs(made, weights.scales, weights.constants(kernel))
     if not kernel.constant_error:
         return made

@@ -17,7 +17,7 @@ from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import Defect, Report
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
-from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine, describe
 from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynomial
 from kernelite.sources.libsvm_header import Header, read_header
@@ -154,7 +154,7 @@ def _kernel(header: Header) -> NamedKernel:
     if header.kernel_type == "polynomial":
         assert header.degree is not None
         return polynomial(header.degree, header.gamma, header.coef0, "LIBSVM model")
-    return NamedKernel("rbf", header.gamma)
+    return NamedKernel(Gaussian(header.gamma))
 
 
 def _head(header: Header) -> Head:

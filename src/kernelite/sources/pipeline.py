@@ -176,7 +176,7 @@ def _counts_rows(source: Machine) -> bool:
     single = not isinstance(source.expansion, SumOfMachines)
     before = source.preparation.before_map
     plain = all(isinstance(step, Selection) for step in before.steps)
-    return single and plain and getattr(source.expansion, "kernel", "") == "rbf"
+    return single and plain and source.single.kernel.damps
 
 
 def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machine) -> Machine:

@@ -23,7 +23,7 @@ from kernelite.machine.heads import (
     OutlierHead,
     RegressorHead,
 )
-from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine
 from kernelite.sources.common import (
     NamedKernel,
@@ -90,7 +90,7 @@ def _kernel(model: Any, type_name: str) -> NamedKernel:
     if model.kernel == "linear":
         return NamedKernel(PolynomialKernel(1))
     if model.kernel == "rbf":
-        return NamedKernel("rbf", gamma)
+        return NamedKernel(Gaussian(gamma))
     if model.kernel == "poly":
         return polynomial(model.degree, gamma, float(model.coef0), type_name)
     if model.kernel == "sigmoid":

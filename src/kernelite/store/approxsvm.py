@@ -209,7 +209,7 @@ def _text(model: CompiledModel, drop_probabilities: bool) -> ApproxText:
     form = model.approximation.form
     if not isinstance(form, QuadraticForm):
         raise _refusal("its form is truncated; compile with rank='full'")
-    if form.kernel != "rbf":
+    if not form.damped:
         raise _refusal("its kernel is polynomial, and only RBF can be held")
     if form.n_outputs != 1:
         raise _refusal(f"it has {form.n_outputs} outputs, and only one can be held")

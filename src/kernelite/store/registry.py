@@ -139,6 +139,7 @@ CLASSES = {
     "DirectionalBound": "kernelite.series.directional",
     "ExpSineSquared": "kernelite.machine.kernels",
     "Front": "kernelite.machine.preparation:Preparation",
+    "Gaussian": "kernelite.machine.kernels",
     "Impute": "kernelite.machine.preparation.missing",
     "InverseMultiquadric": "kernelite.machine.kernels",
     "InverseQuadratic": "kernelite.machine.kernels",

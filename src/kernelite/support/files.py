@@ -147,7 +147,9 @@ def atomic_write(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]
         with _writable(name):
             # What replaces a private file is private from the start.
             handle = os.open(temporary, _NEW, 0o666 if old is None else 0o600)
-        with _room_for(name), open(handle, mode, **text) as file:
+        # Opened by name, which libraries that write by name alone may ask for.
+        opened = open(temporary, mode, opener=lambda _, flags: handle, **text)  # noqa: SIM115
+        with _room_for(name), opened as file:
             yield file
             file.flush()
             os.fsync(handle)

@@ -32,6 +32,9 @@ KERNELS: dict[str, Scale] = {
     "matern 3/2": lambda rng, d, size: kl.Matern(scales(rng, d, size), 1.5),
     "matern 5/2": lambda rng, d, size: kl.Matern(scales(rng, d, size), 2.5),
     "rbf": lambda rng, d, size: kl.Rbf(scales(rng, d, size)),
+    "gaussians": lambda rng, d, size: kl.ProductKernel(
+        (kl.Gaussian(1.0 / size**2), kl.Gaussian(0.1 / size**2))
+    ),
     "rational": lambda rng, d, size: kl.RationalQuadratic(
         scales(rng, d, size), 10 ** rng.uniform(-3, 4)
     ),

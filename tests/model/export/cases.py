@@ -56,7 +56,7 @@ def usable_rows(model: CompiledModel, m: int = 60) -> np.ndarray:
     """Random rows; a polynomial overflows on the farthest, and has no answer there."""
     rows = random_rows(m=m)
     part = model.form if model.expansion is None else model.expansion
-    return np.delete(rows, 2, axis=0) if part.kernel == "poly2" else rows
+    return np.delete(rows, 2, axis=0) if part.kernel_tag == "poly2" else rows
 
 
 def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 0.02) -> Machine:

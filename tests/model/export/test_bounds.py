@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelite.machine.arithmetic import NUMPY, ONNX, C
 from kernelite.series.certificate import (
-    FOREIGN,
     Certificate,
     certify,
     largest_power,
@@ -37,8 +37,12 @@ def test_constants_are_above_the_terms(seed: int, gamma: float, degree: int, ker
     ours = certificate.rounding.bound(norms**2, scores, degree)
     small = rounding_constants(certificate, degree)
     assert small.constant == (kernel == "rbf")
-    assert FOREIGN == 4.0  # and not less: other compilers sum and round in ways of their own
-    assert (small.bound(norms, scores) >= 0.99 * FOREIGN * ours).all()
+    assert C.worse == ONNX.worse == 4.0  # and not less: they have functions of their own
+    assert (small.bound(norms, scores) >= 0.99 * C.worse * ours).all()
+    theirs = certificate.rounding.bound(norms**2, scores, degree, ONNX)
+    np.testing.assert_allclose(theirs, ONNX.worse * ours)
+    assert (certificate.bound(norms**2, scores, degree, ONNX) >= theirs).all()
+    assert NUMPY.worse == 1.0
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.3, 50.0])
@@ -67,4 +71,4 @@ def test_each_constant_is_above_its_own_term(term: str | int) -> None:
     certificate = Certificate(np.zeros((2, 1)), terms)
     norms = np.linspace(0.0, 9.0, 901)
     ours = terms.bound(norms**2, np.zeros((901, 1)), 3)
-    assert (rounding_constants(certificate, 3).bound(norms, 0.0 * ours) >= FOREIGN * ours).all()
+    assert (rounding_constants(certificate, 3).bound(norms, 0.0 * ours) >= C.worse * ours).all()

@@ -13,6 +13,7 @@ import numpy as np
 from kernelite.backends.c.formulas import Writer, kernel_function
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.arithmetic import C
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.polynomial_term import PolynomialTail
@@ -20,7 +21,7 @@ from kernelite.machine.preparation.columns import Selection
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import packed
 from kernelite.series.cells import Approximation
-from kernelite.series.certificate import FOREIGN, largest_power, rounding_constants, twice_gamma
+from kernelite.series.certificate import largest_power, rounding_constants, twice_gamma
 from kernelite.series.cubic import CubicForm
 from kernelite.series.packed import linear_map, packed_degree
 from kernelite.series.rounding import SAFETY, hidden_square
@@ -47,7 +48,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
     forms = [cell.form for cell in cells]
     form = approximation.form
     text = w.define("CELLS", str(len(cells))) + w.define("GAMMA", w.literal(form.gamma))
-    damping = "MATH_exp(-NAME_GAMMA * (square))" if form.kernel == "rbf" else "1"
+    damping = "MATH_exp(-NAME_GAMMA * (square))" if form.damped else "1"
     text += w.define("DAMPING(square)", damping)
     text += w.array("point", approximation.points)
     if len(cells) > 1:
@@ -64,7 +65,7 @@ def form_constants(w: Writer, approximation: Approximation) -> str:
 
 def bound_constants(w: Writer, approximation: Approximation) -> str:
     """rho, the rounding terms and what a truncated spectrum leaves out."""
-    cells, polynomial = approximation.cells, approximation.form.kernel == "poly2"
+    cells, polynomial = approximation.cells, not approximation.form.damped
     certificates = [cell.certificate for cell in cells]
     terms = [rounding_constants(c) for c in certificates if c is not None]
     text = w.define("RELATIVE", w.literal(terms[0].relative))
@@ -126,7 +127,7 @@ def third_constants(w: Writer, approximation: Approximation) -> str:
         text += w.array("directions", np.ascontiguousarray(cubic.basis.T))
         text += w.define("THIRD_START(j)", "0.0") + w.define("THIRD_SUM", "NAME_WIDTH")
         text += w.define("THIRD_TERM(i, j)", "NAME_directions[j][i] * u[i]")
-    hidden = FOREIGN * hidden_square(d, r)
+    hidden = C.worse * hidden_square(d, r)
     text += w.define("HIDDEN", w.literal(hidden))
     text += w.array("rho_4", certificate.rho[1])
     text += w.array("rounding_3", rounding_constants(certificate, 3).absolute)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
@@ -228,14 +227,14 @@ def kernel_function(w: Writer, expansion: KernelExpansion, *, logarithm: bool = 
     """
     made = _Statements(w)
     x, c = _Point(made, "x"), _Point(made, "c")
-    if expansion.kernel == "rbf":
+    if expansion.kernel.damps:
         exponent = made.squared_distances(x, c) * -expansion.gamma
         return made.text(exponent if logarithm else made.exp(exponent))
     return made.text(_value(expansion, x, c))
 
 
 def _value(expansion: KernelExpansion, x: Any, c: Any) -> _Number:
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         return expansion.kernel.values(x, c)  # type: ignore[return-value]
     product = (x @ c.T) * expansion.gamma + expansion.coef0
     return product * product

@@ -296,7 +296,7 @@ def _forms(source: Source) -> list[str]:
     files += ["cells.h"] if len(approximation.cells) > 1 else []
     files += [f"{form}.h"]
     if _bounded(selection):
-        files += ["bound.h"] if approximation.form.kernel == "rbf" else []
+        files += ["bound.h"] if approximation.form.damped else []
         files += [f"{form}_bound.h"]
         files += [f"{family}_decided.h"] if source.labelled else []
         files += ["within.h"] if selection.model.tolerance is not None else []

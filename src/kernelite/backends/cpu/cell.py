@@ -6,13 +6,12 @@ which a product stands for the third order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelite.backends.cpu.forms import FormEngine, form_bounds
+from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available, ready
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
@@ -20,7 +19,9 @@ from kernelite.series.cells import Cell
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, packed_size
 from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
-from kernelite.series.series import QuadraticForm, SeriesForm
+from kernelite.series.rounding import damped, damping
+from kernelite.series.series import Evaluated, QuadraticForm
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.third_dense import JitThird
@@ -87,13 +88,12 @@ class PairedEngine:
         """Scores and bounds, given what the first form found: the fused kernel's twin."""
         assert previous.sq_norms is not None
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            damping = np.exp(-self.form.gamma * previous.sq_norms)
-            third = self.paired.values(rows - self.form.point) * damping[:, None]
-        third[damping == 0.0] = 0.0
-        found = previous._replace(scores=previous.scores + third, bounds=None)
-        bounds = form_bounds(self.form, self.certificate, found, degree=3)
-        left_out = self.paired.bound(np.sqrt(previous.sq_norms), damping)
-        return found._replace(bounds=bounds + left_out)
+            factor = damping(previous.sq_norms, self.form.gamma)
+            third = damped(self.paired.values(rows - self.form.point), factor)
+        found = Evaluated(previous.scores + third, previous.sq_norms)
+        bounds = self.form.bounds(self.certificate, found, 3)
+        left_out = self.paired.bound(np.sqrt(previous.sq_norms), factor[:, 0])
+        return previous._replace(scores=found.scores, bounds=bounds + left_out)
 
 
 # The cell itself: its first form, and its second.
@@ -144,24 +144,16 @@ class CellEngine:
             from kernelite.backends.cpu.kernels import third_dense
 
             return third_dense.scores(third_now, rows)
-        cell = self.cell
-        form: SeriesForm = cell.form
-        certificate, cubic = cell.certificate, cell.cubic
-        assert certificate is not None
+        first: Evaluated | None = None
         if self.full is not None:
-            previous, form = self.full.run(rows, bounded=cubic is None), self.full.form
-            if cubic is None:
+            previous = self.full.run(rows, bounded=self.cell.cubic is None)
+            if self.cell.cubic is None:
                 return previous
-        elif previous is None:
-            previous = self.first.run(rows, bounded=False)
-        assert cubic is not None
-        assert previous.sq_norms is not None
-        with np.errstate(over="ignore", under="ignore"):
-            U = rows - form.point
-            damping = np.exp(-form.gamma * previous.sq_norms)
-        third, left_out = cubic.term(U, previous.sq_norms, damping)
-        found = previous._replace(scores=previous.scores + third, bounds=None)
-        return found._replace(bounds=form_bounds(form, certificate, found, degree=3) + left_out)
+        if previous is not None:
+            assert previous.sq_norms is not None
+            first = Evaluated(previous.scores, previous.sq_norms, previous.kept)
+        found, bounds = self.cell.second(rows, first)
+        return Bounded(found.scores, bounds, found.sq_norms, found.kept)
 
 
 def _third_engine(cell: Cell) -> JitThird | None:

@@ -8,7 +8,6 @@ products lose digits, before all that is left goes by differences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -31,6 +30,7 @@ from kernelite.program.criteria import Criterion
 from kernelite.series.cubic import WEIGHED
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DoublePrecision",
@@ -389,7 +389,7 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     classes = expansion.voting_classes
     judged = ROW + (judging_cost(expansion) if labels else 0.0)
     lists = expansion.meeting_entries * MEETING + n * (LISTED + k * PRODUCT)
-    if expansion.kernel == "poly2" or d > WIDEST:
+    if expansion.kernel.quadratic or d > WIDEST:
         return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + judged
     if labels and k == 1:
         entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d

@@ -10,7 +10,6 @@ Sparse: only entries that meet are multiplied (`SparseExact`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from kernelite.backends.cpu.panels import Layout
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, is_sparse, row_blocks
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -271,7 +271,7 @@ class SparseExact:
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> SparseExact | None:
         """Lay out sparse centers by feature; None where dense products are better or safer."""
         centers = expansion.centers
-        if expansion.kernel != "rbf" or not is_sparse(centers) or not jit_available():
+        if not expansion.kernel.damps or not is_sparse(centers) or not jit_available():
             return None
         n, d = centers.shape
         if DENSER * expansion.meeting_entries > n * d:

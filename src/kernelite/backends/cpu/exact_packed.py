@@ -7,7 +7,7 @@ features when rows meet it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,7 @@ from kernelite.series.packed import (
     pair_places,
 )
 from kernelite.series.rounding import TINY, UNIT, intercept_error
+from kernelite.support.records import dataclass
 
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 

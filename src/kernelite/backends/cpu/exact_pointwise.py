@@ -11,7 +11,6 @@ needs no centers at all, and polynomials of low degree few numbers: see `exact_p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +26,7 @@ from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.series.rounding import SAFETY, SUMS_OVERFLOW, TINY, UNIT, intercept_error
+from kernelite.support.records import dataclass
 
 __all__ = ["PointwiseExact", "PointwiseRounding"]
 

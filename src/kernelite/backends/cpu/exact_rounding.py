@@ -15,7 +15,6 @@ models are evaluated by differences x_i - z, not shifted: there the exponent gam
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -36,6 +35,7 @@ from kernelite.series.rounding import (
     polynomial_error,
     polynomial_units,
 )
+from kernelite.support.records import dataclass
 
 __all__ = ["CENTERS", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
 
@@ -109,7 +109,7 @@ class ExactRounding:
     @property
     def polynomial(self) -> bool:
         """Whether the kernel is (gamma x.z + coef0)^2."""
-        return self.expansion.kernel == "poly2"
+        return self.expansion.kernel.quadratic
 
     @cached_property
     def by_differences(self) -> bool:

@@ -7,7 +7,6 @@ In: a cell's form and certificate, once; then rows, dense, sparse or behind an a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -23,8 +22,9 @@ from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import BLOCK, Remainders, block_sums, remainders, total
 from kernelite.series.series import QuadraticForm, SeriesForm
 from kernelite.series.spectral import SpectralForm
+from kernelite.support.records import dataclass
 
-__all__ = ["FormEngine", "certify", "form_bounds"]
+__all__ = ["FormEngine", "certify"]
 
 # Measured by benchmarks/kernels.py, on one core: 2.9 times NumPy at 22 features, 1.7 times at
 # 2,048. BLAS on the triangle alone (`trmm`) would be level at 640, a tenth ahead at 2,048.
@@ -63,7 +63,7 @@ KERNELS: dict[type[SeriesForm], Callable[[], Kernels]] = {
     QuadraticForm: _quadratic_kernels,
     SpectralForm: _spectral_kernels,
 }
-"""Which kernels serve which form; modules with kernels are loaded when first needed."""
+"""Which kernels serve which form, if any; their modules are loaded when first needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,8 @@ class FormEngine:
         pays = type(self.form) is not QuadraticForm or self.form.n_features <= FUSED_FEATURES
         if not (self.fused and pays and jit_available()):
             return None
-        return KERNELS[type(self.form)]()
+        own = KERNELS.get(type(self.form))
+        return None if own is None else own()
 
     @cached_property
     def _dense(self) -> Any:
@@ -144,22 +145,11 @@ class FormEngine:
         return kernels.dense.scores(self._dense, rows, self._numbers[bounded])
 
     def _defined(self, rows: FloatArray, bounded: bool) -> Bounded:
-        scores, sq_norms, kept = self.form.evaluate(rows)
-        found = Bounded(scores, None, sq_norms, kept)
+        found = self.form.evaluate(rows)
         if not bounded or self.certificate is None:
-            return found
-        return found._replace(bounds=form_bounds(self.form, self.certificate, found))
-
-
-def form_bounds(
-    form: SeriesForm, certificate: Certificate, found: Bounded, degree: int = 2
-) -> FloatArray:
-    """The certificate of evaluated scores, the truncation of the spectrum included: (m, k)."""
-    assert found.sq_norms is not None
-    bounds = certificate.bound(found.sq_norms, found.scores, degree)
-    if found.kept is not None:
-        bounds += form.truncation_bound(found.sq_norms, found.kept)
-    return bounds
+            return Bounded(found.scores, None, found.sq_norms, found.kept)
+        bounds = self.form.bounds(self.certificate, found)
+        return Bounded(found.scores, bounds, found.sq_norms, found.kept)
 
 
 # Certificates: the sum over pairs of centers on all threads, by a kernel.

@@ -6,7 +6,6 @@ is read off the zeros of the coefficient matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +26,7 @@ from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes
 from kernelite.series.rounding import SINGLE_UNIT
+from kernelite.support.records import dataclass
 
 __all__ = ["FusedPairs"]
 

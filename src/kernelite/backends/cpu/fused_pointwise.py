@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from kernelite.backends.cpu.exact_rounding import CENTERS
 from kernelite.backends.cpu.kernels.compiling import jit_available, ready
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine import kernels as kl
+from kernelite.support.records import dataclass
 
 __all__ = ["FusedPointwise", "FusedProduct", "FusedSum"]
 

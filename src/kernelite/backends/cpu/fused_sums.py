@@ -15,7 +15,7 @@ precision's bound is some 5e-6 s. Values whose tolerance that meets are served b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.pairs import classes_of_centers, columns_of_class, n_classes, sides_of_pairs
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT
+from kernelite.support.records import dataclass
 
 __all__ = [
     "EXP2_ERROR",

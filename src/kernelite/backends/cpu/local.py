@@ -11,7 +11,6 @@ First come the boxes that centers are sorted into; last, logarithms of sums that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from kernelite.program.criteria import Criterion, never
 from kernelite.series.cells import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
+from kernelite.support.records import dataclass
 
 __all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
 
@@ -178,7 +178,7 @@ class LocalEngine:
         """Whether there is a kernel for this expansion."""
         narrow = 0 < expansion.n_features <= MOST_FEATURES and expansion.n_centers > 0
         ordinary = GAMMA_RANGE[0] <= expansion.gamma <= GAMMA_RANGE[1]
-        return expansion.kernel == "rbf" and narrow and ordinary and jit_available()
+        return expansion.kernel.damps and narrow and ordinary and jit_available()
 
     @classmethod
     def prepare(

@@ -6,12 +6,12 @@ that of `AffineMap`, or rounds once less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
+from kernelite.support.records import dataclass
 
 __all__ = ["MappedRows"]
 

@@ -11,7 +11,6 @@ eta, and what follows rounds four times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 from kernelite.series.series import SeriesForm
+from kernelite.support.records import dataclass
 
 __all__ = ["Damped", "OutsideRows", "damped"]
 

@@ -25,7 +25,6 @@ at most the formula above with v = (L + 4) u, which is what `error_terms` gets f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.series.rounding import UNIT
+from kernelite.support.records import dataclass
 
 __all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
 

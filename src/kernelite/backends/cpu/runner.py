@@ -8,7 +8,6 @@ take whole blocks through the whole cascade, from the check of the rows to the a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
@@ -45,6 +44,7 @@ from kernelite.program.bounded import PAIRS, Bounded, Stats, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.cells import Approximation, LocalSums
+from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
 

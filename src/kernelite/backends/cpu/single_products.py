@@ -12,7 +12,7 @@ ever need more.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.series.packed import packed_places
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT
+from kernelite.support.records import dataclass
 
 __all__ = ["SinglePacked", "SingleProducts"]
 

@@ -6,7 +6,6 @@ scores[:, outputs_p] += f_p(z),   bounds likewise;   what settles a row is the h
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from kernelite.program.bounded import EXACT, FIRST, Bounded, spelled_out
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
 from kernelite.series.rounding import sum_error
+from kernelite.support.records import dataclass
 
 __all__ = ["PartRows", "PartStages", "PartsExactly", "SumOfParts", "sum_stages"]
 

@@ -7,7 +7,6 @@ as some of the rows show.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
 from kernelite.series.cells import Approximation
 from kernelite.series.series import QuadraticForm
+from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.third_dense import JitThird

@@ -33,7 +33,6 @@ from kernelite.backends.onnx.graph import (
 )
 from kernelite.backends.onnx.scores import evaluate, prepared, variances
 from kernelite.machine.heads import Head
-from kernelite.machine.kernels import Kernel
 from kernelite.model import CompiledModel
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
@@ -292,8 +291,7 @@ def _require_variances(selection: Selection) -> None:
                 "labels of this Gaussian process need its variances, which are exported in float64 "
                 "and with the exact model."
             )
-        kernel = expansion.kernel
-        if not (kernel.shifts if isinstance(kernel, Kernel) else kernel == "rbf"):
+        if not expansion.kernel.shifts:
             raise UnsupportedModelError(
                 "labels of this Gaussian process need its variances, which are exported where the "
                 "kernel is a function of x - z."

@@ -308,10 +308,6 @@ class Value:
         """A column, of one entry per row."""
         return self if self.ndim == 2 else self.reshape(-1, 1)
 
-    def sum_of_squares(self) -> Value:
-        """Of each row, shape (m, 1)."""
-        return self.graph.op("ReduceSumSquare", self, self.graph.index([1]), keepdims=1)
-
     def transposed(self) -> Value:
         """Rows as columns."""
         return self.graph.op("Transpose", self, perm=[1, 0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,6 +203,31 @@ class Operations:
         winner = self.argmax(x)[:, None] == np.arange(width)[None, :]
         return self.max(x), self.max(self.where(winner, -np.inf, x))
 
+    def squared_norms(self, x: Value) -> Value:
+        """|x|^2 of each row, shape (m,)."""
+        return self.op("ReduceSumSquare", x, self.index([1]), keepdims=0, ndim=1)
+
+    def contract(self, x: Value, matrices: NDArray[Any]) -> Value:
+        """x'M_j x of each row and matrix: (m, r) and (k, r, r) to (m, k)."""
+        k, r = matrices.shape[:2]
+        pulled = x @ matrices.transpose(1, 0, 2).reshape(r, k * r)
+        if k == 1:
+            return self.sum(pulled * x, keepdims=True)
+        return self.sum(pulled.reshape(-1, k, r) * x.reshape(-1, 1, r), axis=2)
+
+    def contract_cubic(self, x: Value, packed: NDArray[Any]) -> Value:
+        """sum_{a<=b<=c} t_abc x_a x_b x_c of each row and packed tensor: shape (m, k)."""
+        # Columns stand for rows here: long runs, whatever the number of directions.
+        across, k, parts = x.transposed(), len(packed), []
+        for start, matrices in _by_halves(packed):
+            r, size = matrices.shape[1:3]
+            part = across.span(start, start + size)
+            products = part.reshape(size, 1, -1) * part.reshape(1, size, -1)
+            lines = self.real(matrices.reshape(k * r, size * size))
+            pulled = (lines @ products.reshape(size * size, -1)).reshape(k, r, -1)
+            parts.append(self.sum(pulled * across, axis=1).transposed())
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
     def squared_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
         """|x - z|^2 of all pairs, by differences: shape (m, n)."""
         return self._over_features("square", rows, centers)
@@ -241,6 +267,27 @@ class Operations:
                 scan_input_axes=[1, 1],
             )
         return self._made[key]
+
+
+def _by_halves(packed: NDArray[Any]) -> list[tuple[int, NDArray[Any]]]:
+    """For each half of the directions its start, and t_abc of shape (k, r, size, size).
+
+    Two of a, b, c are in the same half, so that products of pairs within the halves are all that is
+    needed: whole outer products, nothing to be picked.
+    """
+    r = 1
+    while r * (r + 1) * (r + 2) // 6 < packed.shape[1]:
+        r += 1
+    a, b, c = np.array(list(combinations_with_replacement(range(r), 3))).T
+    half, found = np.arange(r) >= r // 2, []
+    paired = half[a] == half[b]
+    alone, one, other = (np.where(paired, *sides) for sides in ((c, a), (a, b), (b, c)))
+    for start, stop in ((0, r // 2), (r // 2, r)):
+        matrices = np.zeros((len(packed), r, stop - start, stop - start))
+        own = (start <= one) & (one < stop)
+        matrices[:, alone[own], one[own] - start, other[own] - start] = packed[:, own]
+        found.append((start, matrices))
+    return found if r > 1 else found[1:]
 
 
 def _is_value(x: Any) -> bool:

@@ -11,22 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelite.backends.onnx.forms import (
-    evaluate_exact,
-    evaluate_form,
-    form_bounds,
-    kernel_values,
-    second_tier,
-)
+from kernelite.backends.onnx.forms import evaluate_exact, kernel_values
 from kernelite.backends.onnx.graph import Formula, Value
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.arithmetic import ONNX
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel
 from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.certificate import FOREIGN
 from kernelite.series.rounding import SAFETY, UNIT, sum_error
 
 __all__ = ["evaluate", "prepared", "variances"]
@@ -88,7 +82,7 @@ def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
         elif isinstance(step, Projection):
             X, reach = X - step.shift, plain_reach(step)
             if reach is not None:
-                far.append(~(xp.sqrt(X.sum_of_squares()) <= reach))
+                far.append(~(xp.sqrt(xp.squared_norms(X)[:, None]) <= reach))
             X = X @ step.matrix.T
         else:
             X = X[:, step.columns]
@@ -109,7 +103,7 @@ def variances(selection: Selection, X: Value) -> Value:
         inverse = np.linalg.inv(np.tril(posterior.factor))
         K = kernel_values(expansion, prepared(piece.model, X, []))
         K = (K * float(np.ravel(posterior.amplitude)[0]) + posterior.constant) * posterior.weights
-        each.append(posterior.diagonal - (K @ inverse.T).sum_of_squares())
+        each.append(posterior.diagonal - X.graph.squared_norms(K @ inverse.T)[:, None])
     return X.graph.concat(each, axis=1)
 
 
@@ -137,7 +131,7 @@ def _total(
         return scores, None
     wide = [_spread(p, own, n_scores) for p, (_, own) in zip(pieces, each) if own is not None]
     sizes = [xp.abs(own) for own in spread]
-    unit = FOREIGN * sum_error(len(pieces))
+    unit = ONNX.worse * sum_error(len(pieces))
     bounds = sum(wide[1:], start=wide[0]) * (1.0 + unit)
     return scores, bounds + sum(sizes[1:], start=sizes[0]) * unit
 
@@ -174,16 +168,26 @@ def _by_cell(
 def _evaluate_cell(
     cell: Cell, rows: Value, criterion: Formula | None
 ) -> tuple[Value, Value | None]:
-    evaluated = evaluate_form(cell.form, rows)
+    definition: Formula = cell
+    found = definition.form.evaluate(rows)
     if criterion is None:
-        return evaluated.scores, None
+        return found.scores, None
     k = cell.form.n_outputs
-    scores, bounds = evaluated.scores.of_width(k), form_bounds(cell, evaluated).of_width(k)
+    bounds = definition.form.bounds(cell.certificate, found, arithmetic=ONNX).of_width(k)
+    scores = found.scores.of_width(k)
     if not cell.has_second_tier:
         return scores, bounds
     still_open = (~criterion(scores, bounds)).places()
-    better = second_tier(cell, rows.rows(still_open), evaluated.rows(still_open))
-    return scores.updated(still_open, better[0]), bounds.updated(still_open, better[1])
+    first = None
+    if cell.full is None:
+        first = found._replace(
+            scores=scores.rows(still_open), sq_norms=found.sq_norms.rows(still_open)
+        )
+    better, better_bounds = definition.second(rows.rows(still_open), first, ONNX)
+    return (
+        scores.updated(still_open, better.scores),
+        bounds.updated(still_open, better_bounds),
+    )
 
 
 def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
@@ -198,5 +202,5 @@ def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
                 term = term * z[:, int(feature)]
         monomials.append(term)
     terms = xp.stack(monomials, axis=1)
-    unit = FOREIGN * SAFETY * tail.units * UNIT
+    unit = ONNX.worse * SAFETY * tail.units * UNIT
     return terms @ tail.coefficients, (xp.abs(terms) @ np.abs(tail.coefficients)) * unit

@@ -1,6 +1,6 @@
 """Quadratic forms, full and truncated, with their certificates: in torch operations or one kernel.
 
-    f^(z) = E (c + v.u + u'Mu) + b,    u = z - p,    E = exp(-gamma |u|^2), or 1 for "poly2"
+    f^(z) = E (c + v.u + u'Mu) + b,    u = z - p,    E = exp(-gamma |u|^2), or 1
 
 In: rows of shape (m, d), doubles or singles (which are doubles without rounding). Out: `Bounded`.
 All is computed in doubles; `kernels.form` does the same in one pass where it serves.
@@ -103,7 +103,7 @@ class KernelLayout(Buffers):
     def serves(cell: Cell) -> bool:
         """Whether the kernel can run a cell's form."""
         form = cell.form
-        if form.n_outputs != 1 or form.kernel != "rbf" or cell.certificate is None:
+        if form.n_outputs != 1 or not form.damped or cell.certificate is None:
             return False
         rank = form.rank if isinstance(form, SpectralForm) else form.n_features
         if rank >= WIDEST:
@@ -252,7 +252,7 @@ class CellForm(Buffers):
     def __init__(self, cell: Cell) -> None:
         super().__init__()
         form = cell.form
-        self.gamma, self.radial = form.gamma, form.kernel == "rbf"
+        self.gamma, self.radial = form.gamma, form.damped
         self.validity = form.max_sq_norm * form.gamma * form.gamma
         self.hold(
             point=form.point, constant=form.constant, linear=form.linear, intercept=form.intercept

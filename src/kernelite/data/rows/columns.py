@@ -7,8 +7,8 @@ on the rows: text columns are never turned into arrays of Python objects.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,10 +17,31 @@ from numpy.typing import NDArray
 from kernelite.data.rows.frames import column_names, is_frame, is_pandas, narwhals_frame
 from kernelite.data.rows.inputs import FloatArray, is_sparse, refuse_no_rows
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
-__all__ = ["Coded", "Column", "is_nan", "numbers", "read_columns", "refuse_infinite"]
+__all__ = [
+    "NULL",
+    "Coded",
+    "Column",
+    "is_nan",
+    "missing_kind",
+    "numbers",
+    "read_columns",
+    "refuse_infinite",
+    "warn_of_missing",
+]
 
 NUMERIC = "fiub"
+
+
+class Null:
+    """A missing value of a container that scikit-learn does not take: missing for every step."""
+
+    def __repr__(self) -> str:
+        return "null"
+
+
+NULL = Null()
 FEW = 16  # rows, that are looked at one by one
 
 
@@ -44,6 +65,11 @@ class Coded:
     codes: NDArray[np.integer]
     values: list[Any]
 
+    def uses(self, place: int) -> bool:
+        """Whether any row has the value at a place."""
+        last = place == len(self.values) - 1
+        return bool((self.codes == place).any() or (last and (self.codes == -1).any()))
+
     def spread(self, per_value: NDArray[Any]) -> NDArray[Any]:
         """What each row gets, from what each value gets."""
         return per_value[self.codes]
@@ -61,6 +87,31 @@ def is_nan(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def missing_kind(value: object) -> str | None:
+    """How a scalar says that a value is missing, "None", "NaN" or "NA"; None if it is there.
+
+    Examples
+    --------
+    >>> [missing_kind(value) for value in (None, float("nan"), "nan", 0)]
+    ['None', 'NaN', None, None]
+    """
+    if value is None:
+        return "None"
+    if is_nan(value) or value is NULL:
+        return "NaN"
+    return "NA" if type(value).__name__ in ("NAType", "NaTType") else None
+
+
+def warn_of_missing(name: str | int, kind: str, known: str) -> None:
+    """Warn that a column's missing values are of another kind than those that the model knows."""
+    warnings.warn(
+        f"column `{name}` has missing values as {kind}, but the model was fitted on {known}: they "
+        "count as an unknown value, as in scikit-learn. Pass the rows as they were in fit, e.g. "
+        "`X.to_pandas()`.",
+        stacklevel=2,
+    )
 
 
 def numbers(column: Column, name: str = "X") -> FloatArray:
@@ -87,7 +138,7 @@ def numbers(column: Column, name: str = "X") -> FloatArray:
 
 
 def _number(value: Any) -> float:
-    return np.nan if value is None else float(value)
+    return np.nan if value is None or value is NULL else float(value)
 
 
 def refuse_infinite(values: NDArray[Any], *, nan: bool = False) -> None:
@@ -169,7 +220,9 @@ def _frame_columns(
             raise InputError(f"`{name}` lacks columns that were there in fit: {_some(missing)}.")
         places = {place: first[names[place]] for place in wanted}
     if not pandas:
-        found = {place: _of_narwhals(frame[:, at], name) for place, at in places.items()}
+        # scikit-learn takes no Arrow table: there a null is missing, however the model knows that.
+        null = NULL if type(X).__module__.startswith("pyarrow") else None
+        found = {place: _of_narwhals(frame[:, at], name, null) for place, at in places.items()}
     elif there is not None:  # by name is faster
         found = {place: _of_pandas(frame[there[at]], name) for place, at in places.items()}
     else:
@@ -206,10 +259,10 @@ def _of_pandas(series: Any, name: str) -> Column:
     return _of_array(series.to_numpy(dtype=object), name)
 
 
-def _of_narwhals(series: Any, name: str) -> Column:
+def _of_narwhals(series: Any, name: str, null: Null | None) -> Column:
     if str(series.dtype).partition("(")[0] in ("String", "Categorical", "Enum"):
         try:
-            found = _of_arrow(series.to_arrow(), None)
+            found = _of_arrow(series.to_arrow(), null)
         except ImportError:  # pyarrow, without which there are slower ways
             found = None
         if found is not None:

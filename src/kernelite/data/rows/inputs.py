@@ -247,9 +247,9 @@ def some_rows(X: Any, most: int) -> Any:
         return X.tocsr()[chosen]
     if isinstance(X, np.ndarray | list | tuple):
         return X[chosen] if isinstance(X, np.ndarray) else [X[int(i)] for i in chosen]
-    from sklearn.utils import _safe_indexing  # knows the frames of several libraries
-
-    return _safe_indexing(X, chosen)
+    if hasattr(X, "iloc"):
+        return X.iloc[chosen]
+    return X.take(chosen) if hasattr(X, "take") else X[chosen]
 
 
 def row_blocks(n_rows: int, block: int) -> Iterator[slice]:

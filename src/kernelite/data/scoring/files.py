@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.scoring.batch import BatchScorer
 from kernelite.data.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
+from kernelite.data.scoring.rasters import is_raster, predict_raster
 from kernelite.data.scoring.skipping import Skipped, halves, open_skipped
 from kernelite.data.scoring.streams import Block, Wanted, open_stream
 from kernelite.data.tables.columnar.library import without_stop
@@ -33,6 +34,7 @@ __all__ = [
     "Request",
     "predict_blocks",
     "predict_files",
+    "predict_scene",
     "raise_failures",
     "run_job",
     "run_jobs",
@@ -114,10 +116,11 @@ def predict_files(
     on_bad_row: Literal["stop", "skip"] = "stop",
     skipped: str | os.PathLike[str] | None = None,
 ) -> FilesPrediction:
-    """Predict the rows of Parquet, Arrow (Feather), CSV or other data files.
+    """Predict the rows of Parquet, Arrow (Feather), CSV or other data files, or of a GeoTIFF.
 
-    Columnar files need the extra `arrow`. Where the model takes columns of text, as a pipeline with
-    encoders does, it is given them.
+    Columnar files need the extra `arrow`, rasters the extra `raster`: there bands are features
+    (`columns` names them, or gives their numbers from 1), and answers become bands. Where the model
+    takes columns of text, as a pipeline with encoders does, it is given them.
 
     Parameters
     ----------
@@ -188,6 +191,8 @@ def predict_files(
     columns = [columns] if isinstance(columns, str) else columns
     keep = [keep] if isinstance(keep, str) and keep != "all" else keep
     outputs = [outputs] if isinstance(outputs, str) else outputs
+    if format is None and is_raster(source):
+        return predict_scene(model, source, destination, columns, outputs)
     jobs = list_jobs(source, destination, format=format, output=output_format)
     text = TextOptions(delimiter=delimiter, header=header)
     request = Request(columns, keep, outputs, prefix, text=text)
@@ -198,6 +203,19 @@ def predict_files(
     bad = skipped or f"{os.fspath(destination)}.skipped.csv"
     with open_skipped(bad, destination) as rows:
         return run_jobs(model, jobs, replace(request, skipped=rows))
+
+
+def predict_scene(
+    model: CompiledModel,
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    bands: Sequence[str] | None,
+    outputs: Sequence[str],
+) -> FilesPrediction:
+    """Predict the pixels of a GeoTIFF; see `kernelite.data.scoring.rasters.predict_raster`."""
+    files = os.fspath(source), os.fspath(destination)
+    pixels, stats = predict_raster(model, *files, bands=bands, outputs=outputs)
+    return FilesPrediction((FilePrediction(*files, pixels),), stats)
 
 
 def _check_arguments(model: object, source: object, destination: object) -> None:

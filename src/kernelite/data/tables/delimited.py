@@ -18,7 +18,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.tables.parsing import DECIMAL, BadNumber, Report, parse_float, quote, report_row
+from kernelite.data.tables.parsing import (
+    DECIMAL,
+    BadNumber,
+    Report,
+    parse_float,
+    quote,
+    report_row,
+    without_truth_values,
+)
 from kernelite.support.errors import FileFormatError, InputError
 
 __all__ = [
@@ -39,7 +47,9 @@ BROKEN_QUOTES = "has a quoted cell that does not end on the line"
 """What is wrong with a line that `split_cells` refuses."""
 
 # What stands for a missing or wrong number in a table is no column name.
-_NO_NAME = re.compile(r"(?:[+.-]?[0-9].*|[+-]?(?:nan|inf|infinity)|n/?a|null|none|\?|-|)", re.I)
+_NO_NAME = re.compile(
+    r"(?:[+.-]?[0-9].*|[+-]?(?:nan|inf|infinity)|true|false|n/?a|null|none|\?|-|)", re.I
+)
 _NO_LABEL = re.compile(r"(?:[+-]?(?:nan|inf|infinity)|[+-]?[0-9]*+,[0-9]++|)", re.I)
 _BLANKS = re.compile(r"[ \t]++")
 _QUOTED = re.compile(r'"(?:[^"]++|"")*+"')
@@ -310,7 +320,7 @@ def _accept(lines: Sequence[Line], layout: Layout) -> tuple[DenseBlock, NDArray[
         if cells is None or len(cells) != layout.n_cells:
             continue
         label = None if layout.label_cell is None else cells.pop(layout.label_cell).strip(" \t")
-        joined = "\n".join(cells)
+        joined = without_truth_values("\n".join(cells))
         if _CELLS.fullmatch(joined) and _label_problem(label, layout) is None:
             good[i] = True
             features.append(joined)
@@ -349,7 +359,8 @@ def _problems(text: str, layout: Layout) -> Iterator[tuple[str, str]]:
                 if problem is not None:
                     yield cell, problem
             else:
-                parse_float(cell.strip(" \t"), f"{_column(i, layout)}: cell")
+                number = without_truth_values(cell.strip(" \t"))
+                parse_float(number, f"{_column(i, layout)}: cell")
         except BadNumber as error:
             yield cell, f"{error}{_cure_of_text(layout)}"
 

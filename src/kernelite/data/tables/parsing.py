@@ -10,9 +10,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from kernelite.support.errors import FileFormatError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "DECIMAL",
@@ -25,6 +25,7 @@ __all__ = [
     "raise_first",
     "report_row",
     "shortened",
+    "without_truth_values",
 ]
 
 DECIMAL = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
@@ -34,6 +35,8 @@ _DECIMAL = re.compile(DECIMAL)
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _COMMA_DECIMAL = re.compile(r"[+-]?[0-9]*+,[0-9]++(?:[eE][+-]?[0-9]++)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan(?:\(.*\))?|inf(?:inity)?)", re.IGNORECASE)
+_SOME_TRUTH = re.compile("true|false", re.IGNORECASE)
+_TRUTH = re.compile(r"^[ \t]*+(?:(true)|false)[ \t]*+$", re.IGNORECASE | re.MULTILINE)
 _SHOWN = 40  # characters of a token that a message repeats
 
 
@@ -104,6 +107,19 @@ def parse_float(token: str, what: str = "value") -> float:
     if math.isinf(number):
         raise BadNumber(f"{what} {quote(token)} is too large for a double")
     return number
+
+
+def without_truth_values(cells: str) -> str:
+    """Cells, one per line, with 1 for `true` and 0 for `false` in any case, as Python counts them.
+
+    Examples
+    --------
+    >>> without_truth_values("0.5\\nTrue\\nfalse")
+    '0.5\\n1\\n0'
+    """
+    if not _SOME_TRUTH.search(cells):
+        return cells
+    return _TRUTH.sub(lambda found: "1" if found[1] else "0", cells)
 
 
 def parse_int(token: str, what: str = "count", *, low: int = 0, high: int = 2**63 - 1) -> int:

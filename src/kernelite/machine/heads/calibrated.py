@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -26,6 +25,7 @@ from kernelite.machine.heads.intervals import (
 from kernelite.machine.heads.members import RESPONSES, Member, OfMembers, n_columns
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "Calibrated",

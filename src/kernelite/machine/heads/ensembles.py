@@ -6,7 +6,6 @@ VotingClassifier; the first takes probabilities where its machines have them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from kernelite.machine.heads.intervals import best_decided, lead, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["MultiOutputHead", "VotingHead"]
 

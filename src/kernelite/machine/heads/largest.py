@@ -7,7 +7,6 @@ LinearHead   a score for two classes, above 0 the second; a score per class for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from kernelite.machine.heads.intervals import (
 )
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["ArgmaxHead", "LinearHead"]
 

@@ -11,7 +11,6 @@ moments of every machine, exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from kernelite.machine.heads.base import BoolArray, LabelHead
 from kernelite.machine.heads.multiclass import OneVsOneHead, OneVsRestHead
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["LatentClassesHead", "LatentHead", "MomentsHead"]
 

@@ -6,7 +6,6 @@ or never.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, Head, Judged, LabelHead, Range
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["RESPONSES", "ConstantHead", "Member", "OfMembers", "checked_weights", "n_columns"]
 

@@ -8,7 +8,6 @@ OneVsOneHead     a machine per pair of classes; votes, ties by summed responses
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,6 +28,7 @@ from kernelite.machine.heads.members import Member, OfMembers, n_columns
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["OneVsOneHead", "OneVsRestHead", "OutputCodeHead", "response_range"]
 

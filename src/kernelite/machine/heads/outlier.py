@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.heads.pairwise import density_probabilities
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["OutlierHead"]
 

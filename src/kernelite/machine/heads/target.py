@@ -10,7 +10,6 @@ can be said, so that every row has to be exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from kernelite.machine.heads.intervals import columns, widened
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = ["DECREASING", "INCREASING", "KeptInverse", "MeanHead", "NamedInverse", "TargetHead"]
 

@@ -9,7 +9,6 @@ A form of the sum may be off, even negative; how far its logarithm is off follow
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from kernelite.machine.heads.base import BoolArray, Judged, Range, ValueHead
 from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["SMALLEST", "DensityHead", "RegressorHead", "TransformHead"]
 

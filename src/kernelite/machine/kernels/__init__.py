@@ -9,7 +9,7 @@ and let a source read it. `kernelite.backends.cpu.exact_pointwise` then serves i
 from __future__ import annotations
 
 from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
-from kernelite.machine.kernels.base import Kernel, Reach
+from kernelite.machine.kernels.base import POLY2, RBF, Kernel, Reach
 from kernelite.machine.kernels.exponential import ExpSineSquared, Laplacian, Matern
 from kernelite.machine.kernels.powers import (
     InverseMultiquadric,
@@ -20,11 +20,14 @@ from kernelite.machine.kernels.powers import (
     ThinPlateSpline,
 )
 from kernelite.machine.kernels.products import CosineKernel, PolynomialKernel, SigmoidKernel
-from kernelite.machine.kernels.radial import Radial, Rbf
+from kernelite.machine.kernels.radial import Gaussian, Radial, Rbf
 
 __all__ = [
+    "POLY2",
+    "RBF",
     "CosineKernel",
     "ExpSineSquared",
+    "Gaussian",
     "InverseMultiquadric",
     "InverseQuadratic",
     "Kernel",

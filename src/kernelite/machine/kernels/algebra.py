@@ -9,7 +9,6 @@ roundings; a sum by what its terms err by, added up.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
 
@@ -18,6 +17,7 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, units
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["ProductKernel", "SumKernel"]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,8 +20,12 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
-__all__ = ["Kernel", "Reach", "check_positive", "powers", "units"]
+__all__ = ["POLY2", "RBF", "Kernel", "Reach", "check_positive", "powers", "units"]
+
+# What files, and those who write `kernel=`, call the two kernels that have a series.
+RBF, POLY2 = "rbf", "poly2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,10 @@ class Kernel(ABC):
     """Whether k depends on x - z alone, so that p may be any point."""
     proven: ClassVar[bool] = True
     """Whether `error` rests on nothing that is only assumed."""
+    damps: ClassVar[bool] = False
+    """Whether k is exp(-gamma |x - z|^2), whose series is damped by exp(-gamma |u|^2)."""
+    quadratic: ClassVar[bool] = False
+    """Whether k is (gamma x.z + coef0)^2, which is its own series about the origin."""
 
     @abstractmethod
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
@@ -92,6 +99,16 @@ class Kernel(ABC):
     @abstractmethod
     def label(self) -> str:
         """A few words for people, with the parameters."""
+
+    @property
+    def has_series(self) -> bool:
+        """Whether the kernel has the paper's form; then it has a `gamma` and a `coef0`."""
+        return self.damps or self.quadratic
+
+    @property
+    def tag(self) -> str:
+        """What files and `KernelExpansion` call it; of kernels without a series, the label."""
+        return RBF if self.damps else POLY2 if self.quadratic else self.label
 
     def check_width(self, n_features: int) -> None:
         """Refuse rows of a width that its parameters do not fit."""

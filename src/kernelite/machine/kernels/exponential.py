@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
 from kernelite.machine.kernels.radial import Radial, ScaledRadial
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = ["ExpSineSquared", "Laplacian", "Matern"]
 

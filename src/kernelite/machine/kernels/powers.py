@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from kernelite.machine.kernels.base import Reach, check_positive
 from kernelite.machine.kernels.radial import FARTHEST, Radial, ScaledRadial
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = [
     "InverseMultiquadric",

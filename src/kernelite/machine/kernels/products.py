@@ -7,7 +7,7 @@ polynomial of degree p by u p (d + 8) B^p; tanh has slope 1 at most.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
 
@@ -98,6 +99,10 @@ class PolynomialKernel(_OfProducts):
             raise InputError(
                 f"`degree` of a kernel must lie between 1 and {MOST_DEGREE}, got {self.degree!r}."
             )
+
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        return self.degree == 2
 
     def function(self, argument: FloatArray) -> FloatArray:
         if self.degree == 1:

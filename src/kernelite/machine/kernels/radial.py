@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.kernels.base import Kernel, Reach, units
+from kernelite.machine.kernels.base import Kernel, Reach, check_positive, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
-__all__ = ["FARTHEST", "Radial", "Rbf", "ScaledRadial"]
+__all__ = ["FARTHEST", "Gaussian", "Radial", "Rbf", "ScaledRadial"]
 
 FARTHEST = 1e145  # of a distance whose square is surely no overflow
 LOST = 1e-150  # of a distance whose square underflows
@@ -183,3 +183,47 @@ class Rbf(ScaledRadial):
     @property
     def label(self) -> str:
         return f"RBF, {self.scales}"
+
+
+@dataclass(frozen=True)
+class Gaussian(Radial):
+    """exp(-gamma |x - z|^2): the RBF kernel of machines, which has the paper's form.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> Gaussian(0.5).values(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    gamma: float
+    coef0: ClassVar[float] = 0.0
+    damps = True
+    vanishes = True
+    isotropic = True
+
+    def __post_init__(self) -> None:
+        check_positive(gamma=self.gamma)
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.gamma)
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        return rows * self.scale
+
+    def profile(self, squares: FloatArray) -> FloatArray:
+        return ops(squares).exp(-squares)
+
+    def sensitivity(self, r: FloatArray) -> float:
+        return 0.7358  # 2 / e
+
+    def slope(self, r: FloatArray) -> float:
+        return 0.8578  # sqrt(2 / e)
+
+    @property
+    def label(self) -> str:
+        return f"gamma {self.gamma:.6g}"

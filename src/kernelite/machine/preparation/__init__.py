@@ -9,7 +9,6 @@ came, all at once, and cannot. `Preparation` is their order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -30,6 +29,7 @@ from kernelite.machine.preparation.numeric import (
 from kernelite.machine.preparation.pieces import Pieces
 from kernelite.machine.preparation.projection import Projection
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["NO_STEPS", "Kept", "Preparation", "Selection", "Step"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +24,7 @@ from kernelite.machine.preparation.numeric import (
 from kernelite.machine.preparation.pieces import Piece, Pieces, as_columns, assemble
 from kernelite.machine.preparation.projection import Projection
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Branch", "Columns", "Selection", "chain_width"]
 

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+from kernelite.data.rows.columns import (
+    NULL,
+    Coded,
+    Column,
+    is_nan,
+    missing_kind,
+    numbers,
+    refuse_infinite,
+    warn_of_missing,
+)
 from kernelite.machine.preparation.pieces import Hot, Piece
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
 
@@ -94,16 +103,37 @@ class Categories:
             places = np.array(
                 [
                     self._of_nan if is_nan(value) else table.get(value, unknown)
-                    for value in column.values
+                    for value in self._as_known(column.values)
                 ],
                 dtype=np.int64,
             )
             found = column.spread(places)
+            if self._missing is not None and self.unknown != REFUSED:
+                self._check_kind(column, places, name)
         else:
             found = self._find_numbers(column)
         if self.unknown == REFUSED and (found == REFUSED).any():
             self._refuse(column, found, name)
         return np.asarray(found)
+
+    def _as_known(self, values: list[Any]) -> list[Any]:
+        """Values, nulls among them as the missing value that is a category, or else as NaN."""
+        if NULL not in values[-1:]:
+            return values
+        return [*values[:-1], None if self._missing == "None" else np.nan]
+
+    @cached_property
+    def _missing(self) -> str | None:
+        """The kind of missing value that is a category."""
+        return next(filter(None, map(missing_kind, self.values)), None)
+
+    def _check_kind(self, column: Coded, places: NDArray[np.int64], name: str | int) -> None:
+        """Tell of missing values that count as unknown, because the category is of another kind."""
+        for place, value in enumerate(column.values):
+            kind = missing_kind(value)
+            other = kind not in (None, self._missing) and places[place] == self.unknown
+            if other and column.uses(place):
+                warn_of_missing(name, str(kind), str(self._missing))
 
     def _find_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
         refuse_infinite(column)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.columns import Coded, Column, is_nan, numbers, refuse_infinite
+from kernelite.data.rows.columns import (
+    NULL,
+    Coded,
+    Column,
+    is_nan,
+    missing_kind,
+    numbers,
+    refuse_infinite,
+    warn_of_missing,
+)
 from kernelite.machine.preparation.pieces import Piece
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Impute", "Missing"]
 
@@ -67,13 +76,30 @@ class Missing:
 
     def _is(self, value: Any) -> bool:
         if self.any_kind:
-            return value is None or is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
+            return missing_kind(value) is not None
         if is_nan(self.marker):
-            return is_nan(value)
-        return value is None if self.marker is None else bool(value == self.marker)
+            return missing_kind(value) == "NaN"
+        return value is None or value is NULL if self.marker is None else bool(value == self.marker)
+
+    def _check_kind(self, column: Column, name: str | int) -> None:
+        """Tell of missing values that this step, which knows NaN alone, does not see."""
+        if not isinstance(column, Coded) or self.any_kind or not is_nan(self.marker):
+            return
+        for place, value in enumerate(column.values):
+            kind = missing_kind(value)
+            if kind in (None, "NaN") or not column.uses(place):
+                continue
+            if kind == "NA":  # scikit-learn raises too: whether NA is NaN is not to be told
+                raise InputError(
+                    f"column `{name}` holds pandas' NA, but the model was fitted on NaN; convert "
+                    f"it: `X.assign({name}=X[{name!r}].astype(object).fillna(float('nan')))`."
+                )
+            warn_of_missing(name, str(kind), "NaN")
 
     def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """A column of zeros and ones per column that is shown."""
+        for column, name in zip(columns, names):
+            self._check_kind(column, name)
         masks = [self.mask(column) for column in columns]
         if self.refuses_new:
             new = {j for j, mask in enumerate(masks) if mask.any()} - set(self.shown.tolist())

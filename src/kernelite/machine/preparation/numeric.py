@@ -8,7 +8,6 @@ were off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,6 +18,7 @@ from kernelite.data.rows.columns import refuse_infinite
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
 

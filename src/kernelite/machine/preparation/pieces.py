@@ -7,7 +7,6 @@ side: as a sparse matrix where most features would be zero, else as a dense one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.columns import Coded, Column, numbers
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.support.records import dataclass
 
 __all__ = ["Hot", "Piece", "Pieces", "as_columns", "assemble"]
 

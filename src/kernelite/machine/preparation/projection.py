@@ -20,7 +20,7 @@ of 2^-103 and less are within the terms above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import add, mul, sub, truediv
@@ -34,6 +34,7 @@ from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
 from kernelite.machine.preparation.numeric import check_width
 from kernelite.support.errors import InputError
+from kernelite.support.records import dataclass
 
 __all__ = ["Projection"]
 

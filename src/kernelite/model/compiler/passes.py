@@ -11,7 +11,6 @@ import numpy as np
 from kernelite.backends.cpu.forms import certify
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import Kernel
 from kernelite.model.compiler.task import Task
 from kernelite.planner.calibrated import calibrated_plan
 from kernelite.planner.local import local_candidate
@@ -60,7 +59,7 @@ def exact_fields(task: Task) -> Fields:
 def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> Fields:
     """A kernel without a series: exact under every guarantee, by whatever layout is cheapest."""
     kernel = task.expansion.kernel
-    if isinstance(kernel, Kernel) and not kernel.proven and guarantee != "exact":
+    if not kernel.proven and guarantee != "exact":
         raise UnsupportedModelError(
             f"the kernel of this {task.source.type_name} ({kernel.label}) rests on SciPy's Bessel "
             "functions, whose accuracy is not proven; use guarantee='exact'."

@@ -100,7 +100,7 @@ class Task:
             raise InputError(
                 f"`expansion_point` must be 'auto', 'mean', 'origin' or an array, got {wanted!r}."
             )
-        if wanted == "origin" or self.expansion.kernel == "poly2":
+        if wanted == "origin" or self.expansion.kernel.quadratic:
             return {"origin": np.zeros(d)}
         of_centers = {"mean of the support vectors": _mean(self.expansion.centers)}
         if self.given is None or not self.given.shape[0]:
@@ -118,7 +118,7 @@ class Task:
             )
         if source.preparation.steps:
             point = dense_block(source.preparation(point[None, :]), slice(None))[0]
-        if self.expansion.kernel == "poly2" and point.any():
+        if self.expansion.kernel.quadratic and point.any():
             raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
         return point
 

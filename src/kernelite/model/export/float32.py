@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import CosineKernel, Kernel
+from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model.export.selection import Selection, about_their_mean, packed, steps_of
 from kernelite.series.cells import Approximation
@@ -128,7 +128,7 @@ def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> N
             matrices = form.quadratic.astype(dtype)
         for j, matrix in enumerate(matrices):
             g[:, j] += np.einsum("ij,ij->i", U @ matrix, U)
-        if form.kernel == "rbf":
+        if form.damped:
             E = np.exp(dtype(-form.gamma) * squares)
             g = np.where(E > 0, g * E, dtype(0))
         out[mine] = g + form.intercept.astype(dtype)
@@ -136,11 +136,11 @@ def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> N
 
 
 def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    if isinstance(expansion.kernel, Kernel):
+    if not expansion.has_series:
         return _kernel_scores(expansion, X, dtype)
     gamma = expansion.gamma
     A, b = expansion.coefficients.astype(dtype), expansion.intercept.astype(dtype)
-    if expansion.kernel == "poly2":
+    if expansion.kernel.quadratic:
         products = X @ (gamma * expansion.dense_centers().T).astype(dtype) + dtype(expansion.coef0)
         return np.square(products) @ A + b
     point, shifted, own = about_their_mean(expansion)

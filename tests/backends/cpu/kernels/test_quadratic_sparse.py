@@ -30,7 +30,7 @@ def careful_scores(form: QuadraticForm, rows: np.ndarray) -> tuple[np.ndarray, n
     g = U @ form.linear.astype(wide) + form.constant
     for j, M in enumerate(form.quadratic.astype(wide)):
         g[:, j] += ((U @ M) * U).sum(axis=1)
-    if form.kernel == "rbf":
+    if form.damped:
         g *= np.exp(-wide(form.gamma) * sq_norms)[:, None]
     return g + form.intercept, sq_norms
 

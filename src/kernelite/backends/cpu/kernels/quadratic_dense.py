@@ -95,7 +95,7 @@ def prepare(form: QuadraticForm) -> JitForm:
     outputs = np.zeros((k, 2 + padded(d)))
     outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
     outputs[:, 2 : 2 + d] = form.linear.T
-    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    gamma = form.gamma if form.damped else 0.0
     return JitForm(np.ascontiguousarray(form.point), blocks, outputs, gamma)
 
 

@@ -3,7 +3,7 @@
     g = c + v.u + y'Cy + mid |u|^2,     y = V'u
 
 In: a prepared form and dense rows of shape (m, d). Out: scores, |u|^2, |y|^2, and on request the
-bound of each score, truncation included. Twin: `SpectralForm.evaluate` with `forms.form_bounds`.
+bound of each score, truncation included. Twin: `SpectralForm.evaluate` and `bounds`.
 The part that sparse rows share stands first.
 """
 
@@ -178,7 +178,7 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
     outputs = np.column_stack(
         [form.constant, form.intercept, form.mid, form.spread, 2.0 * form.cross, form.leftover]
     )
-    gamma = form.gamma if form.kernel == "rbf" else 0.0
+    gamma = form.gamma if form.damped else 0.0
     point = np.ascontiguousarray(form.point)
     return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
 

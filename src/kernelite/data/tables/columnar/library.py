@@ -101,6 +101,7 @@ def is_numeric(kind: Any) -> bool:
 # counted from 1 in the file.
 
 
+_OF_ROWS_BEFORE = "of the type of the rows before"
 _CONVERSION = re.compile(r"In CSV column #(\d+): .*?invalid value '(.*)'", re.S)
 _LONGEST = 200  # characters of a library's message that ours repeats
 
@@ -195,7 +196,8 @@ def bad_cell(error: BaseException, names: Sequence[str]) -> tuple[str, str, str]
     found = _CONVERSION.search(str(error))
     if found is None or int(found[1]) >= len(names):
         return None
-    wanted = "a number" if "to double" in found[0] else "of the type of the rows before"
+    kinds = {"to double": "a number", "to bool": "true or false, as in the rows before"}
+    wanted = next((said for kind, said in kinds.items() if kind in found[0]), _OF_ROWS_BEFORE)
     return names[int(found[1])], found[2], wanted
 
 

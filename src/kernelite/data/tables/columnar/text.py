@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -36,6 +37,7 @@ __all__ = ["TextSource"]
 
 _PLAIN = DECIMAL.replace("++", "+").replace("*+", "*")  # pyarrow knows no possessive repeats
 _NUMBER = rf"^(?:{_PLAIN}|[+-]?(?i:nan|inf|infinity))$"
+_TRUTH = r"^(?i:true|false)$"
 BLOCK = 2 << 20  # bytes of text that become one batch; pyarrow reads some 30 of them ahead
 
 
@@ -66,7 +68,9 @@ class TextSource:
 
     def schema_of(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Any:
         """Doubles, text, or what the first rows show."""
-        return arrow().schema(self._types(columns, kinds))
+        types = self._types(columns, kinds)
+        types |= {name: arrow().float64() for name in columns if kinds.get(name) == "number"}
+        return arrow().schema(types)
 
     def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
         """The rows of one block of text after the other."""
@@ -79,7 +83,7 @@ class TextSource:
             try:
                 with self._open(list(columns), types) as reader:
                     for batch in reader:
-                        whole = Part(batch, "", first_row)
+                        whole = Part(_as_doubles(batch, numbers), "", first_row)
                         if self._options.on_bad_row is not None:
                             whole = self._converted(whole, numbers)
                         for start in range(0, whole.batch.num_rows, most):
@@ -105,6 +109,9 @@ class TextSource:
                 blank = compute.is_in(
                     trimmed, arrow().array(arrow("csv").ConvertOptions().null_values)
                 )
+                for word, digit in (("true", "1"), ("false", "0")):
+                    said = compute.match_substring_regex(trimmed, f"^(?i:{word})$")
+                    trimmed = compute.if_else(said, digit, trimmed)
                 number = compute.match_substring_regex(trimmed, _NUMBER)
                 readable = compute.or_(blank, number).fill_null(True)
                 for row in np.flatnonzero(~readable.to_numpy(zero_copy_only=False) & good):
@@ -138,12 +145,20 @@ class TextSource:
         if found is None:
             return
         name, cell, wanted = found
-        first_row, at = 0, ""
+        first_row, at, compute = 0, "", arrow("compute")
+        mixed = re.fullmatch(_TRUTH, cell) is not None  # so another cell made it text
         if os.path.isfile(self.path):  # a pipe cannot be read again
             with self._open([name], {name: arrow().string()}) as reader:
                 for batch in reader:
-                    row = arrow("compute").index(batch.column(0), cell).as_py()
+                    column = batch.column(0)
+                    wrong = compute.equal(column, cell)
+                    if mixed:
+                        wrong = compute.invert(
+                            compute.match_substring_regex(column, f"{_NUMBER}|{_TRUTH}|^$")
+                        )
+                    row = compute.index(wrong, True).as_py()
                     if row >= 0:
+                        cell = column[row].as_py()
                         at = f", row {first_row + row + 1}"
                         break
                     first_row += batch.num_rows
@@ -156,7 +171,8 @@ class TextSource:
         for name, shown in types.items():
             kind = kinds.get(name, "text" if self._options.verbatim else "shown")
             if kind == "number":
-                types[name] = library.float64()
+                truth = library.types.is_boolean(shown)  # counts as 1 and 0
+                types[name] = shown if truth else library.float64()
             elif kind == "text" or library.types.is_null(shown):
                 types[name] = library.string()
         return types
@@ -211,6 +227,15 @@ class TextSource:
             ),
             convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
         )
+
+
+def _as_doubles(batch: Any, numbers: set[str]) -> Any:
+    """A batch whose truth values, where numbers are asked for, are 1 and 0."""
+    for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns)):
+        if name in numbers and arrow().types.is_boolean(column.type):
+            doubles = column.cast(arrow().int8()).cast(arrow().float64())
+            batch = batch.set_column(place, name, doubles)
+    return batch
 
 
 def _silently(_: Any) -> str:

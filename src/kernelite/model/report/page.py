@@ -13,8 +13,8 @@ from typing import Any
 
 from kernelite import __version__
 from kernelite.model import CompiledModel
-from kernelite.report import figures, words
-from kernelite.report.measure import (
+from kernelite.model.report import figures, words
+from kernelite.model.report.measure import (
     TIERS,
     Compared,
     Measured,
@@ -22,7 +22,7 @@ from kernelite.report.measure import (
     margins_of,
     measure,
 )
-from kernelite.report.nearest import Held, held_rows, nearest_rows
+from kernelite.model.report.nearest import Held, held_rows, nearest_rows
 from kernelite.support.errors import missing_extra
 from kernelite.support.files import atomic_write
 
@@ -231,7 +231,7 @@ def _environment() -> Any:
         import jinja2
     except ImportError:
         raise missing_extra(*words.NEEDS) from None
-    folder = resources.files("kernelite.report").joinpath("templates")
+    folder = resources.files("kernelite.model.report").joinpath("templates")
 
     def load(name: str) -> str:
         return folder.joinpath(name).read_text("utf-8")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.kernels import POLY2, RBF
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Compared, Measured
+from kernelite.model.report.measure import TIERS, Compared, Measured
 
 __all__ = [
     "NEEDS",
@@ -41,9 +42,9 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
     """What the model was, name and value."""
     part = model.expansion if model.approximation is None else model.approximation.form
     assert part is not None
-    kernel = str(part.kernel)
-    kernel = {"rbf": "exp(−γ |x − z|²)", "poly2": "(γ x·z + β)²"}.get(kernel, kernel)
-    width = f", γ = {part.gamma:.6g}" if isinstance(part.kernel, str) else ""
+    formulas = {RBF: "exp(−γ |x − z|²)", POLY2: "(γ x·z + β)²"}
+    kernel = formulas.get(part.kernel_tag, part.kernel_tag)
+    width = f", γ = {part.gamma:.6g}" if part.kernel_tag in formulas else ""
     out = [
         ("kind", model.head.kind),
         ("features", f"{model.n_features_in_:,}"),
@@ -56,7 +57,7 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
         kept = "kept" if model.plan.is_exact else "kept, for rows that fall back"
         kept = kept if model.expansion is not None else "not kept"
         out.append(("support vectors", f"{model.origin.n_centers:,}, {kept}"))
-    if model.approximation is not None and part.kernel == "rbf":
+    if model.approximation is not None and part.kernel_tag == RBF:
         forms = [cell.form for cell in model.approximation.cells]
         limit = min(form.gamma_max for form in forms)
         side = "below" if model.gamma < limit else "above"

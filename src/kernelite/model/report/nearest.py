@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Measured, margins_of
+from kernelite.model.report.measure import TIERS, Measured, margins_of
 from kernelite.support.errors import KerneliteError
 
 __all__ = ["Held", "HeldRow", "NearRow", "held_rows", "nearest_rows"]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.model import CompiledModel
-from kernelite.report.measure import TIERS, Compared, Measured, margins_of
-from kernelite.report.words import NEEDS, duration, sized
+from kernelite.model.report.measure import TIERS, Compared, Measured, margins_of
+from kernelite.model.report.words import NEEDS, duration, sized
 from kernelite.support.errors import missing_extra
 
 __all__ = ["bars", "bound_against_error", "margin_histogram", "radius_histogram", "residuals"]

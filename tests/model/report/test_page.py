@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kernelite.machine.heads import ClassifierHead
-from kernelite.report.page import report
+from kernelite.model.report.page import report
 from kernelite.support.errors import MissingExtraError
 from tests.helpers import PATIENCE
 from tests.model.export.cases import CASES, FEATURES, certified_with
@@ -207,7 +207,7 @@ def test_one_size_is_said() -> None:
     """All that the model holds, wherever a size stands."""
     model = CASES["certified, binary"]
     page = report(model, rows())
-    from kernelite.report.words import sized
+    from kernelite.model.report.words import sized
 
     assert page.count(sized(model.nbytes)) >= 3
     assert "of them the support vectors" not in page

@@ -7,8 +7,8 @@ import pytest
 from sklearn.svm import SVC
 
 import kernelite as kl
-from kernelite.report import words
-from kernelite.report.measure import measure
+from kernelite.model.report import words
+from kernelite.model.report.measure import measure
 from tests.model.export.cases import CASES, FEATURES
 
 
