@@ -11,8 +11,8 @@ integers, and exact, for at most (q + 1) L 2^12 < 2^31. Left out are L (4 2^12 2
 levels 5 to 8, and L 2^-22 from what digits leave: together less than L 1.53 2^-21, in units that
 are the product of both scales.
 
-*Sums.* hi = 128 a0 + a1 and lo = 128 a2 + a3 + (a4 + 64 >> 7) are integers below 2^31 for up to
-1024 features; the shift errs by half a unit of lo, 2^-21. u.y is (2^14 hi + lo) 2^-21 units, which
+*Sums.* hi = 128 a0 + a1 and lo = 128 a2 + a3 + (a4 >> 7) are integers below 2^31 for up to 1024
+features; the shift errs by less than a unit of lo, 2^-21. u.y is (2^14 hi + lo) 2^-21 units, which
 is a double. So, with P = 2 g R |u|,
 
     |e^ - e| <= eps = unit (L 1.53 + 1) 2^-21 + 2^-50 (4 P + 3 g R^2 + 2 g |u|^2)
@@ -59,8 +59,9 @@ NEAREST, BEYOND = -200, 200  # exponents of a row's largest entry
 
 def _powers() -> FloatArray:
     """Coefficients of 2^f, lowest first: Chebyshev's series on [-1/2, 1/2] up to degree 6."""
-    series = np.polynomial.chebyshev.chebinterpolate(lambda t: np.exp2(0.5 * t), 40)[:7]
-    return np.polynomial.chebyshev.cheb2poly(series) * 2.0 ** np.arange(7)
+    chebyshev: Any = np.polynomial.chebyshev
+    series = chebyshev.chebinterpolate(lambda t: np.exp2(0.5 * t), 40)[:7]
+    return np.asarray(chebyshev.cheb2poly(series) * 2.0 ** np.arange(7))
 
 
 POWERS = _powers()
@@ -189,7 +190,7 @@ class FineSums(Buffers):
             for level in range(DIGITS)
         ]
         hi = 128.0 * levels[0] + levels[1]
-        lo = 128.0 * levels[2] + levels[3] + ((levels[4] + 64.0) / 128.0).floor()
+        lo = 128.0 * levels[2] + levels[3] + (levels[4] / 128.0).floor()
         t = (hi * 2.0**14 + lo) * (digits.units * 2.0**-21)[:, None] + self.shifts
         whole = t.round()
         f, power = t - whole, torch.zeros_like(t)

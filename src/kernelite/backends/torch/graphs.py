@@ -1,6 +1,6 @@
 """Few rows at the speed of one launch: what a call does is recorded once per size, and replayed.
 
-In: rows, and a function of (rows, count) that does its work on the device and asks the host
+In: rows, and a function of (rows, count, tally) that does its work on the device and asks the host
 nothing. Out: what it finds. Rows are copied into a buffer of the next larger size in `SIZES`; those
 that pad are old, and the function is told how many count. A CUDA graph of the function is recorded
 when a size is first met; then a call is a copy, one launch, a copy of the answers, and one wait.
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from kernelite.backends.torch.buffers import Tensor
 
@@ -24,18 +22,79 @@ SIZES = (1, 16, 64, 256, 1024, 4096)
 """Rows of a buffer. More rows than the last keep the device busy while the host prepares."""
 
 Found = TypeVar("Found", bound=Any)  # a named tuple of tensors
-Work = Callable[[Tensor, Tensor], tuple[Found, Tensor]]
+Work = Callable[[Tensor, Tensor, Tensor], Found]
 
 
-class Recorded(NamedTuple):
-    """A size's buffers; the host's parts of them are pinned, and the graph copies them itself."""
+class Recorded:
+    """A size's buffers and graph; the host's numbers are pinned, and kernels reach them there.
 
-    rows: Tensor
-    here: NDArray[np.int32]
-    count: Tensor
-    found: Any
-    tally: Tensor
-    graph: Any
+    Parameters
+    ----------
+    work : callable of (rows, count, tally)
+    like : tensor of shape (m, d)
+        Rows such as will come.
+    size, entries : int
+        Of rows, and of the tally.
+    pool : object, optional
+        Memory that graphs share; None on a CPU, where the work is done anew each time.
+    """
+
+    def __init__(self, work: Work[Any], like: Tensor, size: int, entries: int, pool: Any) -> None:
+        device, self.work = like.device, work
+        self.views: tuple[int, Tensor, dict[str, Tensor]] = (-1, like, {})
+        self.rows = torch.zeros(size, like.shape[1], dtype=like.dtype, device=device)
+        self.count = torch.zeros(1, dtype=torch.int32, device=device)
+        self.tally = torch.zeros(entries, dtype=torch.int32, device=device)
+        here, there = torch.zeros(1, dtype=torch.int32), torch.zeros(entries, dtype=torch.int32)
+        self.graph, self.found = None, None
+        if pool is not None:
+            here, there = here.pin_memory(), there.pin_memory()
+            self._record(here, there, pool)
+        self.here, self.there = here.numpy(), there.numpy()
+
+    def _record(self, here: Tensor, there: Tensor, pool: Any) -> None:
+        from kernelite.backends.torch.kernels.lists import run_begin, run_end
+
+        def all_of_it() -> Any:
+            run_begin(here, self.count, self.tally)
+            found = self.work(self.rows, self.count, self.tally)
+            run_end(self.tally, there)
+            return found
+
+        device = self.rows.device
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            all_of_it()  # once before, so that kernels are compiled
+        torch.cuda.current_stream(device).wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        kind = {"stream": stream, "capture_error_mode": "thread_local"}
+        with torch.cuda.graph(self.graph, pool=pool, **kind):
+            self.found = all_of_it()
+
+    def run(self, rows: Tensor, wanted: Sequence[str]) -> tuple[Any, list[int]]:
+        """What the work finds for rows, and the tally."""
+        m = len(rows)
+        if self.graph is None:  # no GPU: the same without a graph
+            self.rows[:m].copy_(rows)
+            self.count[0] = m
+            self.tally.zero_()
+            found = self.work(self.rows, self.count, self.tally)
+            own = {field: getattr(found, field)[:m].clone() for field in found._fields}
+            return found._replace(**own), self.tally.tolist()
+        if self.views[0] != m:  # slices take as long as copies
+            outputs = {field: getattr(self.found, field)[:m] for field in self.found._fields}
+            self.views = (m, self.rows[:m], outputs)
+        _, place, outputs = self.views
+        self.here[0] = m
+        place.copy_(rows)
+        self.graph.replay()
+        own = {field: outputs[field].clone() for field in wanted}
+        torch.cuda.current_stream(rows.device).synchronize()
+        tally = self.there.tolist()
+        if tally[0]:
+            own |= {field: output.clone() for field, output in outputs.items()}
+        return self.found._replace(**own), tally
 
 
 class Graphs:
@@ -45,7 +104,8 @@ class Graphs:
     """
 
     def __init__(self) -> None:
-        self._lock, self._recorded, self._pool = Lock(), dict[Hashable, Recorded](), None
+        self._lock, self._recorded = Lock(), dict[Hashable, Recorded]()
+        self._pool: Any = None
 
     def __reduce__(self) -> tuple[type[Graphs], tuple[()]]:
         return Graphs, ()  # copies record their own
@@ -56,7 +116,12 @@ class Graphs:
             self._recorded.clear()
 
     def __call__(
-        self, key: Hashable, work: Work[Found], rows: Tensor, wanted: Sequence[str]
+        self,
+        key: Hashable,
+        work: Work[Found],
+        rows: Tensor,
+        wanted: Sequence[str],
+        entries: int,
     ) -> tuple[Found, list[int]]:
         """What `work` finds for up to 4,096 rows, and its tally in host memory.
 
@@ -64,54 +129,20 @@ class Graphs:
         ----------
         key : hashable
             Names the question: the same work for the same key.
-        work : callable of (rows, count)
-            Gives a tuple of tensors, one row per row, and a tally: whole numbers for the host.
+        work : callable of (rows, count, tally)
+            Gives a named tuple of tensors, one row per row, and adds to the tally.
         rows : tensor of shape (m, d)
         wanted : sequence of str
             Fields that are needed; the others too, if the tally's first entry is not zero.
+        entries : int
+            Of the tally.
         """
-        m = len(rows)
-        size = next(size for size in SIZES if size >= m)
+        size = next(size for size in SIZES if size >= len(rows))
         with self._lock:
             name = (key, size, rows.dtype)
             kept = self._recorded.get(name)
             if kept is None:
-                kept = self._recorded[name] = self._record(work, rows, size)
-            kept.here[0] = m
-            kept.rows[:m].copy_(rows)
-            if kept.graph is not None:
-                kept.graph.replay()
-                found, tally = kept.found, kept.tally
-            else:  # no GPU: the same without a graph
-                found, tally = work(kept.rows, kept.count)
-            own = {field: getattr(found, field)[:m].clone() for field in wanted}
-            if rows.is_cuda:
-                torch.cuda.current_stream(rows.device).synchronize()
-            counted = tally.tolist()
-            if counted[0]:
-                own |= {field: getattr(found, field)[:m].clone() for field in found._fields}
-            return found._replace(**own), counted
-
-    def _record(self, work: Work[Found], rows: Tensor, size: int) -> Recorded:
-        """Buffers, and a graph of the work on them."""
-        device = rows.device
-        held = torch.zeros(size, rows.shape[1], dtype=rows.dtype, device=device)
-        here = torch.zeros(1, dtype=torch.int32)
-        if not rows.is_cuda:
-            return Recorded(held, here.numpy(), here, None, here, None)
-        here, count = here.pin_memory(), here.to(device)
-        stream = torch.cuda.Stream(device)
-        stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(stream):  # once before, so that kernels are compiled
-            _, tally = work(held, count)
-        torch.cuda.current_stream(device).wait_stream(stream)
-        tallied = torch.zeros_like(tally, device="cpu").pin_memory()
-        graph = torch.cuda.CUDAGraph()
-        self._pool = self._pool or torch.cuda.graph_pool_handle()
-        with torch.cuda.graph(
-            graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"
-        ):
-            count.copy_(here, non_blocking=True)
-            found, tally = work(held, count)
-            tallied.copy_(tally, non_blocking=True)
-        return Recorded(held, here.numpy(), count, found, tallied, graph)
+                if rows.is_cuda and self._pool is None:
+                    self._pool = torch.cuda.graph_pool_handle()
+                kept = self._recorded[name] = Recorded(work, rows, size, entries, self._pool)
+            return kept.run(rows, wanted)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelite.backends.torch.formulas import Formula
     from kernelite.backends.torch.program import Counts, Program
     from kernelite.model.fields import ModelFields
+    from kernelite.program.criteria import Criterion
 
 __all__ = ["answer_there", "as_host_array", "like", "program_on"]
 
@@ -55,7 +56,7 @@ def answer_there(
     model: ModelFields,
     X: Any,
     finish: Formula,
-    criterion: Formula,
+    criterion: Criterion,
     on_invalid: OnInvalid | None = None,
 ) -> tuple[Any, Stats]:
     """The answers to rows on a GPU, on that GPU, and how they came about.

@@ -22,6 +22,7 @@ from kernelite.backends.torch.kernels import has_triton
 from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, Part, RowSteps
 from kernelite.backends.torch.stages import (
     BY_STAGE,
+    ENTRIES,
     LISTS,
     LOW,
     STRANGE,
@@ -110,6 +111,7 @@ class Program(Buffers):
         self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
         self.recorded: bool | None = None  # None: few rows on a GPU, if all their work can be
         self.has_forms = any(part.forms is not None for part in self.parts)
+        self.one_cell = all(part.forms is None or len(part.forms.cells) == 1 for part in self.parts)
         self.has_fused = any(part.fused is not None for part in self.parts)
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
@@ -229,13 +231,17 @@ class Program(Buffers):
         rows = self._checked(rows)
         if asked.name is not None and self._is_recorded(rows):
             found, tally = self.graphs(
-                asked.name, lambda *given: run_stages(self, given[0], asked, given[1]), rows, wanted
+                asked.name,
+                lambda part, count, tally: run_stages(self, part, asked, count, tally)[0],
+                rows,
+                wanted,
+                ENTRIES,
             )
             return self._finished(rows, 0, asked, found, tally)
         counts: list[Counts] = []
 
         def block(part: Tensor, first: int) -> Found:
-            found, tally = run_stages(self, part, asked, None)
+            found, tally = run_stages(self, part, asked)
             found, counted = self._finished(part, first, asked, found, tally.tolist())
             counts.append(counted)
             return found
@@ -246,9 +252,8 @@ class Program(Buffers):
 
     def _is_recorded(self, rows: Tensor) -> bool:
         """Few rows, whose work asks the host nothing."""
-        able = all(part.forms is None or len(part.forms.cells) == 1 for part in self.parts)
         wanted = rows.is_cuda if self.recorded is None else self.recorded
-        return wanted and able and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
+        return wanted and self.one_cell and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
 
     def _finished(
         self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]

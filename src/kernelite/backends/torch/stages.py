@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_STAGE",
+    "ENTRIES",
     "LISTS",
     "LOW",
     "STRANGE",
@@ -98,7 +99,11 @@ class Found(NamedTuple):
 
 
 def run_stages(
-    program: Program, rows: Tensor, asked: Asked, count: Tensor | None
+    program: Program,
+    rows: Tensor,
+    asked: Asked,
+    count: Tensor | None = None,
+    tally: Tensor | None = None,
 ) -> tuple[Found, Tensor]:
     """What rows get, and the tally, both on the device.
 
@@ -109,8 +114,11 @@ def run_stages(
     asked : Asked
     count : int32 tensor of shape (1,), optional
         How many rows there are, where others pad: few rows then.
+    tally : int32 tensor of shape (11,), optional
+        Zeros, a new one by default.
     """
-    tally = torch.zeros(ENTRIES, dtype=torch.int32, device=rows.device)
+    if tally is None:
+        tally = torch.zeros(ENTRIES, dtype=torch.int32, device=rows.device)
     if _votes(program, rows, asked):
         found = _voted(program, rows, tally, count)
     elif _all_there(program, rows, asked, few=count is not None):
@@ -328,6 +336,7 @@ def _voted(program: Program, rows: Tensor, tally: Tensor, count: Tensor | None) 
     from kernelite.backends.torch.kernels.votes import run_pair_labels, run_votes
 
     part, votes, head, m = program.parts[0], program.votes, program.head, len(rows)
+    assert votes is not None
     here = count is not None and part.exact.has_kernel
     mapped = part.steps(rows).contiguous()
     slices = run_split(part.fused, mapped)

@@ -125,8 +125,9 @@ def run_one_ends(
 ) -> None:
     """Scores and bounds from sums of positive and of negative terms, share by share."""
     _one_ends[(triton.cdiv(m, 32),)](
-        parts, units, *lists, *ends, m, shares, BM=32, BS=16, num_warps=4, **kind
-    )
+        parts, units, *lists, *ends, m, shares, BM=32,
+        BS=min(128, triton.next_power_of_2(shares)), num_warps=4, **kind,
+    )  # fmt: skip
 
 
 PROGRAMS = 264  # that keep a GPU busy: two on each of an H200's multiprocessors

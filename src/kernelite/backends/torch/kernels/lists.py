@@ -16,9 +16,18 @@ if TYPE_CHECKING:
     from kernelite.backends.torch.heads import TwoClasses
     from kernelite.backends.torch.stages import Found
 
-__all__ = ["OpenRows", "enter", "list_open", "places_of", "run_judge", "run_labels"]
+__all__ = [
+    "OpenRows",
+    "enter",
+    "list_open",
+    "places_of",
+    "run_begin",
+    "run_end",
+    "run_judge",
+    "run_labels",
+]
 
-ROWS = 1024
+ROWS = 256
 
 
 class OpenRows(NamedTuple):
@@ -48,6 +57,30 @@ def list_open(
             settled, *given, *found, m, LISTED=within is not None, BM=ROWS, num_warps=4
         )
     return found
+
+
+def run_begin(here: torch.Tensor, count: torch.Tensor, tally: torch.Tensor) -> None:
+    """Bring a number from pinned memory of the host, and clear the tally."""
+    _begin[(1,)](here, count, tally, len(tally), BM=16, num_warps=1)
+
+
+def run_end(tally: torch.Tensor, there: torch.Tensor) -> None:
+    """Bring the tally to pinned memory of the host."""
+    _end[(1,)](tally, there, len(tally), BM=16, num_warps=1)
+
+
+@triton.jit
+def _begin(here, count, tally, entries, BM: tl.constexpr):
+    place = tl.arange(0, BM)
+    tl.store(count, tl.load(here))
+    tl.store(tally + place, tl.zeros((BM,), tl.int32), mask=place < entries)
+
+
+@triton.jit
+def _end(tally, there, entries, BM: tl.constexpr):
+    place = tl.arange(0, BM)
+    found = tl.load(tally + place, mask=place < entries, other=0)
+    tl.store(there + place, found, mask=place < entries)
 
 
 @triton.jit

@@ -56,15 +56,33 @@ def run_votes(
     """
     m, shares = len(slices.units), len(sums[0])
     listed = OpenRows(torch.empty(m, dtype=torch.int64, device=count.device), count)
+    terms = torch.empty(2, m, dtype=torch.float32, device=count.device)
     if m:
+        _terms[(triton.cdiv(m, 256),)](
+            slices.units, slices.squares, fused.finish, fused.bound.finish, *terms, m, BM=256,
+            num_warps=4,
+        )  # fmt: skip
         kinds = head.classes if head.has_numbers else head.places
         _votes[(triton.cdiv(m, ROWS),)](
-            *sums, slices.units, slices.squares, fused.finish, fused.bound.finish, *votes.tables,
-            kinds, found.labels, found.stage, *listed, count if rows is None else rows, m, shares,
+            *sums, *terms, *votes.tables, kinds, found.labels, found.stage, *listed,
+            count if rows is None else rows, m, shares,
             K=votes.n_classes, SIGN=votes.sign, W=fused.table_width, S=votes.tables.shape[1],
             STAGE=stages[0], NEXT=stages[1], PADDED=rows is not None, BM=ROWS, num_warps=4,
         )  # fmt: skip
     return listed
+
+
+@triton.jit
+def _terms(units, squares, finish, exact, relative, far, m, BM: tl.constexpr):
+    """`FusedSums.row_terms`, rounded up to single precision."""
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    square = tl.load(squares + r, mask=r < m, other=0.0)
+    eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)
+    eps += tl.load(finish + 3) * tl.load(units + r, mask=r < m, other=0.0).to(tl.float64)
+    slack = (tl.load(finish + 5) * eps + tl.load(finish + 6)) * 1.000001
+    slack = tl.where(eps <= tl.load(finish + 4), slack, float("inf"))
+    tl.store(relative + r, slack.to(tl.float32), mask=r < m)
+    tl.store(far + r, (relative_bound(square, exact) * 1.000001).to(tl.float32), mask=r < m)
 
 
 @triton.jit
@@ -81,8 +99,8 @@ def _ranks(sure, ahead, pair, K: tl.constexpr, S: tl.constexpr):
 
 @triton.jit
 def _votes(
-    sums, sizes, units, squares, finish, exact, factors, intercepts, fixed, weights, kinds, labels,
-    stage, listed, count, rows, m, shares, K: tl.constexpr, SIGN: tl.constexpr, W: tl.constexpr,
+    sums, sizes, relative, far, factors, intercepts, fixed, weights, kinds, labels, stage, listed,
+    count, rows, m, shares, K: tl.constexpr, SIGN: tl.constexpr, W: tl.constexpr,
     S: tl.constexpr, STAGE: tl.constexpr, NEXT: tl.constexpr, PADDED: tl.constexpr,
     BM: tl.constexpr,
 ):  # fmt: skip
@@ -96,24 +114,17 @@ def _votes(
     size = tl.load(sizes + row * K + i, mask=here, other=0.0)
     size += tl.load(sizes + row * K + j, mask=here, other=0.0)
     for share in range(1, shares):
-        line = share * m.to(tl.int64) + row
+        line = share * m + row
         own += tl.load(sums + line * (K * W) + i * W + (j - (j > i)), mask=here, other=0.0)
         size += tl.load(sizes + line * K + i, mask=here, other=0.0)
         size += tl.load(sizes + line * K + j, mask=here, other=0.0)
     other = tl.permute(own, (0, 2, 1))  # what the centers of j add to the pair (i, j)
-    # `FusedSums.row_terms`, then rounded up to single precision.
-    square = tl.load(squares + r, mask=r < m, other=0.0)
-    eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)
-    eps += tl.load(finish + 3) * tl.load(units + r, mask=r < m, other=0.0).to(tl.float64)
-    relative = tl.load(finish + 5) * eps + tl.load(finish + 6)
-    relative = tl.where(eps <= tl.load(finish + 4), relative, float("inf")).to(tl.float32)
-    far = (relative_bound(square, exact) * 1.000001).to(tl.float32)[:, None, None]
     of = i * S + j
     factor, b = tl.load(factors + of), tl.load(intercepts + of)
     score = (own + other) * factor + b
-    slack = (relative * 1.000001)[:, None, None] + 2.384185791015625e-7
+    slack = tl.load(relative + row, mask=row < m, other=0.0) + 2.384185791015625e-7
     bound = slack * size * factor * 1.00390625 + tl.load(fixed + of)
-    bound += far * tl.load(weights + of)
+    bound += tl.load(far + row, mask=row < m, other=0.0) * tl.load(weights + of)
     bound = (bound + 2.384185791015625e-7 * (tl.abs(score) + tl.abs(b))) * 1.0009765625
     sure = (tl.abs(score) > bound) & pair
     ahead = (score * SIGN > 0.0) == (i < j)
