@@ -1,7 +1,7 @@
 """Every example of docs/deploy.md runs as it stands there, and prints what it says.
 
-A python block begins with the name under which it is saved; bash blocks run; a text block after a
-bash block is what that prints.
+A python or javascript block begins with the name under which it is saved; bash blocks run; a text
+block after a bash block is what that prints.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ NEEDS = {
     "The model": ["pandas", "pyarrow"],
     "Serve from ONNX": ["onnx", "onnxruntime", "curl"],
     "A C program": ["gcc"],
+    "In a browser": ["node"],
     "Dask over a folder of Parquet": ["dask", "distributed"],
     "Spark": ["pyspark", "java"],
     "Ray": ["ray"],
     "A report": ["jinja2", "matplotlib"],
 }
-PROGRAMS = {"curl", "gcc", "java"}
+PROGRAMS = {"curl", "gcc", "java", "node"}
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ def run(blocks: list[Block], folder: Path) -> None:
     """Save, run and compare the blocks of one section."""
     said = None
     for block in blocks:
-        if block.language == "python":
-            name = block.text.partition("\n")[0].removeprefix("# ")
-            assert re.fullmatch(r"\w+\.py", name), f"this block has no file name: {block.text}"
+        if block.language in ("python", "javascript"):
+            name = block.text.partition("\n")[0].removeprefix("# ").removeprefix("// ")
+            assert re.fullmatch(r"\w+\.(py|mjs)", name), (
+                f"this block has no file name: {block.text}"
+            )
             (folder / name).write_text(block.text, encoding="utf-8")
         elif block.language == "bash":
             said = shell(block.text, folder)

@@ -39,11 +39,13 @@ ALLOWED: dict[str, set[str]] = {
     # A model's own methods save, export, report and answer tensors: by imports inside them.
     "model": MODEL
     | {"sources", "store", "explain"}
-    | {"backends.torch", "backends.onnx", "backends.c"},
-    "explain": {"machine", "model", *CPU} | EVERYWHERE,
+    | {"backends.torch", "backends.onnx", "backends.c", "backends.javascript"},
+    "explain": {"machine", "model", "program", *CPU} | EVERYWHERE,
     "store": {"data.tables"} | MODEL,
     "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
     "backends.onnx": {"machine", "series", "program", "model"} | EVERYWHERE,
+    # JavaScript prints the graph that ONNX writes.
+    "backends.javascript": {"backends.onnx", "model"} | EVERYWHERE,
     "backends.c": {"machine", "series", "program", "model"} | EVERYWHERE,
     "data.scoring": {"program", "data.tables", "model", "store", *CPU} | EVERYWHERE,
     "dask": {"program", "data.tables", "model", "data.scoring", *CPU} | EVERYWHERE,
@@ -56,7 +58,8 @@ ALLOWED: dict[str, set[str]] = {
 }
 ALLOWED["cli"] = set(ALLOWED) - {
     *("__main__", "cli", "mlflow", "spark", "ray", "torch", "xarray"),
-    *("backends.torch", "backends.onnx", "backends.c", "machine", "series"),
+    *("backends.torch", "backends.onnx", "backends.c", "backends.javascript"),
+    *("machine", "series"),
 }
 
 

@@ -17,6 +17,7 @@ examples:
   kernelite export svm.kernelite -o svm.onnx --with-decided
   kernelite export svm.model.bz2 -o exact.onnx --exact
   kernelite export svm.kernelite -o svm.h --with-decided --main
+  kernelite export svm.kernelite -o svm.js
   kernelite export svm.kernelite -o svm.h --form-only --float32 --sample train.svm
 
 Without --exact, --with-decided or --form-only the export keeps the model's guarantee: a certified
@@ -37,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         required=True,
-        help="file to write; .onnx: a graph of standard operators, .h: a C99 header",
+        help="file to write; .onnx: a graph of standard operators, .h: a C99 header, .js: a module "
+        "for browsers and Node",
     )
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--exact", action="store_true", help="export the exact model")
@@ -56,7 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sample", metavar="DATA", help="rows to measure the float32 error on")
     parser.add_argument(
-        "--probabilities", action="store_true", help="ONNX: insist on class probabilities"
+        "--probabilities",
+        action="store_true",
+        help="not in C: insist on class probabilities",
     )
     parser.add_argument("--name", help="C: what all names begin with (default: OUT's name)")
     parser.add_argument(

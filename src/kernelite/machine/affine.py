@@ -86,6 +86,13 @@ class AffineMap:
                 object.__setattr__(self, "low", None)
         object.__setattr__(self, "operations", tuple(operations))
 
+    def same_as(self, other: AffineMap) -> bool:
+        """Whether both compute the same."""
+        mine, theirs = (self.scale, self.shift), (other.scale, other.shift)
+        low = np.zeros(1) if self.low is None else self.low
+        their_low = np.zeros(1) if other.low is None else other.low
+        return all(map(np.array_equal, (*mine, low), (*theirs, their_low)))
+
     @classmethod
     def of(cls, *operations: Operation) -> AffineMap:
         """The map that does these operations one after the other, in real arithmetic.

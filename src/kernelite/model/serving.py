@@ -175,7 +175,7 @@ def runner_of(model: ModelFields) -> Runner:
             )
             for part in model.parts
         ]
-        return Runner.of_parts(parts, model.head.n_scores)
+        return Runner.of_parts(parts, model.head.n_scores, model.preparation)
     left = model.preparation
     if not left.rowwise:  # what stands before the map has seen all rows at once
         left = Preparation.of(left.input_map)

@@ -165,8 +165,8 @@ class FusedSums:
         layout = self.panels.layout
         given, model = (layout.point, layout.order, layout.g), (*self._model,)
         return (
-            (*given, *model, self._terms[0], self._constants),
-            (*given, layout.least, *model, self._terms[1], self._constants),
+            (*given, *model, self._terms[0], self.constants),
+            (*given, layout.least, *model, self._terms[1], self.constants),
         )
 
     def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
@@ -177,7 +177,7 @@ class FusedSums:
         bad = self._needs[2](
             *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
             *(layout.point, layout.always, layout.places, layout.g, layout.least),
-            *(*self._model, self._terms[1], self._constants),
+            *(*self._model, self._terms[1], self.constants),
             *(np.empty(len(layout.point), np.int64), *(one[block] for one in out)),
         )
         check_canonical(bad, block.start, rows.shape[1])
@@ -195,7 +195,7 @@ class FusedSums:
         )
 
     @cached_property
-    def _constants(self) -> FloatArray:
+    def constants(self) -> FloatArray:
         """What bounds and scores have besides, in the order of the kernels."""
         precision = self.panels.precision
         unit = SINGLE_UNIT if precision.size == 4 else UNIT

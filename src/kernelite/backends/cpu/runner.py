@@ -22,10 +22,17 @@ from kernelite.backends.cpu.exact import (
     SinglePrecision,
 )
 from kernelite.backends.cpu.fused_pairs import FusedPairs
+from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
+from kernelite.backends.cpu.sums import (
+    PartRows,
+    PartStages,
+    PartsTogether,
+    sum_stages,
+    together_stages,
+)
 from kernelite.backends.cpu.threads import map_blocks, thread_count
 from kernelite.backends.cpu.tiers import FirstForms, FormStages, form_stages
 from kernelite.data.rows.inputs import (
@@ -40,7 +47,7 @@ from kernelite.data.rows.inputs import (
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.program.bounded import PAIRS, Bounded, Stats, spelled_out
+from kernelite.program.bounded import PAIRS, QUICK, SINGLE, Bounded, Stats, spelled_out
 from kernelite.program.cascade import Cascade, Stage, holds
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.cells import Approximation, LocalSums
@@ -82,6 +89,8 @@ class Runner:
         The first stage, where it is one of forms.
     near : NearCenters, optional
         The first stage, where it is this one.
+    together : tuple of PartsTogether
+        Of a sum whose parts see the same rows: what takes one row through all of them in one call.
     """
 
     cascade: Cascade
@@ -92,6 +101,7 @@ class Runner:
     parts: tuple[Runner, ...] = ()
     forms: FirstForms | None = None
     near: NearCenters | None = None
+    together: tuple[PartsTogether, ...] = ()
 
     @classmethod
     def prepare(
@@ -140,8 +150,12 @@ class Runner:
         cls,
         parts: Sequence[tuple[Runner, NDArray[np.int64], Criterion | None]],
         n_outputs: int,
+        preparation: Preparation = NO_STEPS,
     ) -> Runner:
-        """Machines whose scores are added up: each at its outputs, with what it has to decide."""
+        """Machines whose scores are added up: each at its outputs, with what it has to decide.
+
+        Blocks of rows come behind the `preparation` of the whole, a single row before it.
+        """
         stages = [
             PartStages.of(
                 *(runner.cascade, outputs, criterion),
@@ -151,8 +165,12 @@ class Runner:
             )
             for runner, outputs, criterion in parts
         ]
-        cascade = Cascade(sum_stages(tuple(stages), n_outputs))
-        return cls(cascade, n_outputs, parts=tuple(runner for runner, _, _ in parts))
+        runners = tuple(runner for runner, _, _ in parts)
+        together = together_stages(_together(runners, [one for _, one, _ in parts], n_outputs))
+        exact = all(runner._exact_alone for runner in runners)
+        first = together if exact else ()  # forms are faster, but not for one row
+        cascade = Cascade((*first, *sum_stages(tuple(stages), n_outputs)))
+        return cls(cascade, n_outputs, preparation=preparation, parts=runners, together=together)
 
     # Blocks of rows ---------------------------------------------------------------------------
 
@@ -284,7 +302,7 @@ class Runner:
         Where there are several parts, it is called with the rows of each.
         """
         blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        return np.concatenate(map_blocks(lambda some: answer(*self._dense(rows, some)), blocks))
+        return np.concatenate(map_blocks(lambda some: answer(*self.dense(rows, some)), blocks))
 
     # One row ----------------------------------------------------------------------------------
 
@@ -296,6 +314,8 @@ class Runner:
         The low-latency path: no block, no counts, no repeated checks. What it does not settle
         (an open row, one outside validity, NaN) `run` answers or refuses.
         """
+        if self.together:
+            return self._one_together(row, finish, criterion)
         if not self._takes_one or (criterion is never and not self._exact_alone):
             return None
         if (input_map := self.preparation.input_map) is not None:
@@ -316,6 +336,22 @@ class Runner:
         if answered is None:
             return None
         return finish(answered[0]), self._one_stats[answered[1]]
+
+    def _one_together(
+        self, row: FloatArray, finish: Finish, criterion: Criterion | None
+    ) -> tuple[NDArray[Any], Stats] | None:
+        """Of several parts that see the same row: all of them in one call."""
+        if criterion is None or self.preparation.before_map.steps:
+            return None
+        for preparation in (self.preparation, self.parts[0].preparation):
+            if (input_map := preparation.input_map) is not None:
+                row = input_map(row)
+        rows = PartRows((row,))
+        for stage in self.together:
+            found = stage.run(rows, criterion)
+            if found is not None and found.finite and holds(criterion, found)[0]:
+                return finish(found.scores), ONE_TOGETHER[stage.name]
+        return None
 
     def _one_formed(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any], Stats] | None:
         """By the first form alone, if the row is inside its validity bound."""
@@ -391,6 +427,9 @@ class Runner:
 
     def seen(self, rows: Any, block: slice) -> Any:
         """A block behind its preparation; mapped just before a single form reads it, if dense."""
+        if self.together and self._exact_alone_parts:
+            one = dense_block(self.parts[0]._mapped(rows.rows[0], block), slice(None))
+            return PartRows((one,) * len(self.parts))
         if self.parts:
             own = zip(self.parts, rows.rows)
             return PartRows(tuple(part._mapped(each, block) for part, each in own))
@@ -411,15 +450,17 @@ class Runner:
             return part
         return dense_block(part, slice(None))
 
-    def _dense(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+    def dense(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+        """Some of the rows as each expansion sees them: mapped, and dense."""
         if self.parts:
             each = zip(self.parts, rows.rows)
-            return tuple(seen for part, own in each for seen in part._dense(own, block))
+            return tuple(seen for part, own in each for seen in part.dense(own, block))
         return (dense_block(self._mapped(self._given(rows)[0], block), slice(None)),)
 
     def _check_finite(self, found: Bounded, rows: Any, block: slice) -> None:
         """|u|^2 shows whether rows are numbers, where a form computed it."""
-        for part, own in zip(found.parts if self.parts else (found,), self._given(rows)):
+        # Parts that were summed together have one result, and the same rows.
+        for part, own in zip(found.parts or (found,), self._given(rows)):
             if not _all_finite(part):
                 check_finite(row_part(own, block), first_row=block.start)
 
@@ -437,6 +478,10 @@ class Runner:
         return damped(self.cascade, served.gamma, served.intercept, form)
 
     # Sizes of blocks ------------------------------------------------------------------------------
+
+    @cached_property
+    def _exact_alone_parts(self) -> bool:
+        return all(part._exact_alone for part in self.parts)
 
     @cached_property
     def _exact_alone(self) -> bool:
@@ -496,6 +541,19 @@ class Runner:
 
 
 ONE_BY_PAIRS = Stats(1, {PAIRS: 1})
+ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (SINGLE, QUICK)}
+
+
+def _together(
+    runners: Sequence[Runner], outputs: Sequence[NDArray[np.int64]], n_outputs: int
+) -> PartsLayout | None:
+    """Parts that see the same rows laid out together; None where they do not, or cannot be."""
+    first = runners[0].preparation
+    for runner in runners:
+        plain = runner.exact is not None and runner.tail is None and not runner.exact.takes_sparse
+        if not plain or not runner.preparation.same_as(first) or first.before_map.steps:
+            return None
+    return PartsLayout.of([runner.exact for runner in runners], outputs, n_outputs)
 
 
 def _shared_out(n_rows: int, most: int) -> list[slice]:

@@ -15,6 +15,7 @@ needs no table here: its formulas run on the graph's values (`kernelite.machine.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from kernelite.program.criteria import (
 )
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
-__all__ = ["check", "to_onnx"]
+__all__ = ["Answers", "answers_of", "check", "to_onnx"]
 
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
 
@@ -96,6 +97,40 @@ def to_onnx(
     ['variable']
     """
     onnx = require_onnx()
+    found = answers_of(model, part=part, decided=decided, dtype=dtype, probabilities=probabilities)
+    selection, graph, outputs = found.selection, found.graph, found.outputs
+    for name, value in outputs.items():
+        graph.named(value, name)
+    proto = onnx.helper.make_model(
+        _finished(selection, graph, outputs),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="kernelite",
+        producer_version=__version__,
+    )
+    onnx.helper.set_model_props(proto, _facts(selection, sample))
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A model as a graph: what is exported, the graph, and its outputs by name."""
+
+    selection: Selection
+    graph: Graph
+    outputs: dict[str, Value]
+
+
+def answers_of(
+    model: CompiledModel,
+    *,
+    part: Part = "all",
+    decided: bool = False,
+    dtype: Dtype = "float64",
+    probabilities: bool | None = None,
+) -> Answers:
+    """The graph of a compiled model, before it is written; see `to_onnx`."""
     selection = select(model, part, decided=decided, dtype=dtype)
     if _needs_variances(selection.head) and part == "all":
         selection = select(model, "exact", dtype=dtype)
@@ -115,18 +150,7 @@ def to_onnx(
             "error_bound": _bound_of_answers(selection.head, scores, bounds),
         }
         outputs |= {"score_bound": bounds} if "scores" in outputs else {}
-    for name, value in outputs.items():
-        graph.named(value, name)
-    proto = onnx.helper.make_model(
-        _finished(selection, graph, outputs),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="kernelite",
-        producer_version=__version__,
-    )
-    onnx.helper.set_model_props(proto, _facts(selection, sample))
-    onnx.checker.check_model(proto, full_check=True)
-    return proto
+    return Answers(selection, graph, outputs)
 
 
 def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:

@@ -100,6 +100,11 @@ class Head:
         return None
 
     @property
+    def votes_by_sign(self) -> bool:
+        """Whether one score decides between two labels: the second, unless it is below zero."""
+        return False
+
+    @property
     def scores_are_pairs(self) -> bool:
         """Whether there is a score per pair of `classes`: (0, 1), (0, 2), ..., (K - 2, K - 1)."""
         return False

@@ -19,7 +19,9 @@ from kernelite.machine.heads.intervals import (
     lead,
     others,
     outwards,
+    score_range,
     share_range,
+    summed_columns,
     widened,
 )
 from kernelite.machine.heads.members import RESPONSES, Member, OfMembers, n_columns
@@ -49,6 +51,28 @@ __all__ = [
 LARGEST = 1e150  # of numbers whose products are numbers
 
 
+def sigmoid(a: Any, b: Any, t: FloatArray) -> FloatArray:
+    """1 / (1 + exp(a t + b)), in the shape of `t`; a and b are numbers, or arrays of a row."""
+    with np.errstate(over="ignore"):
+        return ops(t).expit(-(a * finite(t) + b))
+
+
+def sigmoid_range(a: Any, b: Any, low: FloatArray, high: FloatArray) -> Range:
+    """Ends of the sigmoid for values between `low` and `high`."""
+    xp, (low, high) = ops(low), sigmoid_exponents(a, b, low, high)
+    return widened(xp.expit(-high), xp.expit(-low))
+
+
+def sigmoid_exponents(a: Any, b: Any, low: FloatArray, high: FloatArray) -> Range:
+    """Ends of a t + b; product and sum round by as much as two units of their terms."""
+    xp = ops(low)
+    with np.errstate(over="ignore"):
+        terms = [finite(a * finite(end)) for end in (low, high)]
+        least, most = xp.minimum(*terms), xp.maximum(*terms)
+        slack = [2.0**-51 * (xp.abs(term) + np.abs(b)) for term in (least, most)]
+        return least + b - slack[0], most + b + slack[1]
+
+
 @dataclass(frozen=True)
 class SigmoidCalibrator:
     """1 / (1 + exp(a t + b)).
@@ -68,22 +92,15 @@ class SigmoidCalibrator:
 
     def __call__(self, t: FloatArray) -> FloatArray:
         """Probabilities, in the shape of `t`."""
-        with np.errstate(over="ignore"):
-            return ops(t).expit(-(self.a * finite(t) + self.b))
+        return sigmoid(self.a, self.b, t)
 
     def range(self, low: FloatArray, high: FloatArray) -> Range:
         """Ends of the probability for a value between `low` and `high`."""
-        xp, (low, high) = ops(low), self.exponents(low, high)
-        return widened(xp.expit(-high), xp.expit(-low))
+        return sigmoid_range(self.a, self.b, low, high)
 
     def exponents(self, low: FloatArray, high: FloatArray) -> Range:
-        """Ends of a t + b; product and sum round by as much as two units of their terms."""
-        xp = ops(low)
-        with np.errstate(over="ignore"):
-            terms = [finite(self.a * finite(end)) for end in (low, high)]
-            least, most = terms if self.a >= 0 else terms[::-1]
-            slack = [2.0**-51 * (xp.abs(term) + abs(self.b)) for term in (least, most)]
-            return least + self.b - slack[0], most + self.b + slack[1]
+        """Ends of a t + b."""
+        return sigmoid_exponents(self.a, self.b, low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,14 +346,33 @@ class CalibratedHead(OfMembers, LabelHead):
         low, high = low[:, 1], high[:, 1]
         return (low - 0.5 > SLACK) | (0.5 - high > SLACK) | (low == high)
 
+    @cached_property
+    def _sigmoids(self) -> tuple[FloatArray, FloatArray] | None:
+        """a and b of all machines of two classes, if sigmoids are all that is averaged."""
+        each = [c for machine in self.machines for c in machine.calibrators]
+        one = len(each) == len(self.machines) and self.alike
+        if not one or not all(isinstance(c, SigmoidCalibrator) for c in each):
+            return None
+        return np.array([c.a for c in each]), np.array([c.b for c in each])  # type: ignore[union-attr]
+
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Shape (m, K)."""
+        if self._sigmoids is not None:
+            second = sigmoid(*self._sigmoids, scores)
+            both = [summed_columns(p) / len(self.machines) for p in (1.0 - second, second)]
+            return ops(scores).stack(both, axis=1)
         each = [machine.probabilities(scores, len(self.classes)) for machine in self.machines]
         return sum(each[1:], start=each[0]) / len(each)
 
     def probability_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `probabilities`."""
         K, count = len(self.classes), len(self.machines)
+        if self._sigmoids is not None:
+            second = sigmoid_range(*self._sigmoids, *score_range(scores, bounds))
+            first = outwards(1.0 - second[1], 1.0 - second[0])
+            xp, both = ops(scores), zip(first, second)
+            low, high = (xp.stack([summed_columns(p) for p in ends], axis=1) for ends in both)
+            return widened(low / count, high / count)
         ends = [machine.probability_range(scores, bounds, K) for machine in self.machines]
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
         return widened(low / count, high / count)

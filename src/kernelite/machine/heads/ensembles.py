@@ -6,6 +6,7 @@ VotingClassifier; the first takes probabilities where its machines have them.
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -14,7 +15,13 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import BoolArray, LabelHead, Range
-from kernelite.machine.heads.intervals import best_decided, lead, widened
+from kernelite.machine.heads.intervals import (
+    best_decided,
+    lead,
+    score_range,
+    summed_columns,
+    widened,
+)
 from kernelite.machine.heads.members import Member, OfMembers, checked_weights, n_columns
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
@@ -94,17 +101,25 @@ class VotingHead(OfMembers, LabelHead):
 
     def decision(self, scores: FloatArray) -> FloatArray:
         """The mean of the members' decision values, in their shape."""
+        if self.alike:
+            return summed_columns(scores) / len(self.members)
         each = [member.head.decision(member.of(scores)) for member in self.members]
         return sum(each[1:], start=each[0]) / len(each)
 
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`."""
+        count = len(self.members)
+        if self.alike:
+            xp, (lows, highs) = ops(scores), score_range(scores, bounds)
+            size = summed_columns(xp.maximum(xp.abs(lows), xp.abs(highs)))
+            low, high = widened(summed_columns(lows), summed_columns(highs), size)
+            return low / count, high / count
         ends = [m.head.decision_range(m.of(scores), m.of(bounds)) for m in self.members]
         low, high = (sum((end[i] for end in ends[1:]), start=ends[0][i]) for i in (0, 1))
         xp = ops(scores)
         sizes = [xp.maximum(xp.abs(least), xp.abs(most)) for least, most in ends]
         low, high = widened(low, high, sum(sizes[1:], start=sizes[0]))
-        return low / len(ends), high / len(ends)
+        return low / count, high / count
 
     def transform(self, scores: FloatArray) -> NDArray[Any]:
         """What each member says, side by side: probabilities (soft), or indices of labels."""
@@ -151,7 +166,15 @@ class VotingHead(OfMembers, LabelHead):
     def _weighted(self, index: int, values: NDArray[Any]) -> NDArray[Any]:
         return 1.0 * values if self.weights is None else self.weights[index] * values
 
+    @cached_property
+    def _counts_signs(self) -> bool:
+        """Whether votes are counted, each the sign of a score."""
+        return self.alike and not self.soft and self.weights is None
+
     def _totals(self, scores: FloatArray) -> FloatArray:
+        if self._counts_signs:
+            second = _counted(scores >= 0.0)
+            return ops(scores).stack([len(self.members) - second, second], axis=1)
         K = len(self.classes)
         each = [
             m.spread(m.probabilities(scores), K) if self.soft else m.votes(scores, K)
@@ -161,6 +184,12 @@ class VotingHead(OfMembers, LabelHead):
 
     def _total_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         xp, K = ops(scores), len(self.classes)
+        if self._counts_signs:
+            count, sure, second = len(self.members), xp.abs(scores) > bounds, scores >= 0.0
+            # One class has the fewest votes where the other has the most.
+            low, lost = _counted(sure & second), _counted(sure & ~second)
+            most = xp.stack([count - low, count - lost], axis=1)
+            return xp.stack([lost, low], axis=1), most
         lows, highs = [], []
         for member in self.members:
             if self.soft:
@@ -177,6 +206,12 @@ class VotingHead(OfMembers, LabelHead):
     def _summed(self, each: list[NDArray[Any]]) -> FloatArray:
         weighted = [self._weighted(i, values) for i, values in enumerate(each)]
         return sum(weighted[1:], start=weighted[0])
+
+
+def _counted(votes: BoolArray) -> FloatArray:
+    """How many of a row's votes are cast, shape (m,)."""
+    xp = ops(votes)
+    return xp.sum(xp.astype(votes, np.float64), axis=1)
 
 
 def _whole(weights: FloatArray) -> bool:

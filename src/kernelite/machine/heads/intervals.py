@@ -32,6 +32,7 @@ __all__ = [
     "score_range",
     "share_range",
     "squash",
+    "summed_columns",
     "take_winner",
     "widened",
 ]
@@ -66,6 +67,13 @@ def score_range(scores: FloatArray, bounds: FloatArray) -> Range:
 def others(values: FloatArray, n_classes: int) -> FloatArray:
     """The sum of all other values of the row, shape (m, K): nothing is subtracted, or cancels."""
     return values @ (1.0 - np.eye(n_classes))
+
+
+def summed_columns(values: FloatArray) -> FloatArray:
+    """The sum of each row, from its first value on; shape (m,). The last bit may break a tie."""
+    if isinstance(values, np.ndarray):
+        return np.add.accumulate(values, axis=1)[:, -1]
+    return ops(values).sum(values, axis=1)
 
 
 def finite(ends: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ or never.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -150,7 +151,11 @@ def n_columns(members: tuple[Member, ...]) -> int:
 
 
 class OfMembers(Head):
-    """A head on the scores of several machines, its `members`."""
+    """A head on the scores of several machines, its `members`.
+
+    Most ensembles hold the same binary machine many times. Their formulas then take all scores at
+    once: a call per machine would take longer than the sums over all support vectors of a row.
+    """
 
     if TYPE_CHECKING:
 
@@ -167,6 +172,17 @@ class OfMembers(Head):
     def n_values(self) -> int:
         """One tolerance for all machines."""
         return 1
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether every machine has one score, whose sign is its vote, in the order of these."""
+        return all(
+            member.head.votes_by_sign
+            and member.response == "decision"
+            and member.places is None
+            and member.columns.tolist() == [column]
+            for column, member in enumerate(self.members)
+        )
 
     def judged_by(self, method: str) -> Judged:
         """By the ends of what the machines say together."""

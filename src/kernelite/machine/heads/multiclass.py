@@ -20,12 +20,19 @@ from kernelite.machine.heads.intervals import (
     best_decided,
     lead,
     outwards,
+    score_range,
     share_range,
     squash,
     widened,
 )
 from kernelite.machine.heads.members import Member, OfMembers, n_columns
-from kernelite.machine.heads.pairwise import pairs
+from kernelite.machine.heads.pairwise import (
+    count_votes,
+    pair_sums,
+    pairs,
+    summed_scores,
+    vote_range,
+)
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
@@ -106,12 +113,12 @@ class OneVsRestHead(OfMembers, LabelHead):
 
     def decision_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
         """Ends of `decision`."""
-        low, high = response_range(self.members, scores, bounds)
+        low, high = self._response_range(scores, bounds)
         return (low[:, 0], high[:, 0]) if len(self.members) == 1 else (low, high)
 
     def decided(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Rows whose label, or every label, cannot change within the bounds."""
-        low, high = response_range(self.members, scores, bounds)
+        low, high = self._response_range(scores, bounds)
         if self._by_threshold:
             # Not `~above(high)`: an end that is no number decides nothing.
             below = high <= self.members[0].threshold
@@ -152,7 +159,14 @@ class OneVsRestHead(OfMembers, LabelHead):
         return responses > self.members[0].threshold
 
     def _responses(self, scores: FloatArray) -> FloatArray:
+        if self.alike:
+            return scores
         return ops(scores).stack([member.binary(scores) for member in self.members], axis=1)
+
+    def _response_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
+        if self.alike:
+            return score_range(scores, bounds)
+        return response_range(self.members, scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +234,21 @@ class OneVsOneHead(OfMembers, LabelHead):
         return lead(self._values(scores), len(self.classes))
 
     def _values(self, scores: FloatArray) -> FloatArray:
+        if self.alike:
+            K = len(self.classes)
+            return count_votes(scores < 0.0, K) + squash(summed_scores(-scores, K))
         responses = [member.binary(scores) for member in self.members]
         votes = [member.votes(scores, 2) for member in self.members]
         return self._by_class(votes) + squash(self._by_class([(-r, r) for r in responses]))
 
     def _value_range(self, scores: FloatArray, bounds: FloatArray) -> Range:
-        xp = ops(scores)
+        xp, K = ops(scores), len(self.classes)
+        if self.alike:
+            fewest, most = vote_range(-scores, bounds, K)
+            sums = summed_scores(-scores, K)
+            # Bounds of a class's pairs add up, and so do roundings.
+            slack = pair_sums(bounds + SLACK * xp.abs(scores), K)
+            return fewest + squash(sums - slack), most + squash(sums + slack)
         ends = [member.binary_range(scores, bounds) for member in self.members]
         possible = [member.vote_sets(scores, bounds, 2) for member in self.members]
         high_votes = self._by_class(possible)

@@ -127,6 +127,12 @@ class ClassifierHead(LabelHead):
         return self.classes if self.by_votes else None
 
     @property
+    def votes_by_sign(self) -> bool:
+        """Two classes on scikit-learn's signs, with nothing moved."""
+        moved = self.threshold != 0.0 or self.zero_is_first or self.labels_by_probability
+        return self.n_classes == 2 and not self.first_positive and not moved
+
+    @property
     def ties_to_first(self) -> bool:
         """Unless scores break ties."""
         return self.by_votes and not self.break_ties

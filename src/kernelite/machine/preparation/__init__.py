@@ -152,6 +152,14 @@ class Preparation:
             known, width = known[1:], known[1].n_features if known[1:] else None
         return chain_width(known, width) if known and width is not None else None
 
+    def same_as(self, other: Preparation) -> bool:
+        """Whether rows surely come out the same."""
+        return len(self.steps) == len(other.steps) and all(
+            one is two
+            or (isinstance(one, AffineMap) and isinstance(two, AffineMap) and one.same_as(two))
+            for one, two in zip(self.steps, other.steps)
+        )
+
     def __call__(self, X: Any, /, feature_names: Sequence[str] | None = None) -> Rows:
         """Rows after all steps.
 

@@ -17,7 +17,8 @@ from kernelite.support.files import atomic_write
 
 __all__ = ["export", "export_names", "refusals"]
 
-TARGETS = {".onnx": "ONNX graph", ".h": "C99 header"}
+TARGETS = {".onnx": "ONNX graph", ".h": "C99 header", ".js": "JavaScript module"}
+ENDINGS = {".mjs": ".js"}  # other endings of the same
 
 
 def export(
@@ -39,11 +40,11 @@ def export(
     ----------
     model : CompiledModel
     path : path-like
-        Ends in `.onnx` or `.h`.
+        Ends in `.onnx`, `.h`, `.js` or `.mjs`.
     part, decided, dtype, sample
-        As for `kernelite.backends.onnx.to_onnx` and `kernelite.backends.c.to_c`.
+        As for `to_onnx`, `to_c` and `to_javascript` in `kernelite.backends`.
     probabilities : bool, optional
-        ONNX only: insist on class probabilities, or leave them out.
+        ONNX and JavaScript: insist on class probabilities, or leave them out.
     name : str, optional
         C only: what the header's names begin with; the file's own name by default.
     main : bool
@@ -70,6 +71,7 @@ def export(
     require_compiled(model)
     file = os.fspath(path)
     stem, suffix = os.path.splitext(file)
+    suffix = ENDINGS.get(suffix, suffix)
     if suffix not in TARGETS:
         known = " or ".join(f"`{ending}` ({what})" for ending, what in TARGETS.items())
         raise InputError(f"the name of an export must end in {known}, got `{file}`.")
@@ -78,6 +80,10 @@ def export(
         if name is not None or main:
             raise InputError("`name` and `main` are for C headers, not for ONNX.")
         return _write_onnx(model, file, probabilities=probabilities, sample=sample, **options)
+    if suffix == ".js":
+        if name is not None or main or dtype != "float64":
+            raise InputError("JavaScript has doubles alone; `name` and `main` are for C headers.")
+        return _write_javascript(model, file, part, decided, probabilities)
     if probabilities:
         raise InputError("probabilities are not written in C; export to ONNX.")
     return _write_c(model, file, name or _identifier(stem), main, sample, options)
@@ -125,6 +131,17 @@ def _write_onnx(model: CompiledModel, file: str, **options: Any) -> list[str]:
     graph = to_onnx(model, **options)
     with atomic_write(file, "wb") as stream:
         stream.write(graph.SerializeToString())
+    return [file]
+
+
+def _write_javascript(
+    model: CompiledModel, file: str, part: Part, decided: bool, probabilities: bool | None
+) -> list[str]:
+    from kernelite.backends.javascript import to_javascript
+
+    text = to_javascript(model, part=part, decided=decided, probabilities=probabilities)
+    with atomic_write(file) as stream:
+        stream.write(text)
     return [file]
 
 

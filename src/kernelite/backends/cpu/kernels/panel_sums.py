@@ -35,7 +35,7 @@ from kernelite.backends.cpu.kernels.panel_rows import (
 )
 from kernelite.backends.cpu.kernels.panels import SUMS, single_entry_sums
 
-__all__ = ["SCORES", "entry_scores", "growth", "sparse_scores"]
+__all__ = ["SCORES", "entry_scores", "finish", "growth", "sparse_scores"]
 
 BY_ROW = ("rows", "scores", "bounds", "squares")
 TILE_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
@@ -53,7 +53,7 @@ def growth(error: float) -> float:
 
 
 @helper
-def _finish(sums: Any, norms: Any, fixed: Any, first: int, count: int, out: Any) -> None:
+def finish(sums: Any, norms: Any, fixed: Any, first: int, count: int, out: Any) -> None:
     """Scores, bounds and |u|^2 of a tile, whose first row is row `first` of `out`.
 
     Bounds are those that `fused_sums` derives; none are computed where there is no room for them.
@@ -121,7 +121,7 @@ def _over_tiles(name: str, precision: Precision) -> Callable[..., None]:
             count = min(tall, len(rows) - first)
             ready_rows(rows[first : first + count], point, order, weights, g, w, shifts, norms)
             sums_of(w[:count], shifts, panels, exponents, starts, sums)
-            _finish(sums, norms, fixed, first, count, out)
+            finish(sums, norms, fixed, first, count, out)
 
     run.__name__ = run.__qualname__ = name  # compiled code is kept under it
     return run
@@ -178,7 +178,7 @@ def entry_scores(
         ready_entries(part, point, order, g, least, indptr, indices, data, shifts, norms)
         found = indptr[: count + 1], indices, data, shifts[:count]
         single_entry_sums(*found, panels, exponents, starts, sums)
-        _finish(sums, norms, fixed, first, count, out)
+        finish(sums, norms, fixed, first, count, out)
 
 
 @kernel()
@@ -227,5 +227,5 @@ def sparse_scores(
             return first + bad
         found = indptr[: count + 1], indices, data, shifts[:count]
         single_entry_sums(*found, panels, exponents, starts, sums)
-        _finish(sums, norms, fixed, first, count, out)
+        finish(sums, norms, fixed, first, count, out)
     return -1

@@ -1,0 +1,5 @@
+"""Compiled models as JavaScript modules."""
+
+from kernelite.backends.javascript.exporting import to_javascript
+
+__all__ = ["to_javascript"]
