@@ -119,6 +119,11 @@ class ExactSums(Buffers):
             sums = torch.where(self.bound.far(squares)[:, None], self.intercept, sums)
         return Bounded(sums, self.bound(squares))
 
+    def kernel_values(self, rows: Tensor) -> Tensor:
+        """Kernel values of few rows with all centers, shape (m, n), padded."""
+        u = rows.double() - self.point
+        return self._kernel(u, (u * u).sum(dim=1))
+
     def log_sums(self, rows: Tensor) -> Tensor:
         """log sum_i A_i K_i of one output without negative coefficients: shape (m,)."""
         tile = max(16, (TILE if rows.is_cuda else CPU_TILE) // len(self.table))

@@ -45,6 +45,7 @@ class TorchHead(Buffers):
     """
 
     proves_labels = True  # so that scores need be no better than the labels' proof
+    two_sides = False  # of a threshold, which `kernels.lists` tells apart
     lowest: float | None = None  # of a density: where its sum has to be taken in logarithms
 
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
@@ -131,6 +132,7 @@ class TwoClasses(TorchHead):
         self.zero_is_first = bool(getattr(head, "zero_is_first", self.at_zero))
         self.hold(limit=np.array([self.threshold]), places=np.arange(2))
 
+    two_sides = True
     at_zero = True  # latent and linear heads give a score of zero to the first class
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:

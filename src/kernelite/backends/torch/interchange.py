@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
     from kernelite.program.criteria import Criterion
 
-__all__ = ["answer_there", "as_host_array", "like", "program_on"]
+__all__ = ["answer_there", "as_host_array", "evidence_there", "like", "program_on"]
 
 CPU = 1  # DLPack's number of host memory
 
@@ -99,6 +99,24 @@ def answer_there(
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return like(X, answers), stats
+
+
+def evidence_there(model: ModelFields, X: Any, what: str) -> Any:
+    """What is proven of rows, or their deviations, where they are.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : tensor or array of shape (m, d)
+    what : {"decided", "error_bound", "deviations"}
+        A function of `evidence`; rows in host memory are answered by the engines there.
+    """
+    import torch
+
+    from kernelite.backends.torch import evidence
+
+    rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    return like(X, getattr(evidence, what)(model, program_on(model, rows.device), rows))
 
 
 def _try(program: Program, finish: Formula, finished: Formula, n_scores: int) -> None:

@@ -104,7 +104,7 @@ class Program(Buffers):
         whole = [(model, np.arange(model.head.n_scores))]
         parts = [(part.model, part.outputs) for part in model.parts] or whole
         self.parts = torch.nn.ModuleList([Part(own, outputs) for own, outputs in parts])
-        self.guarantee = model.guarantee
+        self.guarantee, self.threshold = model.guarantee, model.threshold or 0.0
         self.promised = _promised(model)
         self.rule = self.rule_of(predict_criterion(model.head, model.tolerance))
         self.n_features, self.n_outputs = model.n_features_in_, model.head.n_scores
@@ -117,6 +117,7 @@ class Program(Buffers):
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
         self.votes = PairVotes(first, self.head) if votes else None
         self.graphs, self.known = Graphs(), set[str]()  # the latter: formulas that were tried
+        self.factor: Tensor | None = None  # of a Gaussian process, once it is asked for
         self.probed: dict[str, bool] = {}  # by method: whether fused sums settle enough
 
     def rule_of(self, criterion: Criterion) -> Criterion | None:
@@ -174,6 +175,13 @@ class Program(Buffers):
         rule = self.rule if criterion is None else self.rule_of(criterion)
         found, counts = self._found(rows, Asked(name, rule, finish), ("labels",))
         return found.labels, counts
+
+    def factor_of(self, posterior: Any) -> Tensor:
+        """L of a posterior on the module's device, brought there once."""
+        device = self.parts[0].outputs.device
+        if self.factor is None or self.factor.device != device:
+            self.factor = torch.from_numpy(np.tril(posterior.factor)).to(device)
+        return self.factor
 
     def pulled_back(self, rows: Tensor, weights: Tensor) -> Tensor:
         """The derivative of sum(weights * scores) by the rows, from sums in doubles.

@@ -15,10 +15,9 @@ import torch
 
 from kernelite.backends.torch.buffers import Bounded, Tensor
 from kernelite.backends.torch.formulas import Formula, Value
-from kernelite.backends.torch.heads import TwoClasses
 from kernelite.backends.torch.parts import DOUBLE, FINE, FORM, FUSED
 from kernelite.program.bounded import OPEN
-from kernelite.program.criteria import Criterion, Margin, never
+from kernelite.program.criteria import Criterion, never
 from kernelite.series.rounding import sum_error
 
 if TYPE_CHECKING:
@@ -142,17 +141,22 @@ def starting_stage(program: Program, rows: Tensor, asked: Asked) -> int:
 
 def fused_pays(program: Program, rows: Tensor, asked: Asked) -> bool:
     """Whether fused sums run here, and their bounds can settle anything."""
-    settles = not (asked.rule is None or asked.rule is never or isinstance(asked.rule, Margin))
+    settles = not (asked.rule is None or asked.rule is never or by_margin(program, asked.rule))
     return program.has_fused and program._kernels(rows) and settles
+
+
+def by_margin(program: Program, rule: Criterion | None) -> bool:
+    """Whether the form's margin settles rows, which no later stage's bound does ("calibrated")."""
+    tested = program.guarantee == "calibrated" and program.has_forms
+    return tested and rule is not None and rule is not never
 
 
 def settler(program: Program, rule: Criterion | None) -> Callable[[Tensor, Tensor], Tensor]:
     """Which rows a rule settles, from their scores and bounds: by the head's lowering if it can."""
-    if rule is program.rule and not isinstance(rule, Margin) and rule is not never:
+    if by_margin(program, rule):
+        return lambda scores, bounds: program.head.margin(scores) > program.threshold
+    if rule is program.rule and rule is not never:
         return program.head.settled
-    if isinstance(rule, Margin):
-        threshold = rule.threshold
-        return lambda scores, bounds: program.head.margin(scores) > threshold
     formula: Any = rule
     return lambda scores, bounds: formula(Value(scores), Value(bounds)).tensor
 
@@ -166,10 +170,9 @@ def lost(program: Program, asked: Asked, scores: Tensor, bounds: Tensor) -> Tens
     """Which rows doubles cannot decide: shape (m,)."""
     if asked.rule is never:
         return ~torch.isfinite(bounds).all(dim=1)
-    rule = program.rule if isinstance(asked.rule, Margin) else asked.rule
-    if isinstance(rule, Margin):
+    if by_margin(program, asked.rule):
         return ~program.head.settled(scores, bounds)
-    return ~settler(program, rule)(scores, bounds)
+    return ~settler(program, asked.rule)(scores, bounds)
 
 
 # All stages on the device: one machine, whose last stage is a kernel that takes a list.
@@ -178,7 +181,7 @@ def lost(program: Program, asked: Asked, scores: Tensor, bounds: Tensor) -> Tens
 def _all_there(program: Program, rows: Tensor, asked: Asked, *, few: bool) -> bool:
     """Whether every stage takes a list."""
     part, rule = program.parts[0], asked.rule
-    if rule is None or isinstance(rule, Margin) or len(program.parts) > 1:
+    if rule is None or by_margin(program, rule) or len(program.parts) > 1:
         return False
     if not program._kernels(rows) or part.exact is None or not part.exact.has_kernel:
         return False
@@ -269,7 +272,7 @@ class _Judge:
     @staticmethod
     def has_kernels(program: Program, asked: Asked) -> bool:
         """Whether labels of two classes are asked for, and no more."""
-        two = isinstance(program.head, TwoClasses) and asked.rule is program.rule
+        two = program.head.two_sides and asked.rule is program.rule
         return two and asked.labels and asked.rule is not never
 
     def __call__(self, stages: tuple[int, int], counter: Tensor, within: Any = None) -> Any:
