@@ -176,7 +176,7 @@ def _evaluations(
     dense = DenseExact.prepare(expansion)
     exact = ExactSums(dense).to(device)
     found = [("doubles", exact(there))]
-    if exact.one_kernel:
+    if exact.has_kernel:
         found.append(("doubles, kernel", exact(there, kernel=True)))
     if FusedSums.serves(dense):
         fused = FusedSums(dense).to(device)
