@@ -13,7 +13,6 @@ import kernelite.planner.measure
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
-from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.planner.costs import exact_cost

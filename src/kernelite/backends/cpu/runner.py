@@ -141,7 +141,7 @@ class Runner:
             pairs = WinnersPairs(engine)
             stages.append(pairs)
         first = forms[0] if forms else None
-        farthest = np.inf if first is None else first.approximation.form.farthest
+        farthest = np.inf if first is None else first.engine.approximation.form.farthest
         cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge_here())
         near = None if forms else near
         return cls(cascade, k, engine, preparation, tail, (), first, near, pairs)
