@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         CompiledRegressor,
     )
     from kernelite.model.export import export
+    from kernelite.model.patching import patch, patched, unpatch
     from kernelite.model.serving import OutsideValidityWarning
     from kernelite.store.files import load
     from kernelite.support.errors import (
@@ -57,7 +58,10 @@ _HOMES = {
     "gamma_max": "kernelite.data.gamma",
     "limit_threads": "kernelite.backends.cpu.threads",
     "load": "kernelite.store.files",
+    "patch": "kernelite.model.patching",
+    "patched": "kernelite.model.patching",
     "predict_files": "kernelite.data.scoring.files",
+    "unpatch": "kernelite.model.patching",
     "warm_up": "kernelite.backends.cpu.warming",
 }
 
@@ -83,7 +87,10 @@ __all__ = [
     "gamma_max",
     "limit_threads",
     "load",
+    "patch",
+    "patched",
     "predict_files",
+    "unpatch",
     "warm_up",
 ]
 

@@ -29,6 +29,7 @@ VERBS = {
     "inspect": "say what a model file holds and what it guarantees",
     "check": "say what is wrong with a data or model file, and in which lines",
     "fetch": "download the data sets of the paper, and check them",
+    "run": "run a Python script whose scikit-learn machines answer through kernelite",
     "warm-up": "build the kernels for this machine, where no wheel brought them",
     "demo": "train, compile and compare on data that scikit-learn ships",
 }

@@ -6,7 +6,9 @@ Each kernel's derivative is a number h per center times z - x_i, x_i or sign(z -
 that a block of rows is a product of matrices: sum_i W_i (z - x_i) = z sum W_i - W X. Rows and
 centers are moved to the centers' middle first, so that little cancels. Such a sum of n terms errs
 by (n + 8) u of its terms' sizes, and by the errors of W; behind it stand the maps that rows came
-through, transposed. Standard deviations of a Gaussian process have
+through, transposed. Of an RBF kernel the sums are those of another expansion, with the coefficients
+A_i and A_i (x_i - p): the exact engine takes them in one pass, and bounds them (`_by_engine`).
+Standard deviations of a Gaussian process have
 
     grad sqrt(v) = grad v / (2 sqrt(v)),    grad v = grad k(z, z) - 2 sum_i a_i grad k(x_i, z),
 
@@ -16,23 +18,29 @@ grad s / s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.threads import for_each_chunk
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.maps import back, check_maps
-from kernelite.explain.slopes import Slope, factors_of, gaussian, slope_of
+from kernelite.explain.slopes import Slope, factors_of, slope_of
 from kernelite.explain.terms import SeenBy, seen_by
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.model.fields import ModelFields
+from kernelite.program.bounded import spelled_out
+from kernelite.program.criteria import never
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = ["Derived", "derivatives", "gradient"]
 
+MOST_COLUMNS = 256  # outputs that the engine's kernel sums in one pass
+NUMBERS_AT_ONCE = 1 << 18  # sums of a block of rows: 2 MB
 PAIRS_AT_ONCE = 1 << 16  # rows times centers of a block: half a megabyte an array
 LOST = 1e-280
 
@@ -67,8 +75,7 @@ def gradient(
         values, found = _of_deviations(model, X)
         return (values, found) if return_value else found
     check_maps(model)
-    density = model.head.kind == "density"
-    derived = derivatives(model, X, bounds=return_bound or density)
+    derived = derivatives(model, X, bounds=return_bound or model.head.kind == "density")
     if model.head.kind == "density":
         derived = _of_logarithm(derived, model.head.log_scale)  # type: ignore[attr-defined]
     parts = [derived.gradients, derived.bounds]
@@ -83,7 +90,7 @@ def gradient(
 def derivatives(model: ModelFields, X: Any, *, bounds: bool = True) -> Derived:
     """Scores and their derivatives by the columns of `X`, of all machines together.
 
-    Without `bounds`, which take most of the time, those are zeros.
+    Without `bounds` those of derivatives are not to be used.
     """
     seen = seen_by(model, X)
     m, k, width = len(seen[0].rows), model.head.n_scores, model.n_features_in_
@@ -109,13 +116,17 @@ def _of_machine(own: SeenBy, bounds: bool) -> Derived:
     shapes = ((m, k), (m, k, d), (m, k), (m, k, d))
     out = Derived(*(np.zeros(shape) for shape in shapes))
     place = _Placed.of(own)
-    add = place.add if bounds or not own.expansion.kernel.damps else place.add_plainly
+    by_engine = own.expansion.kernel.damps and 0 < k * (d + 1) <= MOST_COLUMNS
 
     def work(part: slice) -> None:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            add(part, out)
+            place.add(part, out)
 
-    for_each_chunk(work, m, max(8, PAIRS_AT_ONCE // max(own.expansion.n_centers, 1)), blas=True)
+    if by_engine:
+        _by_engine(own, place, out, bounds)
+    else:
+        step = max(8, PAIRS_AT_ONCE // max(own.expansion.n_centers, 1))
+        for_each_chunk(work, m, step, blas=True)
     out.bounds[np.isnan(out.bounds) | np.isnan(out.gradients)] = np.inf
     out.value_bounds[np.isnan(out.value_bounds) | np.isnan(out.values)] = np.inf
     out.values[...] += own.expansion.intercept
@@ -127,6 +138,55 @@ def _of_machine(own: SeenBy, bounds: bool) -> Derived:
             "degree=-1, or differences of `predict`."
         )
     return out
+
+
+def _by_engine(own: SeenBy, place: _Placed, out: Derived, bounds: bool) -> None:
+    """Sums of an RBF kernel by the exact engine: values and derivatives in one pass.
+
+    With s_i = x_i - p, T_0 = sum_i A_i K_i and T_l = sum_i A_i s_il K_i,
+
+        grad_l f(z) = -2 gamma ((z - p)_l T_0 - T_l).
+
+    The engine bounds both sums for the centers and rows that it is given, the errors of the new
+    coefficients included: two roundings each, and what is not known of A_i and x_i. A row that is
+    off by eta moves K by at most eta sqrt(2 gamma / e), the steepest slope there is.
+    """
+    expansion, known, gamma = own.expansion, own.expansion.known, own.expansion.gamma
+    centers, A = expansion.dense_centers(), expansion.coefficients
+    (m, d), k = own.rows.shape, A.shape[1]
+    columns = np.concatenate([A[:, :, None], A[:, :, None] * place.centers[:, None, :]], axis=2)
+    sizes = np.abs(columns).sum(axis=0)
+    far = np.abs(place.centers).max(axis=0, initial=0.0)
+    lost = np.empty((k, d + 1))
+    lost[:, :1] = known.coefficients[:, None]
+    lost[:, 1:] = 4.0 * UNIT * sizes[:, 1:] + 1.01 * known.coefficients[:, None] * far
+    lost[:, 1:] += 1.01 * known.centers * (np.abs(A).T @ np.abs(centers))
+    moved = replace(
+        expansion,
+        coefficients=columns.reshape(len(centers), -1),
+        intercept=np.zeros(k * (d + 1)),
+        uncertainty=replace(known, coefficients=lost.ravel(), intercept=np.zeros(k * (d + 1))),
+    )
+    runner = Runner.prepare(None, moved)
+    step = max(64, NUMBERS_AT_ONCE // (k * (d + 1)))
+    steep = math.sqrt(2.0 * gamma / math.e) * 1.001
+    for kept in row_blocks(m, step):
+        found = runner.evaluate(own.rows, kept, never)
+        assert found.bounds is not None
+        shape = (kept.stop - kept.start, k, d + 1)
+        T, off = found.scores.reshape(shape), spelled_out(found.bounds).reshape(shape)
+        z, T0 = place.rows[kept][:, None, :], T[:, :, :1]
+        out.values[kept] = T[:, :, 0]
+        np.multiply(z, T0, out=out.gradients[kept])
+        out.gradients[kept] -= T[:, :, 1:]
+        out.gradients[kept] *= -2.0 * gamma
+        off = off + (steep * place.moved[kept])[:, :, None] * sizes
+        out.value_bounds[kept] = off[:, :, 0] + LOST
+        if bounds:
+            terms = np.abs(z) * (np.abs(T0) + off[:, :, :1]) + np.abs(T[:, :, 1:])
+            wide = np.abs(z) * off[:, :, :1] + place.moves[kept][:, None, :] * np.abs(T0)
+            wide += off[:, :, 1:] + (8.0 * UNIT + 1.01 * known.gamma) * terms
+            out.bounds[kept] = 2.1 * gamma * wide + LOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,17 +226,6 @@ class _Placed:
             each = [slope_of(one, Z, self.centers, self.moved[part]) for one in kernels]
             for output in range(out.values.shape[1]):
                 self._add_output(part, out, output, amplitude, each)
-
-    def add_plainly(self, part: slice, out: Derived) -> None:
-        """The same of an RBF kernel, without bounds."""
-        Z, C, gamma = self.rows[part], self.centers, self.expansion.gamma
-        K = gaussian(gamma, Z, C)
-        out.values[part] += K @ self.expansion.coefficients
-        for output, A in enumerate(self.expansion.coefficients.T):
-            weights = K * A if out.values.shape[1] > 1 else np.multiply(K, A, out=K)
-            found = Z * weights.sum(axis=1, keepdims=True)
-            found -= weights @ C
-            out.gradients[part, output] = (-2.0 * gamma) * found
 
     def _add_output(
         self, part: slice, out: Derived, output: int, amplitude: float, each: list[Slope]

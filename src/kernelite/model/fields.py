@@ -34,6 +34,7 @@ from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.variance import Variances
     from kernelite.model.compiled import CompiledModel
 
 __all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
@@ -234,6 +235,13 @@ class ModelFields:
 
         posterior, expansions = posterior_of(self)
         return posterior.laid_out(expansions)
+
+    @cached_property
+    def _variances(self) -> Variances:
+        """What computes the variances of `_latent`."""
+        from kernelite.model.moments import variances_of
+
+        return variances_of(self)
 
     def __pack__(self) -> dict[str, Any]:
         """For files, which have what rows go through in two: steps, and the map behind them."""

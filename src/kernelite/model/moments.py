@@ -23,10 +23,20 @@ from kernelite.model.serving import part_rows, rows_and_runner
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.variance import Variances
     from kernelite.model.fields import ModelFields
 
-__all__ = ["joint_answers", "latent_answers", "posterior_of", "samples", "spread"]
+__all__ = [
+    "joint_answers",
+    "latent_answers",
+    "posterior_of",
+    "samples",
+    "spread",
+    "spread_bound",
+    "variances_of",
+]
 
+PROBED = 512  # rows that show how many eigenvectors are worth their products
 SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving is slower
 
 
@@ -34,9 +44,24 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
     latent, (rows, runner) = model._latent, rows_and_runner(model, X)
     if not joint:
-        return latent.posterior.deviations(_variances(latent, rows, runner))
+        return latent.posterior.deviations(_proven_variances(model, rows, runner)[0])
     found = runner.each(rows, lambda *seen: latent.covariance(seen), max(rows.shape[0], 1))
     return latent.posterior.scaled(found)
+
+
+def spread_bound(model: ModelFields, X: Any) -> FloatArray:
+    """How far standard deviations of `spread` may be off, in their shape."""
+    from kernelite.backends.cpu.factors import deviation_bound
+
+    rows, runner = rows_and_runner(model, X)
+    found = _proven_variances(model, rows, runner, proven=True)
+    bounds, tolerance = deviation_bound(*found), model._variances.tolerance
+    if tolerance is not None:
+        # Which rows an inverse answers depends on those before: each is within the tolerance.
+        bounds = np.where(bounds <= tolerance, tolerance, bounds)
+    scales = model._latent.posterior.output_scales
+    every = np.multiply.outer(bounds, np.abs(scales) * (1.0 + 1e-12))
+    return every[..., 0] if len(scales) == 1 else every
 
 
 def samples(mean: FloatArray, covariance: FloatArray, count: int, random_state: Any) -> FloatArray:
@@ -103,6 +128,24 @@ def _variances(latent: LatentVariance, rows: Rows, runner: Runner) -> FloatArray
     return found[:, 0]
 
 
+def _proven_variances(
+    model: ModelFields, rows: Rows, runner: Runner, *, proven: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Variances and how far they may be off, shape (m,) each."""
+    variances, latent = model._variances, model._latent
+    count = rows.shape[0]
+    if variances.expects(count, proven=proven):
+        variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED))))
+
+    def answer(*seen: FloatArray) -> FloatArray:
+        found, errors = variances(seen)
+        return np.stack([found, errors, latent.lost(seen, found)], axis=1)
+
+    found = runner.each(rows, answer, _block(latent))
+    _warn_of_lost(found[:, 2])
+    return found[:, 0], found[:, 1]
+
+
 def _variance(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
     """Variances, and whether their digits are lost: shape (m, 2)."""
     found = latent.variance(seen)
@@ -132,9 +175,27 @@ def _each(
     answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
 ) -> FloatArray:
     """Each thread has rows of its own, whose kernel values it solves with at once."""
+    return runner.each(rows, lambda *seen: answer(latent, seen), _block(latent))
+
+
+def _block(latent: LatentVariance) -> int:
+    """Rows that a thread takes at a time."""
     most = latent.posterior.block()
-    block = min(most, SHARED_ROWS) if thread_count() > 1 else most
-    return runner.each(rows, lambda *seen: answer(latent, seen), block)
+    return min(most, SHARED_ROWS) if thread_count() > 1 else most
+
+
+def variances_of(model: ModelFields) -> Variances:
+    """The engine of a model's latent variances, laid out."""
+    from kernelite.backends.cpu.variance import Variances
+
+    machines: list[ModelFields] = [part.model for part in model.parts] or [model]
+    mapped = [one.preparation.input_map is not None for one in machines]
+    tolerance, latent = None, model._latent
+    if model.guarantee == "certified" and model.tolerance is not None:
+        scales = np.abs(latent.posterior.output_scales)
+        if (scales > 0).all():
+            tolerance = float((model.tolerance / scales).min()) * (1.0 - 1e-9)
+    return Variances(latent, mapped, tolerance)
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:

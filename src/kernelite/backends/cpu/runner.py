@@ -302,7 +302,7 @@ class Runner:
         Where there are several parts, it is called with the rows of each.
         """
         blocks = list(row_blocks(rows.shape[0], block)) or [slice(0, 0)]
-        return np.concatenate(map_blocks(lambda some: answer(*self._dense(rows, some)), blocks))
+        return np.concatenate(map_blocks(lambda some: answer(*self.dense(rows, some)), blocks))
 
     # One row ----------------------------------------------------------------------------------
 
@@ -450,10 +450,11 @@ class Runner:
             return part
         return dense_block(part, slice(None))
 
-    def _dense(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+    def dense(self, rows: Any, block: slice) -> tuple[FloatArray, ...]:
+        """Some of the rows as each expansion sees them: mapped, and dense."""
         if self.parts:
             each = zip(self.parts, rows.rows)
-            return tuple(seen for part, own in each for seen in part._dense(own, block))
+            return tuple(seen for part, own in each for seen in part.dense(own, block))
         return (dense_block(self._mapped(self._given(rows)[0], block), slice(None)),)
 
     def _check_finite(self, found: Bounded, rows: Any, block: slice) -> None:
