@@ -8,7 +8,9 @@ t_i errs by at most D <= 0.01, |h'(t)| = |exp(t) - 1| <= h(t) + |t| gives for th
     |error| <= 1.02 D (H + M + D B) + relative H
 
 D is as `panels` has it, for products alone; `relative` holds the polynomial, its Horner steps in
-single precision, b_i, and the sums. All else is computed in doubles, and errs by units of them.
+single precision, b_i, and the sums. Where no polynomial reaches, powers of two err by 6 + 2 |t|
+units, which is of h + 1 + |t|; with the differences and all sums that is less than 5 (6 + |t|)
+units of H + B + M. All else is computed in doubles, and errs by units of them.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ __all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "TangentSums"]
 
 # Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
 # precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
-POLYNOMIAL_ERRORS = 1e-7, 3.6e-7
+POLYNOMIAL_ERRORS = 1e-7, 4.2e-7
 HORNER_UNITS = 4.0, 46.0
+FAR_UNITS = 5.0  # times 6 + |t|: exponentials, differences and all sums
 OTHER_UNITS = 11.0  # of |b_i|, three products, sums of a panel and of a vector's lanes
 MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
 LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
@@ -57,7 +60,7 @@ class TangentSums:
     terms : ndarray of shape (B, 6)
         What t errs by: times the chain of a row's entries, times |u|; then 2 gamma R, sum |b_i|,
         a constant error; and the first one where only some entries are multiplied.
-    constants : ndarray of shape (9,)
+    constants : ndarray of shape (10,)
         In the order of the kernel.
     """
 
@@ -77,7 +80,7 @@ class TangentSums:
         n = len(squares)
         if not n or layout.shifted.size > MOST_NUMBERS or not rounding.in_range:
             return None
-        if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:
+        if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
             return None
         weights = expansion.coefficients[:, 0] * np.exp(-gamma * squares)
         sizes = np.abs(weights)
@@ -104,7 +107,8 @@ class TangentSums:
         ]
         constants = (
             *(float(weights.sum()), float(expansion.intercept[0])),
-            *(float(rounding.constant[0]) + n * LOST, *relative, 2.0 * units * UNIT),
+            *(float(rounding.constant[0]) + n * LOST, *relative, FAR_UNITS * SINGLE_UNIT),
+            2.0 * units * UNIT,
             *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
         )
         signs = np.sign([weights[block[0]] for block in blocks])

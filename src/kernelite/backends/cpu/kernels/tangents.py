@@ -7,7 +7,8 @@ With t_i = 2 gamma s_i.u and b_i = a_i exp(-gamma |s_i|^2),
 
 The first two sums are a number and a dot product, in doubles. Where gamma is small, the third is a
 small part of the whole, so that single precision's error in it is one too. q is a polynomial of
-least relative error on |t| <= REACH; `fused_tangents` has the bound.
+least relative error on |t| <= 0.8 or 3.5; beyond, h(t) is taken from 2^(t log2 e) as it is written,
+for the few centers that are so far from the others. `fused_tangents` has the bound.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from kernelite.backends.cpu.kernels.panels import add_by_halves, entry_products,
 __all__ = ["POLYNOMIALS", "REACHES", "entry_tangents", "row_tangents"]
 
 TILE_ROWS = 240  # a whole number of what is taken at once: 3 or 6
-REACHES = 0.8, 3.5  # of |t|, for each of the polynomials
+REACHES = 0.8, 3.5, 40.0  # of |t|, for each of the polynomials, and for exponentials
+LOG2_E = math.log2(math.e)
 POLYNOMIALS = (
     (
         0.5000000000016968,
@@ -73,7 +75,7 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
     """
     address, count_type = types.uintp, types.intp
     first = address, count_type, count_type, address, count_type, count_type
-    polynomial = POLYNOMIALS[number]
+    polynomial = POLYNOMIALS[number] if number < len(POLYNOMIALS) else ()
 
     @instruction(types.void(*first, address, address, count_type, count_type))
     def run(
@@ -101,12 +103,15 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
                 values, slopes = [], []
                 for v, product in enumerate(line):
                     t: Any = builder.load(product)
-                    q = code.all_lanes(polynomial[-1])
-                    for coefficient in reversed(polynomial[:-1]):
-                        q = code.multiply_add(q, t, code.all_lanes(coefficient))
                     weighted = builder.fmul(t, b[v])
-                    values.append(builder.fmul(builder.fmul(weighted, t), q))
                     slopes.append(code.magnitude(weighted))
+                    if polynomial:
+                        bent = builder.fmul(builder.fmul(weighted, t), _horner(code, t, polynomial))
+                    else:
+                        power = code.exp2_inside(builder.fmul(t, code.all_lanes(LOG2_E)))
+                        above = builder.fsub(builder.fsub(power, code.all_lanes(1.0)), t)
+                        bent = builder.fmul(above, b[v])
+                    values.append(bent)
                 for total, terms in zip(both, (values, slopes), strict=True):
                     add_by_halves(code, terms, total)
         for i, both in enumerate(totals):
@@ -117,13 +122,21 @@ def _over_panels(products: Callable[..., Any], rows: int, number: int) -> Callab
     return run
 
 
-_SEVERAL = tuple(_over_panels(row_products, SINGLE.rows, number) for number in (0, 1))
-_ONE = tuple(_over_panels(row_products, 1, number) for number in (0, 1))
-_ENTRIES = tuple(_over_panels(entry_products, 1, number) for number in (0, 1))
-_several_near, _several_far = _SEVERAL
-_one_near, _one_far = _ONE
-_entries_near, _entries_far = _ENTRIES
-SEVERAL, (NEAR, FAR) = SINGLE.rows, REACHES
+def _horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
+    value = code.all_lanes(polynomial[-1])
+    for coefficient in reversed(polynomial[:-1]):
+        value = code.multiply_add(value, t, code.all_lanes(coefficient))
+    return value
+
+
+_several_near, _several_mid, _several_far = (
+    _over_panels(row_products, SINGLE.rows, number) for number in range(3)
+)
+_one_near, _one_mid, _one_far = (_over_panels(row_products, 1, number) for number in range(3))
+_entries_near, _entries_mid, _entries_far = (
+    _over_panels(entry_products, 1, number) for number in range(3)
+)
+SEVERAL, (NEAR, MID, FAR) = SINGLE.rows, REACHES
 LOST = 1e-20  # more than sums in single precision lose by underflow
 MOST_SQUARE = 1e30  # of |u|^2, which single precision holds with room to spare
 
@@ -135,7 +148,7 @@ def _finish(
     """Scores and bounds of a tile of rows, whose first is row `first` of `out`."""
     linear, signs, terms, constants = fixed
     scores, bounds = out
-    total, intercept, constant, near, far, units, weight, widest, safety = constants
+    total, intercept, constant, near, mid, far, units, weight, widest, safety = constants
     for i in range(len(rows)):
         square, chain = norms[i, 0], norms[i, 1]
         norm = math.sqrt(square)
@@ -150,10 +163,14 @@ def _finish(
             reach, own = terms[b, 2] * norm, terms[b, 3]
             bent += signs[b] * sums[i, b]
             # More than what they err by themselves.
-            held, slope = sums[i, b] * (1.0 + 1e-3), sums[i, b + len(signs)] * (1.0 + 1e-3)
+            held, slope = abs(sums[i, b]) * (1.0 + 1e-3), sums[i, b + len(signs)] * (1.0 + 1e-3)
+            if reach <= MID:
+                error += (near if reach <= NEAR else mid) * held
+            else:  # of an exponential, 1 and t
+                held += 1e-4 * (own + slope)
+                error += far * (6.0 + reach) * (held + own + slope)
             size += held
             error += 1.02 * off * (held + slope + off * own + LOST)
-            error += (near if reach <= NEAR else far) * held
             if not (off <= 0.01 and reach <= FAR):
                 error = math.inf
         damp = math.exp(-gamma * square)
@@ -187,7 +204,7 @@ def row_tangents(
 
     Parameters: those of `panel_sums.SCORES`, with |b_i| instead of exponents; sum_i b_i 2 gamma s_i
     (d,); of each block what t errs by (three numbers, see `fused_tangents`), 2 gamma R and
-    sum |b_i|, (B, 5); constants (9,).
+    sum |b_i|, (B, 5); constants (10,).
     """
     tall, length, blocks = min(TILE_ROWS, len(rows)), len(order), len(starts) - 1
     w, shifts = np.empty((tall, length), np.float32), np.empty(tall, np.float32)
@@ -214,12 +231,16 @@ def row_tangents(
                     _several_near(
                         row, step, length, x, width * step, panel_count, b, to, far, apart
                     )
+                elif terms[block, 2] * math.sqrt(longest) <= MID:
+                    _several_mid(row, step, length, x, width * step, panel_count, b, to, far, apart)
                 else:
                     _several_far(row, step, length, x, width * step, panel_count, b, to, far, apart)
             for i in range(count // SEVERAL * SEVERAL, count):
                 row, to = here + np.uintp(i * step), at + np.uintp(i * far)
                 if terms[block, 2] * math.sqrt(norms[i, 0]) <= NEAR:
                     _one_near(row, step, length, x, width * step, panel_count, b, to, far, apart)
+                elif terms[block, 2] * math.sqrt(norms[i, 0]) <= MID:
+                    _one_mid(row, step, length, x, width * step, panel_count, b, to, far, apart)
                 else:
                     _one_far(row, step, length, x, width * step, panel_count, b, to, far, apart)
         _finish(part, point, gamma, sums, norms, fixed, first, out)
@@ -269,6 +290,8 @@ def entry_tangents(
                     _entries_near(
                         where, values, held, x, width * step, panel_count, b, to, 8, apart
                     )
+                elif terms[block, 2] * math.sqrt(norms[i, 0]) <= MID:
+                    _entries_mid(where, values, held, x, width * step, panel_count, b, to, 8, apart)
                 else:
                     _entries_far(where, values, held, x, width * step, panel_count, b, to, 8, apart)
         _finish(part, point, gamma, sums, norms, fixed, first, out)
