@@ -160,6 +160,20 @@ def test_rows_that_are_no_numbers_or_far_are_left_to_others() -> None:
     assert np.isinf(sums.run(far)[1][:2]).all()
 
 
+def test_rows_beside_wild_ones_keep_their_bounds() -> None:
+    rng = np.random.default_rng(4)
+    model = KernelExpansion(rng.normal(size=(150, 5)), rng.normal(size=150), 0.2, gamma=0.1)
+    plain = rng.normal(size=(36, 5)) * rng.choice([0.1, 1.0, 4.0], size=(36, 1))
+    rows = plain.copy()
+    rows[::6] *= 1e30
+    rows[1::7] = np.nan
+    scores, bounds = made(model).run(rows)
+    same = (rows == plain).all(axis=1)
+    assert np.isinf(bounds[~same]).all()
+    true = [row for row, kept in zip(true_scores(model, plain), same) if kept]
+    assert np.max(error_ratios(true, scores[same], bounds[same])) <= 1.0
+
+
 def test_wide_kernels_have_no_tangents() -> None:
     rng = np.random.default_rng(2)
     assert made(KernelExpansion(rng.normal(size=(50, 8)), np.ones(50), 0.0, gamma=3.0)) is None

@@ -37,7 +37,7 @@ __all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "TangentSums"]
 
 # Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
 # precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
-POLYNOMIAL_ERRORS = 1e-7, 4.2e-7
+POLYNOMIAL_ERRORS = 1e-7, 5e-7
 HORNER_UNITS = 4.0, 46.0
 FAR_UNITS = 5.0  # times 6 + |t|: exponentials, differences and all sums
 OTHER_UNITS = 11.0  # of |b_i|, three products, sums of a panel and of a vector's lanes

@@ -129,9 +129,7 @@ def _horner(code: Code, t: Any, polynomial: tuple[float, ...]) -> Any:
     return value
 
 
-_several_near, _several_mid, _several_far = (
-    _over_panels(row_products, SINGLE.rows, number) for number in range(3)
-)
+_several_near, _several_mid = (_over_panels(row_products, SINGLE.rows, i) for i in range(2))
 _one_near, _one_mid, _one_far = (_over_panels(row_products, 1, number) for number in range(3))
 _entries_near, _entries_mid, _entries_far = (
     _over_panels(entry_products, 1, number) for number in range(3)
@@ -145,7 +143,10 @@ MOST_SQUARE = 1e30  # of |u|^2, which single precision holds with room to spare
 def _finish(
     rows: Any, point: Any, gamma: float, sums: Any, norms: Any, fixed: Any, first: int, out: Any
 ) -> None:
-    """Scores and bounds of a tile of rows, whose first is row `first` of `out`."""
+    """Scores and bounds of a tile of rows, whose first is row `first` of `out`.
+
+    norms (m, 3): |u|^2, the chain of the row's entries, and the |u| that chose the polynomial.
+    """
     linear, signs, terms, constants = fixed
     scores, bounds = out
     total, intercept, constant, near, mid, far, units, weight, widest, safety = constants
@@ -165,7 +166,7 @@ def _finish(
             # More than what they err by themselves.
             held, slope = abs(sums[i, b]) * (1.0 + 1e-3), sums[i, b + len(signs)] * (1.0 + 1e-3)
             if reach <= MID:
-                error += (near if reach <= NEAR else mid) * held
+                error += (near if terms[b, 2] * norms[i, 2] <= NEAR else mid) * held
             else:  # of an exponential, 1 and t
                 held += 1e-4 * (own + slope)
                 error += far * (6.0 + reach) * (held + own + slope)
@@ -208,7 +209,7 @@ def row_tangents(
     """
     tall, length, blocks = min(TILE_ROWS, len(rows)), len(order), len(starts) - 1
     w, shifts = np.empty((tall, length), np.float32), np.empty(tall, np.float32)
-    norms, sums = np.empty((tall, 2)), np.empty((tall, 2 * blocks))
+    norms, sums = np.empty((tall, 3)), np.empty((tall, 2 * blocks))
     each = chain_weights(order, len(point))
     width, step, far = len(weights) // starts[-1], 4 * length, 16 * blocks
     fixed, out, apart = (linear, signs, terms, constants), (scores, bounds), 8 * blocks
@@ -216,33 +217,39 @@ def row_tangents(
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_rows(part, point, order, each, gamma, w, shifts, norms)
+        whole = count // SEVERAL * SEVERAL
+        for i in range(count):
+            start = i // SEVERAL * SEVERAL
+            longest = norms[i, 0]
+            if i < whole:
+                for j in range(start, start + SEVERAL):
+                    longest = max(longest, norms[j, 0])
+            norms[i, 2] = math.sqrt(longest)
         for block in range(blocks):
             begin, panel_count = starts[block], starts[block + 1] - starts[block]
             x = np.uintp(panels.ctypes.data) + np.uintp(begin * width * step)
             b = np.uintp(weights.ctypes.data) + np.uintp(4 * begin * width)
             at = np.uintp(sums.ctypes.data) + np.uintp(8 * block)
             here = np.uintp(w.ctypes.data)
-            for i in range(0, count // SEVERAL * SEVERAL, SEVERAL):
-                longest = 0.0
-                for j in range(i, i + SEVERAL):
-                    longest = max(longest, norms[j, 0])
+            i = 0
+            while i < count:
                 row, to = here + np.uintp(i * step), at + np.uintp(i * far)
-                if terms[block, 2] * math.sqrt(longest) <= NEAR:
-                    _several_near(
-                        row, step, length, x, width * step, panel_count, b, to, far, apart
-                    )
-                elif terms[block, 2] * math.sqrt(longest) <= MID:
-                    _several_mid(row, step, length, x, width * step, panel_count, b, to, far, apart)
+                reach, taken = terms[block, 2] * norms[i, 2], SEVERAL
+                if i >= whole or not reach <= MID:  # each as far as it is itself
+                    reach, taken = terms[block, 2] * math.sqrt(norms[i, 0]), 1
+                given = row, step, length, x, width * step, panel_count, b, to, far, apart
+                if taken == 1:
+                    if reach <= NEAR:
+                        _one_near(*given)
+                    elif reach <= MID:
+                        _one_mid(*given)
+                    else:
+                        _one_far(*given)
+                elif reach <= NEAR:
+                    _several_near(*given)
                 else:
-                    _several_far(row, step, length, x, width * step, panel_count, b, to, far, apart)
-            for i in range(count // SEVERAL * SEVERAL, count):
-                row, to = here + np.uintp(i * step), at + np.uintp(i * far)
-                if terms[block, 2] * math.sqrt(norms[i, 0]) <= NEAR:
-                    _one_near(row, step, length, x, width * step, panel_count, b, to, far, apart)
-                elif terms[block, 2] * math.sqrt(norms[i, 0]) <= MID:
-                    _one_mid(row, step, length, x, width * step, panel_count, b, to, far, apart)
-                else:
-                    _one_far(row, step, length, x, width * step, panel_count, b, to, far, apart)
+                    _several_mid(*given)
+                i += taken
         _finish(part, point, gamma, sums, norms, fixed, first, out)
 
 
@@ -269,7 +276,7 @@ def entry_tangents(
     indices, data = np.empty(most, np.int32), np.empty(most, np.float32)
     shifts, norms, sums = (
         np.empty(tall, np.float32),
-        np.empty((tall, 2)),
+        np.empty((tall, 3)),
         np.empty((tall, 2 * blocks)),
     )
     width, step = len(weights) // starts[-1], 4 * length
@@ -278,6 +285,7 @@ def entry_tangents(
         count = min(tall, len(rows) - first)
         part = rows[first : first + count]
         ready_entries(part, point, order, gamma, least, indptr, indices, data, shifts, norms)
+        norms[:count, 2] = np.sqrt(norms[:count, 0])
         for block in range(blocks):
             begin, panel_count = starts[block], starts[block + 1] - starts[block]
             x = np.uintp(panels.ctypes.data) + np.uintp(begin * width * step)
