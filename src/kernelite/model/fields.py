@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.judging import Finish, labels_of
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
@@ -221,12 +222,22 @@ class ModelFields:
         return predict_criterion(self.head, self.tolerance)
 
     @cached_property
+    def _labels(self) -> Finish:
+        """What makes labels or values of scores."""
+        return labels_of(self.head)
+
+    @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
 
     @cached_property
     def _runner(self) -> Runner:
         return runner_of(self)
+
+    @cached_property
+    def _has_steps(self) -> bool:
+        """Whether rows go through anything but an affine map before the engines."""
+        return bool(self.preparation.before_map.steps)
 
     @cached_property
     def _latent(self) -> LatentVariance:

@@ -25,6 +25,8 @@ from kernelite.backends.cpu.factors import (
     _norm_of_sizes,
     deviation_bound,
 )
+from kernelite.backends.cpu.joint_variance import JointMoments
+from kernelite.model import moments
 from kernelite.model.moments import posterior_of
 from tests.oracle import at_most, real, true_variances
 
@@ -173,3 +175,49 @@ def test_a_classifier_of_two_classes() -> None:
         warnings.simplefilter("error")
         found = kl.compile(model, X).predict_proba(X)
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> tuple[GaussianProcessClassifier, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=60), [-0.5, 0.5])
+    model = GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None).fit(X, y)
+    return model, rng.normal(size=(300, 2))
+
+
+def test_all_classes_share_kernel_values(classifier) -> None:
+    """Once enough rows were asked; labels are those of the definition, and variances proven."""
+    model, Z = classifier
+    fast = kl.compile(model, model.base_estimator_.estimators_[0].X_train_)
+    found, labels = fast.predict_proba(Z), fast.predict(Z)
+    joint = fast.__dict__["_joint"]
+    assert isinstance(joint, JointMoments)
+    np.testing.assert_allclose(found, model.predict_proba(Z), atol=5e-4)
+    np.testing.assert_array_equal(labels, model.predict(Z))
+    alone = np.concatenate([fast.predict_proba(row[None]) for row in Z[:20]])
+    np.testing.assert_allclose(alone, found[:20], atol=1e-3)
+    means, variances, errors = joint(Z[:12])
+    for i, part in enumerate(fast.parts):
+        posterior, expansions = posterior_of(part.model)
+        truth = true_variances(posterior, expansions, [Z[:12]])
+        assert ratio(truth, variances[:, i], errors[:, i]) <= 1.0
+        np.testing.assert_allclose(means[:, i], expansions[0].scores(Z[:12])[:, 0], atol=1e-12)
+
+
+def test_rows_whose_classes_are_close_go_by_the_definition(
+    classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, Z = classifier
+    fast = kl.compile(model, model.base_estimator_.estimators_[0].X_train_)
+    monkeypatch.setattr(moments, "STEEPEST", 1e6)  # nothing is settled
+    fast.predict_proba(Z)
+    np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
+    np.testing.assert_array_equal(fast.predict(Z), model.predict(Z))
+
+
+def test_exact_classifiers_do_not_share(classifier) -> None:
+    model, Z = classifier
+    fast = kl.compile(model, guarantee="exact")
+    np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
+    assert fast.__dict__.get("_joint") is None
