@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels.compiling import ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.pairwise import couple_pairs
@@ -24,7 +24,7 @@ def couple_rows(first: FloatArray, n_classes: int) -> FloatArray:
     """
     from kernelite.backends.cpu.kernels.coupling import coupled
 
-    if not ready(coupled):
+    if not jit_available():
         return couple_pairs(first, n_classes)
     out = np.empty((len(first), n_classes))
     share_rows(coupled, len(first), LEAST_ROWS, np.ascontiguousarray(first), out)

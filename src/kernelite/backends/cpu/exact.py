@@ -221,7 +221,7 @@ class SinglePrecision:
     def sums(self, criterion: Criterion) -> Any:
         """What sums up; None where nothing does. Tangents have the tighter bounds for values."""
         tangent = None if criterion.labels_alone else self.engine.tangent
-        return self.engine.single if tangent is None or not tangent.ready else tangent
+        return self.engine.single if tangent is None else tangent
 
     def takes(self, sums: Any, engine: Any, criterion: Criterion) -> bool:
         """Whether sums in panels are faster than what serves such rows in doubles."""
