@@ -112,7 +112,6 @@ class Program(Buffers):
         self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
         self.recorded: bool | None = None  # None: few rows on a GPU, if all their work can be
         self.has_forms = any(part.forms is not None for part in self.parts)
-        self.one_cell = all(part.forms is None or len(part.forms.cells) == 1 for part in self.parts)
         self.has_fused = any(part.fused is not None for part in self.parts)
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
@@ -216,7 +215,7 @@ class Program(Buffers):
     def row_bytes(self, rows: Tensor) -> int:
         """What a row of a block takes beside itself, about."""
         kernels = self._kernels(rows) and len(self.parts) == 1
-        formed = self.has_forms and kernels and self.parts[0].forms.cells[0].layout is not None
+        formed = self.has_forms and kernels and self.parts[0].forms.layout is not None
         outputs = 16 * self.n_outputs if self.votes is not None else 64 * self.n_outputs
         return 64 + outputs + (0 if formed else 24 * self.n_features)
 
@@ -266,7 +265,7 @@ class Program(Buffers):
     def _is_recorded(self, rows: Tensor) -> bool:
         """Few rows, whose work asks the host nothing."""
         wanted = rows.is_cuda if self.recorded is None else self.recorded
-        return wanted and self.one_cell and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
+        return wanted and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
 
     def _finished(
         self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]
