@@ -29,6 +29,7 @@ __all__ = ["main", "prepare"]
 ROWS = (1, 16, 64, 256, 1000, 4096)
 MANY = 1 << 20
 CALLS = 200
+PAGE, START, END = Path("docs/gpu.md"), "<!-- small:start -->", "<!-- small:end -->"
 
 
 def prepare(folder: Path) -> None:
@@ -133,6 +134,8 @@ def measured(name: str, fast: Any, device: str) -> dict[str, Any]:
     line["ns per row, many"] = _per_row(ask, rows)
     if method_of(name) == "predict":
         line["share by stage"] = _stages(fast, rows)
+    line["us, error_bound of 1,000"] = _microseconds(fast.error_bound, rows[:1000])["p50"]
+    line["undecided"] = int((~fast.decided(rows[:4096])).sum())
     if fast.posterior is not None:
         wanted = rows[: 1 << 16]
         line["ns per row, with std"] = _per_row(lambda part: ask(part, return_std=True), wanted)
@@ -208,18 +211,69 @@ def _per_row(ask: Callable[[Any], Any], rows: Any, turns: int = 5) -> float:
     return 1e9 * min(taken[1:]) / len(rows)
 
 
+def _of_host() -> dict[str, Any]:
+    """Rows in host memory: a plain copy to the device is the limit; labels beside it."""
+    import torch
+
+    import kernelite.torch
+
+    fast = _two_classes()
+    found: dict[str, Any] = {"model": "two classes, 4,793 x 22, rows in host memory"}
+    rows = torch.randn(1 << 21, 22, dtype=torch.float64)
+    there = torch.empty_like(rows, device="cuda")
+    for kind, given in (("pageable", rows), ("pinned", rows.pin_memory())):
+        copied = _per_row(lambda part: there.copy_(part, non_blocking=True), given, 3)
+        taken = _per_row(lambda part: kernelite.torch.predict(fast, part), given, 3)
+        found |= {f"ns per row, copy, {kind}": copied, f"ns per row, predict, {kind}": taken}
+    return found
+
+
+def into_page(path: Path, lines: list[dict[str, Any]]) -> None:
+    """Tables between the page's markers."""
+    host, *models = lines
+    sizes = " | ".join(f"{m:,}" for m in ROWS)
+    table = [f"| microseconds of a call, by rows | {sizes} | ns per row of {MANY:,} | checked |"]
+    table.append("| --- |" + " --: |" * (len(ROWS) + 2))
+    for line in models:
+        times = " | ".join(f"{line['us'][str(m)]['p50']:.0f}" for m in ROWS)
+        labels = line.get("labels that differ")
+        checked = f"error {line['largest error']:.0e}" if labels is None else f"{labels} differ"
+        many = f"{line['ns per row, many']:.3g}"
+        asked = f"{line['model']}, `{line['method']}`"
+        table.append(f"| {asked} | {times} | {many} | {checked} |")
+    text = "\n".join(table)
+    std = next(line for line in models if "ns per row, with std" in line)
+    text += (
+        f"\n\nMeans with standard deviations of the Gaussian process take "
+        f"{std['ns per row, with std']:.0f} ns per row.\n\n"
+        "| rows in host memory, ns per row | a plain copy, which is the limit | labels |\n"
+        "| --- | --: | --: |\n"
+    )
+    for kind in ("pageable", "pinned"):
+        copied, taken = (host[f"ns per row, {what}, {kind}"] for what in ("copy", "predict"))
+        text += f"| {kind} | {copied:.3g} | {taken:.3g} |\n"
+    page = path.read_text(encoding="utf-8")
+    before, rest = page.split(START)
+    path.write_text(f"{before}{START}\n{text}{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare, or check and time."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.small", description=__doc__)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/cache/gpu-small"))
+    parser.add_argument("--page", action="store_true", help="put what --out holds into docs/gpu.md")
     parser.add_argument("--only", default="", help="models whose name contains this")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu-small.json"))
     args = parser.parse_args(argv)
     if args.prepare:
         prepare(args.folder)
         return 0
-    lines = []
+    if args.page:
+        into_page(PAGE, json.loads(args.out.read_text(encoding="utf-8")))
+        return 0
+    lines = [_of_host()] if not args.only else []
+    print(json.dumps(lines), flush=True)
     for name in MODELS:
         if args.only in name:
             fast = kl.load(args.folder / f"{name}.kernelite")

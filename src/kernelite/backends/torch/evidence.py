@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,9 +89,10 @@ def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
             "standard deviations of this kernel are not lowered to torch; pass rows as an array."
         )
     rows = program._checked(rows)
-    factor = program.factor_of(posterior)
+    factor, inverse = program.factors_of(posterior)
     size = max(1, min(block_rows(rows, program), (1 << 27) // max(len(posterior.weights), 1)))
-    parts = [_variances(program, posterior, factor, part) for part in rows.split(size)]
+    solve = _solver(factor, inverse)
+    parts = [_variances(program, posterior, solve, part) for part in rows.split(size)]
     variances = torch.cat(parts) if parts else rows.new_zeros(0, dtype=torch.float64)
     _warn(variances, 2.0 * UNIT * (len(posterior.weights) + 16) * posterior.diagonal)
     scales = torch.as_tensor(posterior.output_scales**2, device=rows.device)
@@ -98,7 +100,16 @@ def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
     return found[:, 0] if len(scales) == 1 else found
 
 
-def _variances(program: Program, posterior: Any, factor: Tensor, rows: Tensor) -> Tensor:
+def _solver(factor: Tensor, inverse: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """What gives L^-1 k of rows k: one product where that is as good as solving."""
+    if inverse is not None:
+        return lambda K: K @ inverse.T
+    return lambda K: torch.linalg.solve_triangular(factor, K.T, upper=False).T
+
+
+def _variances(
+    program: Program, posterior: Any, solve: Callable[[Tensor], Tensor], rows: Tensor
+) -> Tensor:
     """Latent variances of a block: shape (m,)."""
     n = len(posterior.weights)
     through = rows if program.front is None else program.front(rows)
@@ -106,8 +117,7 @@ def _variances(program: Program, posterior: Any, factor: Tensor, rows: Tensor) -
     for amplitude, part in zip(np.atleast_1d(posterior.amplitude).tolist(), program.parts):
         total += amplitude * part.exact.kernel_values(part.steps(through))[:, :n]
     total *= torch.as_tensor(posterior.weights, device=rows.device)
-    solved = torch.linalg.solve_triangular(factor, total.T, upper=False)
-    left = posterior.diagonal - solved.square().sum(dim=0)
+    left = posterior.diagonal - solve(total).square().sum(dim=1)
     return torch.where(torch.isfinite(left), left, posterior.diagonal)
 
 

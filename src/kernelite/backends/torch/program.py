@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Counts", "Labels", "Program"]
 
+WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most
 FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 
 
@@ -111,13 +112,12 @@ class Program(Buffers):
         self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
         self.recorded: bool | None = None  # None: few rows on a GPU, if all their work can be
         self.has_forms = any(part.forms is not None for part in self.parts)
-        self.one_cell = all(part.forms is None or len(part.forms.cells) == 1 for part in self.parts)
         self.has_fused = any(part.fused is not None for part in self.parts)
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
         self.votes = PairVotes(first, self.head) if votes else None
         self.graphs, self.known = Graphs(), set[str]()  # the latter: formulas that were tried
-        self.factor: Tensor | None = None  # of a Gaussian process, once it is asked for
+        self.factors: tuple[Tensor, Tensor | None] | None = None  # of a posterior, when asked for
         self.probed: dict[str, bool] = {}  # by method: whether fused sums settle enough
 
     def rule_of(self, criterion: Criterion) -> Criterion | None:
@@ -176,12 +176,16 @@ class Program(Buffers):
         found, counts = self._found(rows, Asked(name, rule, finish), ("labels",))
         return found.labels, counts
 
-    def factor_of(self, posterior: Any) -> Tensor:
-        """L of a posterior on the module's device, brought there once."""
+    def factors_of(self, posterior: Any) -> tuple[Tensor, Tensor | None]:
+        """L of a posterior on the module's device, and its inverse if L is well-conditioned."""
         device = self.parts[0].outputs.device
-        if self.factor is None or self.factor.device != device:
-            self.factor = torch.from_numpy(np.tril(posterior.factor)).to(device)
-        return self.factor
+        if self.factors is None or self.factors[0].device != device:
+            factor = torch.from_numpy(np.tril(posterior.factor)).to(device)
+            unit = torch.eye(len(factor), dtype=torch.float64, device=device)
+            inverse = torch.linalg.solve_triangular(factor, unit, upper=False)
+            good = float(factor.norm() * inverse.norm()) <= WELL_CONDITIONED
+            self.factors = (factor, inverse if good else None)
+        return self.factors
 
     def pulled_back(self, rows: Tensor, weights: Tensor) -> Tensor:
         """The derivative of sum(weights * scores) by the rows, from sums in doubles.
@@ -261,7 +265,7 @@ class Program(Buffers):
     def _is_recorded(self, rows: Tensor) -> bool:
         """Few rows, whose work asks the host nothing."""
         wanted = rows.is_cuda if self.recorded is None else self.recorded
-        return wanted and self.one_cell and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
+        return wanted and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
 
     def _finished(
         self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["run_digits", "run_fine"]
 
 ELEMENTS = 4096  # of a tile of rows that are cut into digits
-TILES = Tiles(128, 128, 8, 3)  # what ran fastest on an H200
+# What ran fastest on an H200; of wide rows, what fits beside the tensor cores.
+TILES = {32: Tiles(128, 128, 8, 3), 64: Tiles(128, 128, 8, 3), 128: Tiles(128, 64, 8, 2)}
 
 
 def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = None) -> RowDigits:
@@ -59,7 +60,7 @@ def run_fine(
     still: OpenRows | None = None,
     *,
     keep: bool = False,
-    tiles: Tiles = TILES,
+    tiles: Tiles | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores and bounds of shape (m, 1); `fused.run_one` says what the arguments are."""
     m, device = len(digits.units), digits.units.device
@@ -67,7 +68,7 @@ def run_fine(
         into = tuple(torch.empty(2, m, 1, dtype=torch.float64, device=device))  # type: ignore[assignment]
     if not m:
         return into
-    rows, centers, warps, stages, registers = tiles
+    rows, centers, warps, stages, registers = tiles or TILES[layout.width]
     blocks, n = triton.cdiv(m, rows), len(layout.shifts)
     programs = PROGRAMS if digits.units.is_cuda else INTERPRETED
     each = tiles_each(blocks, triton.cdiv(n, centers), programs)
