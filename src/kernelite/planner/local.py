@@ -19,7 +19,7 @@ from kernelite.machine.heads import Head
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import LocalSums
+from kernelite.series.approximation import LocalSums
 
 __all__ = ["local_candidate"]
 

@@ -23,7 +23,7 @@ from kernelite.machine.expansion import KernelExpansion, squared_distances
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion, never
-from kernelite.series.cells import LocalSums
+from kernelite.series.approximation import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
 from kernelite.series.series import LOOP, ROW
 from kernelite.support.records import dataclass
