@@ -394,7 +394,7 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
     both = replace(case, expansion=other)
     parts, outputs = [], np.arange(other.n_outputs)
     for one in (case, both):
-        forms = form_stages(Approximation((one.cell,)), fused=fused)
+        forms = form_stages(one.cell, fused=fused)
         whole = Runner.with_engine(one.engine, forms).cascade
         parts.append(PartStages(Cascade(forms, answers_all=False), whole, outputs, None, True))
     own, found = Judge(case.expansion, case.rows, other), None

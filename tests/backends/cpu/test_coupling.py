@@ -27,6 +27,6 @@ def test_rows_that_are_not_side_by_side() -> None:
 
 
 def test_without_kernels_the_definition_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupling, "ready", lambda _kernel: False)
+    monkeypatch.setattr(coupling, "jit_available", lambda: False)
     first = np.array([[0.9, 0.8, 0.5]])
     np.testing.assert_array_equal(couple_rows(first, 3), couple_pairs(first, 3))
