@@ -256,7 +256,7 @@ def _decisions(
 
 
 def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
-    kernel = case.expansion.kernel
+    kernel = type(case.expansion.kernel).__name__
     engine = case.engine
     yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
     if engine.single is not None:
@@ -296,7 +296,7 @@ def _engine(rng: np.random.Generator) -> tuple[bool, str]:
 
 def _form(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    yield f"form, {case.expansion.kernel}, {how}", judge, *_first(case.cell, case.rows, fused)
+    yield f"form, {type(case.expansion.kernel).__name__}, {how}", judge, *_first(case.cell, case.rows, fused)
 
 
 def _rank(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
