@@ -296,7 +296,8 @@ def _engine(rng: np.random.Generator) -> tuple[bool, str]:
 
 def _form(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    yield f"form, {type(case.expansion.kernel).__name__}, {how}", judge, *_first(case.cell, case.rows, fused)
+    kernel = type(case.expansion.kernel).__name__
+    yield f"form, {kernel}, {how}", judge, *_first(case.cell, case.rows, fused)
 
 
 def _rank(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
