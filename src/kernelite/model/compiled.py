@@ -36,7 +36,8 @@ class CompiledModel(Predicting):
 
     It answers as its source does: those of `predict`, `decision_function`, `predict_proba`,
     `transform`, ... that the source has, in the source's shapes. `plan` says what was chosen and
-    why, `guarantee` what is promised. Immutable, hence safe to share between threads.
+    why, `guarantee` what is promised. Threads may share one: only `set_output`
+    and `feature_names_in_`, as scikit-learn sets them, change anything, so call these before.
     """
 
     @offered
