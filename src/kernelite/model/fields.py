@@ -1,7 +1,8 @@
 """What a compiled model is made of, what follows from that, and the engines laid out for it.
 
 First where a model came from (`Origin`) and the machines of one with several (`ModelPart`).
-Immutable after construction, hence safe to share between threads.
+Threads may share a model: its fields do not change, but for the names of features and the container
+of answers, which scikit-learn's functions set.
 """
 
 from __future__ import annotations
