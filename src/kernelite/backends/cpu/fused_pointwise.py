@@ -20,6 +20,7 @@ from kernelite.backends.cpu.exact_rounding import CENTERS
 from kernelite.backends.cpu.kernels.compiling import jit_available, ready
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine import kernels as kl
+from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.support.records import dataclass
 
 __all__ = ["FusedPointwise", "FusedProduct", "FusedSum"]
@@ -52,7 +53,7 @@ class Loop(NamedTuple):
 LOOPS: dict[type, Callable[[Any], Loop | None]] = {
     kl.Rbf: lambda k: Loop("exponential", 0.5 * k.scale**2),
     kl.Matern: lambda k: (
-        Loop(f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale) if k.proven else None
+        Loop(f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale) if k.nu in CLOSED else None
     ),
     kl.RationalQuadratic: lambda k: Loop("rational", k.scale**2 / (2.0 * k.alpha), k.alpha),
     kl.ExpSineSquared: lambda k: (
