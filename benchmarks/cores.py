@@ -3,9 +3,9 @@
     python -m benchmarks.cores                       # all cores of this machine: 1, 2, 4, ...
     python -m benchmarks.cores --threads 1 2 --rows 50000
 
-Writes results/cores.json, docs/measured/cores.md and its picture. Each number of threads has a
-process of its own that may use so many cores, and no others. Labels are compared with
-scikit-learn's before anything is timed; the best of several turns counts.
+Writes results/cores.json, docs/measured/cores.md and its picture: eight minutes for 1 to 16 cores.
+Each number of threads has a process of its own that may use so many cores, and no others. Labels
+are compared with scikit-learn's before anything is timed; the best of several turns counts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ __all__ = ["MODELS", "main"]
 
 HERE = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = HERE / "docs/measured/cores.md", HERE / "docs/img/cores.svg"
-SMALL_ROWS, TURNS, SMALL_TURNS, CALLERS = 1000, 7, 60, 16
-PEER_SECONDS = 2.0  # that a call of the peer should take at most
+SMALL_ROWS, CALLERS = 1000, 16
+SECONDS = 0.6  # for a figure: as many turns as fit, and two at least
+FEWEST_ROWS = 4000  # of a large batch, where a call would take longer than that
+PEER_SECONDS = 0.6  # that a call of the peer should take at most
 # name: rows to fit, features, classes, parameters of the SVC
 MODELS: dict[str, tuple[int, int, int, dict[str, float]]] = {
     "two classes, few vectors": (2100, 20, 2, {}),
@@ -99,6 +101,8 @@ def _fit(folder: Path, names: list[str], rows: int) -> None:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
+    import kernelite as kl
+
     for name in names:
         n, d, k, parameters = MODELS[name]
         clusters = 1 if k > 2 else 2
@@ -113,10 +117,21 @@ def _fit(folder: Path, names: list[str], rows: int) -> None:
         X = StandardScaler().fit_transform(X)
         svc = SVC(**parameters).fit(X[:n], y[:n])
         few = X[n:]
-        given = {"fit": (X[:n], y[:n]), "svc": svc, "few": few, "labels": svc.predict(few)}
-        given |= {"rows": rows, "parameters": parameters}
+        given = {"vectors": len(svc.support_), "few": few, "labels": svc.predict(few)}
+        given |= {"rows": rows, "peer": _peer(parameters, X[:n], y[:n])}
+        given |= {"fast": kl.compile(svc, X[:n])}
+        given |= {"exact": kl.compile(svc, X[:n], guarantee="exact")}
         (folder / f"{name}.pickle").write_bytes(pickle.dumps(given))
         print(f"fitted: {name}, {len(svc.support_)} support vectors", file=sys.stderr)
+
+
+def _peer(parameters: dict[str, float], X: Any, y: Any) -> Any:
+    """The same machine of scikit-learn-intelex; None where that is not installed."""
+    try:
+        from sklearnex.svm import SVC
+    except ImportError:
+        return None
+    return SVC(**parameters).fit(X, y)
 
 
 def _in_a_process(folder: Path, count: int) -> dict[str, Any]:
@@ -142,54 +157,55 @@ def _measure(folder: Path, count: int) -> dict[str, Any]:
 
 
 def _one_model(file: Path) -> dict[str, Any]:
-    """Nanoseconds per row of each contestant."""
-    import kernelite as kl
-
+    """Nanoseconds per row of each contestant, microseconds per call of single rows."""
     given = pickle.loads(file.read_bytes())  # written by the parent, a moment ago
-    svc, few = given["svc"], given["few"]
+    few, fast, exact = given["few"], given["fast"], given["exact"]
     X = np.ascontiguousarray(np.resize(few, (given["rows"], few.shape[1])))
-    labels = np.resize(given["labels"], len(X))
-    fast = kl.compile(svc, given["fit"][0])
-    exact = kl.compile(svc, given["fit"][0], guarantee="exact")
     for model in (fast, exact):
-        if not (model.predict(X) == labels).all():
+        if not (model.predict(few) == given["labels"]).all():
             raise SystemExit(f"cores: labels differ on {file.stem}")
-    small = X[:SMALL_ROWS]
+    small, row = X[:SMALL_ROWS], X[:1]
     found = {
         "model": file.stem,
-        "support_vectors": len(svc.support_),
+        "support_vectors": given["vectors"],
         "plan": fast.plan.chosen.name,
-        "certified": _best(lambda: fast.predict(X), len(X)),
-        "exact": _best(lambda: exact.predict(X), len(X)),
-        "values": _best(lambda: fast.decision_function(X), len(X), 3),
-        "small batch": _best(lambda: fast.predict(small), len(small), SMALL_TURNS),
-        "callers": _concurrent(fast, small),
+        "certified": _large(fast.predict, X),
+        "exact": _large(exact.predict, X),
+        "values": _large(fast.decision_function, X),
+        "small batch": _best(lambda: fast.predict(small), len(small)),
+        "callers": _concurrent(fast, small, 20),
+        "one row": _best(lambda: fast.predict(row), 1) / 1000.0,
+        "one row callers": _concurrent(fast, row, 500) / 1000.0,
     }
     time.sleep(0.1)
-    try:
-        from sklearnex.svm import SVC
-    except ImportError:
+    if (peer := given["peer"]) is None:
         return found
-    peer = SVC(**given["parameters"]).fit(*given["fit"])
-    each = _best(lambda: peer.predict(X[:2000]), 2000, 1)
-    some = X[: max(2000, int(PEER_SECONDS * 1e9 / each))]
-    return found | {"intelex": _best(lambda: peer.predict(some), len(some), 3)}
+    peer.predict(X[:100])
+    each = _best(lambda: peer.predict(X[:1000]), 1000, 0.0)
+    some = X[: max(1000, int(PEER_SECONDS * 1e9 / each))]
+    return found | {"intelex": _best(lambda: peer.predict(some), len(some))}
 
 
-def _best(call: Callable[[], object], rows: int, turns: int = TURNS) -> float:
+def _large(call: Callable[[Any], object], X: Any) -> float:
+    """Nanoseconds per row of a large batch: of all rows, unless that takes too long."""
+    call(X[:FEWEST_ROWS])
+    each = _best(lambda: call(X[:FEWEST_ROWS]), FEWEST_ROWS, 0.0)
+    some = X[: max(FEWEST_ROWS, int(SECONDS * 1e9 / each))]
+    return _best(lambda: call(some), len(some))
+
+
+def _best(call: Callable[[], object], rows: int, seconds: float = SECONDS) -> float:
     """Nanoseconds per row of the quickest of several turns."""
-    call()
-    taken = []
-    for _ in range(turns):
+    taken: list[float] = []
+    while len(taken) < 2 or sum(taken) < seconds:
         started = time.perf_counter()
         call()
         taken.append(time.perf_counter() - started)
     return 1e9 * min(taken) / rows
 
 
-def _concurrent(model: Any, rows: Any) -> float:
-    """Nanoseconds per row where many threads ask for small batches at the same time."""
-    calls = 20
+def _concurrent(model: Any, rows: Any, calls: int) -> float:
+    """Nanoseconds per row where many threads ask for the same rows at the same time."""
 
     def one() -> float:
         ready = threading.Barrier(CALLERS + 1)
@@ -208,7 +224,10 @@ def _concurrent(model: Any, rows: Any) -> float:
             thread.join()
         return time.perf_counter() - started
 
-    return 1e9 * min(one() for _ in range(3)) / (CALLERS * calls * len(rows))
+    taken: list[float] = []
+    while len(taken) < 2 or sum(taken) < SECONDS:
+        taken.append(one())
+    return 1e9 * min(taken) / (CALLERS * calls * len(rows))
 
 
 # The page.
@@ -220,33 +239,50 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# All cores",
         "",
-        f"Nanoseconds per row in batches of {found['rows']:,} rows, of {SMALL_ROWS:,} rows, and of "
-        f"{CALLERS} threads that ask for {SMALL_ROWS:,} rows each at the same time. Labels are "
-        "equal to scikit-learn's. scikit-learn-intelex runs in the same process, on the same "
+        f"Nanoseconds per row in batches of up to {found['rows']:,} rows, of {SMALL_ROWS:,} rows, "
+        f"and of {CALLERS} threads that ask for {SMALL_ROWS:,} rows each at the same time; "
+        f"microseconds of one row, and per row where {CALLERS} threads ask for one each. Labels "
+        "are equal to scikit-learn's. scikit-learn-intelex runs in the same process, on the same "
         "cores. `python -m benchmarks.cores` measures it again.",
         "",
         "![How much faster more threads are](../img/cores.svg)",
         "",
     ]
-    heads = ("threads", "certified", "exact", "values", "1,000 rows", "16 callers", "intelex")
+    heads = ("threads", "certified", "exact", "values", "1,000 rows", "16 callers")
+    heads += ("one row", "16 callers of one", "intelex", "intelex / certified")
     for number, model in enumerate(most["models"]):
         lines += [f"## {model['model'].capitalize()} ({model['support_vectors']:,} vectors)", ""]
         lines += [f"Plan: {model['plan']}.", ""]
-        lines += ["| " + " | ".join((*heads, "intelex / certified")) + " |"]
-        lines += ["|" + "--:|" * (len(heads) + 1)]
-        for run in found["threads"]:
-            own = run["models"][number]
-            peer = own.get("intelex")
-            cells = [f"{run['threads']}"]
-            cells += [f"{own[key]:,.0f}" for key in ("certified", "exact", "values")]
-            cells += [f"{own[key]:,.0f}" for key in ("small batch", "callers")]
-            cells += (
-                ["-", "-"] if peer is None else [f"{peer:,.0f}", f"{peer / own['certified']:.1f}"]
-            )
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
+        lines += ["| " + " | ".join(heads) + " |", "|" + "--:|" * len(heads)]
+        runs = [(run["threads"], run["models"][number]) for run in found["threads"]]
+        lines += [_line(threads, own) for threads, own in runs]
+        lines += [""]
+        if len(runs) > 1:
+            lines += [_scaling(runs), ""]
     lines += [f"Measured on {machine.in_words(found['machine'])}.", ""]
     return "\n".join(lines)
+
+
+def _line(threads: int, own: dict[str, Any]) -> str:
+    """A line of a model's table."""
+    peer = own.get("intelex")
+    cells = [f"{threads}"]
+    cells += [f"{own[key]:,.0f}" for key in ("certified", "exact", "values")]
+    cells += [f"{own[key]:,.0f}" for key in ("small batch", "callers")]
+    cells += [f"{own[key]:,.1f}" for key in ("one row", "one row callers")]
+    cells += ["-", "-"] if peer is None else [f"{peer:,.0f}", f"{peer / own['certified']:.1f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _scaling(runs: list[tuple[int, dict[str, Any]]]) -> str:
+    """What more threads bring, in a sentence."""
+    (few, first), (many, last) = runs[0], runs[-1]
+    times = [f"{first[key] / last[key]:.1f} times ({key})" for key in ("certified", "exact")]
+    times += [f"{first['small batch'] / last['small batch']:.1f} times (1,000 rows)"]
+    return (
+        f"{many} threads are faster than {few} by {', '.join(times)}. {CALLERS} callers get "
+        f"{last['certified'] / last['callers']:.0%} of the throughput of one large batch."
+    )
 
 
 def _draw(found: dict[str, Any]) -> None:

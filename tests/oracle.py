@@ -62,7 +62,7 @@ except ImportError:  # pragma: no cover - python-flint has no wheel for every pl
         return float(value) * (1.0 + 1e-15)
 
 
-__all__ = ["error_ratios", "more_digits", "true_scores"]
+__all__ = ["error_ratios", "more_digits", "true_scores", "true_variances"]
 
 
 def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]:
@@ -80,6 +80,34 @@ def true_scores(expansion: KernelExpansion, rows: np.ndarray) -> list[list[Any]]
                 sums[j] += weight * value
         table.append(sums)
     return table
+
+
+def true_variances(posterior: Any, expansions: Any, rows: Any) -> list[Any]:
+    """k(z, z) - |L^-1 (weights * k)|^2 of each row, for kernels of the distance alone.
+
+    `rows` are those that each expansion sees.
+    """
+    L = [[real(value) for value in line[: i + 1]] for i, line in enumerate(posterior.factor)]
+    weights = [real(value) for value in posterior.weights]
+    amplitudes = [real(value) for value in np.atleast_1d(posterior.amplitude)]
+    centers = [[[real(x) for x in row] for row in one.dense_centers()] for one in expansions]
+    kernels = [_of_expansion(one) for one in expansions]
+    found = []
+    for i in range(len(rows[0])):
+        seen = [[real(value) for value in part[i]] for part in rows]
+        left = real(posterior.diagonal)
+        v: list[Any] = []
+        for j, weight in enumerate(weights):
+            k = real(posterior.constant)
+            for p, (amplitude, kernel) in enumerate(zip(amplitudes, kernels)):
+                k += amplitude * kernel(expansions[p], centers[p][j], seen[p])
+            rest = weight * k
+            for a, b in zip(L[j], v):
+                rest -= a * b
+            v.append(rest / L[j][j])
+            left -= v[-1] * v[-1]
+        found.append(left)
+    return found
 
 
 def _of_expansion(expansion: KernelExpansion) -> Any:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from kernelite.machine.expansion import KernelExpansion
-from tests.oracle import at_most, error_ratios, more_digits, real, true_scores
+from kernelite.machine.variance import Posterior
+from tests.oracle import at_most, error_ratios, more_digits, real, true_scores, true_variances
 
-__all__ = ["ElectionJudge", "Judge", "LeadJudge", "VoteJudge"]
+__all__ = ["ElectionJudge", "Judge", "LeadJudge", "VarianceJudge", "VoteJudge"]
 
 CLEAR = 0.5
 LONG = np.longdouble
@@ -91,6 +92,17 @@ class Judge:
 
     def _sharp(self, truth: list[list], scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         return error_ratios(truth, scores, bounds)
+
+
+class VarianceJudge(Judge):
+    """Judges latent variances of a posterior."""
+
+    def __init__(self, posterior: Posterior, expansion: KernelExpansion, rows: np.ndarray) -> None:
+        super().__init__(expansion, rows)
+        self.posterior, self.extended = posterior, False
+
+    def _computed(self, i: int) -> list:
+        return true_variances(self.posterior, self.terms, [self.rows[[i]]])
 
 
 class LeadJudge(Judge):

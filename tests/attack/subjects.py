@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from kernelite.backends.cpu.cell import CellEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
+from kernelite.backends.cpu.factors import Eigenvectors, InverseFactor, ShortRest
 from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
@@ -19,9 +21,12 @@ from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.backends.cpu.tiers import form_stages, forms_alone
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.backends.cpu.variance import Variances
+from kernelite.machine.expansion import KernelExpansion, kernel_values
 from kernelite.machine.heads import ClassifierHead
+from kernelite.machine.kernels import Gaussian, Radial
 from kernelite.machine.pairs import columns_of_class
+from kernelite.machine.variance import Posterior
 from kernelite.program.cascade import Cascade
 from kernelite.series.cells import Approximation, Cell, LocalSums
 from kernelite.series.certificate import Certificate, certify
@@ -29,7 +34,7 @@ from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import spectrum, truncate
-from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VoteJudge
+from tests.attack.judge import ElectionJudge, Judge, LeadJudge, VarianceJudge, VoteJudge
 from tests.helpers import scores_and_bounds, widened
 from tests.machine.kernels.test_kernel_bounds import GROWING, KERNELS
 from tests.random_models import KINDS, POINTS, Case, hard_rows, made_hard, point_of
@@ -41,6 +46,8 @@ LARGE = 0.01  # the share of models that are as large as those of the suite
 FAMILIES = {"rbf": 0.72, "poly2": 0.12, "pairs": 0.08, "named": 0.08}
 """Kinds of models and their shares; "named" are all other kernels, which cost the judge most."""
 MOST_CLASSES = 5
+DEVIATIONS = 0.25  # the share of models whose centers a Gaussian process is made of, too
+MOST_TRAINED = 20  # rows of a Gaussian process, with which ball arithmetic solves
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +141,8 @@ def answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     judge = Judge(case.expansion, case.rows)
     if case.family == "named":
         yield from _pointwise(case, judge)
+        if isinstance(case.expansion.kernel, Radial):
+            yield from _variances(case, judge, rng)
         return
     yield from _exact(case, judge, rng)
     if case.family == "pairs":
@@ -142,6 +151,8 @@ def answers(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     names = [*SUBJECTS] if case.family == "rbf" else ["form", "rank", "rank, full"]
     for name in rng.choice(names, 2, replace=False):
         yield from SUBJECTS[str(name)](case, judge, rng)
+    if case.family == "rbf" and rng.random() < DEVIATIONS:
+        yield from _variances(case, judge, rng)
 
 
 def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
@@ -163,6 +174,47 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
         with np.errstate(all="ignore"):
             add(case.rows, sums)
         yield f"kernel, {how}, {case.kind}", judge, sums + case.expansion.intercept, bounds
+
+
+def _variances(case: Model, _judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
+    """Variances of a Gaussian process on some of the centers: by each kind of product."""
+    centers = case.expansion.dense_centers()[:MOST_TRAINED]
+    n = len(centers)
+    expansion = replace(
+        case.expansion,
+        centers=centers,
+        coefficients=np.zeros((n, 1)),
+        intercept=np.zeros(1),
+        uncertainty=None,
+    )
+    with np.errstate(all="ignore"):
+        K = kernel_values(expansion, centers)
+    amplitude, noise = 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-12, 1)
+    weights = rng.uniform(0.05, 0.5, n) if rng.random() < 0.3 else np.ones(n)
+    try:
+        factor = np.linalg.cholesky(amplitude * (K + noise * np.eye(n)))
+    except np.linalg.LinAlgError:
+        return
+    own = float(kernel_values(expansion, centers[:1])[0, 0])  # of any row with itself
+    diagonal = amplitude * (own + noise)
+    posterior = Posterior(factor, weights, amplitude, 0.0, diagonal, np.ones(1))
+    judge, rows = VarianceJudge(posterior, expansion, case.rows), (case.rows,)
+    engine = Variances(posterior.laid_out((expansion,)), [False], 1e-3)
+    if engine.covariances is None:
+        return
+    inverse = InverseFactor.of(factor, engine.covariances.width)
+    every = Eigenvectors.all_of(factor, engine.covariances.width)
+    ways: dict[str, Any] = {} if inverse is None else {"inverse": inverse}
+    if every is not None and n > 1:
+        leading = every.leading(int(rng.integers(1, n))).kept()
+        ways["eigenvectors"] = leading
+        if inverse is not None and (short := ShortRest.of(leading, inverse, factor)) is not None:
+            ways["short rest"] = short
+    for how, factors in ways.items():
+        with np.errstate(all="ignore"):
+            found, errors = engine._by(factors, rows)
+        errors = np.where(np.isfinite(found) & np.isfinite(errors), errors, np.inf)
+        yield f"variances, {how}", judge, found[:, None], errors[:, None]
 
 
 def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
@@ -342,7 +394,7 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
     fused, how = _engine(rng)
     other = replace(
         case.expansion,
-        gamma=float(case.expansion.gamma * 10.0 ** rng.uniform(-2, 2)),
+        kernel=Gaussian(float(case.expansion.gamma * 10.0 ** rng.uniform(-2, 2))),
         coefficients=case.expansion.coefficients * rng.choice([-1.0, 1e-3, 1e3]),
     )
     both = replace(case, expansion=other)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.program.bounded import OPEN, Bounded, Factored, spelled_out
+import kernelite as kl
+from kernelite.program.bounded import OPEN, Bounded, Factored, Tally, spelled_out
 from kernelite.program.cascade import Cascade, holds
-from kernelite.program.criteria import Within, never
+from kernelite.program.criteria import Criterion, Margin, Proven, Within, never
 
 K = 2
 
@@ -74,13 +75,17 @@ def test_each_stage_gets_the_rows_that_are_still_open() -> None:
         Told(1, table(0.5, 0.5, 2.0, 2.0)),
         Told(2, table(0.1, 0.1, 0.1, 1.5), accepts_all=True),
     )
-    rows, seconds = np.arange(4), np.zeros(3)
-    found = Cascade(stages).run(rows, TOLERANCE, seconds)
+    rows, cascade = np.arange(4), Cascade(stages)
+    tally = Tally(cascade.names)
+    found = cascade.run(rows, TOLERANCE, tally)
     assert [stage.asked for stage in stages] == [[[0, 1, 2, 3]], [[1, 2, 3]], [[2, 3]]]
     assert found.stage.tolist() == where_from(found, rows) == [0, 1, 2, 2]
     assert found.settled.tolist() == [True, True, True, False]  # the last one answers all the same
     np.testing.assert_array_equal(found.bounds, table(0.5, 0.5, 0.1, 1.5))
-    assert (seconds > 0.0).all()
+    assert all(seconds > 0.0 for seconds in tally.seconds)
+    stats = tally.stats()
+    assert (stats.rows, stats.undecidable) == (4, 1)
+    assert dict(stats.stages) == {"stage 0": 1, "stage 1": 1, "stage 2": 2}
     before = stages[1].previous[0]  # what was found for these rows, not for all
     np.testing.assert_array_equal(before.scores[:, 0], [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(before.bounds, table(3.0, 3.0, 3.0))
@@ -98,9 +103,11 @@ def test_a_looser_bound_does_not_take_a_tighter_ones_place() -> None:
     first, second = table(2.0, 2.0, 2.0), table(3.0, 2.0, 1.5)
     second[1, 1] = 2.5  # one output is enough
 
-    def far(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        return scores[:, 0] >= 1000.0
+    class Far(Criterion):
+        def __call__(self, scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+            return scores[:, 0] >= 1000.0
 
+    far = Far()
     forms = Cascade((Told(0, first), Told(1, second)), answers_all=False)
     found = forms.run(np.arange(3), far)
     assert found.stage.tolist() == [OPEN, OPEN, 1]
@@ -228,8 +235,8 @@ def test_one_row_gets_what_it_gets_in_a_block(seed: int, count: int, all_of_them
         if not block.settled[i]:
             assert quick is None
             continue
-        scores, number = quick
-        np.testing.assert_array_equal(scores[0], block.scores[i])
+        alone, number = quick
+        np.testing.assert_array_equal(alone.scores[0], block.scores[i])
         assert number == block.stage[i]
 
 
@@ -243,3 +250,34 @@ def test_one_row_that_is_not_finite_is_left_to_others(sq_norm: float) -> None:
     last = Told(1, table(0.1), accepts_all=True)
     assert Cascade((Measured(0, table(0.1)), last)).one(np.arange(1), TOLERANCE) is None
     assert not last.asked
+
+
+def test_nothing_is_proven_without_bounds() -> None:
+    """Scores below zero must not pass for bounds."""
+    head = kl.ClassifierHead(np.array([0, 1]))
+    found = Bounded(np.array([[-3.0], [3.0]]))
+    assert not holds(Proven(head.decided), found).any()
+    assert not holds(Within(np.ones(1)), found).any()
+    assert holds(Margin(head, 1.0), found).all()  # which asks for scores alone
+
+
+def test_a_stage_may_find_labels_without_scores() -> None:
+    class Labels(Told):
+        def run(self, rows: Any, *given: Any, **more: Any) -> Bounded | None:
+            winners = np.where(rows % 2, -1, rows)
+            stage = np.where(winners < 0, OPEN, 0).astype(np.int8)
+            return Bounded(np.full((len(rows), K), np.nan), stage=stage, winners=winners)
+
+    last = Told(1, table(0.1, 0.1, 0.1, 2.0), accepts_all=True)
+    cascade = Cascade((Labels(0, table()), last))
+    tally = Tally(cascade.names)
+    found = cascade.run(np.arange(4), TOLERANCE, tally)
+    assert last.asked == [[1, 3]]
+    assert found.stage.tolist() == [0, 1, 0, 1]
+    assert found.settled.tolist() == [True, True, True, False]
+    assert found.winners.tolist() == [0, -1, 2, -1]
+    np.testing.assert_array_equal(found.scores[[1, 3], 0], [1001.0, 1003.0])
+    assert (tally.answered, tally.undecidable) == ([2, 2], 1)
+    assert cascade.one(np.array([2]), TOLERANCE)[1] == 0
+    assert cascade.one(np.array([1]), TOLERANCE)[1] == 1
+    assert cascade.one(np.array([3]), TOLERANCE) is None

@@ -158,6 +158,11 @@ class AffineMap:
             mapped *= self.scale
         return mapped
 
+    def formula(self, rows: FloatArray) -> FloatArray:
+        """The map of dense rows, over `machine.ops`."""
+        shifted = rows - self.shift
+        return (shifted if self.low is None else shifted - self.low) * self.scale
+
     @cached_property
     def _shifted(self) -> NDArray[np.bool_]:
         """Features that are shifted."""

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.exactly import UNIT
+from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -72,14 +74,19 @@ class PolynomialTail:
         """What P may be off by, in units of u times the sum of its terms' sizes."""
         return 4 * int(self.powers.sum(axis=1).max(initial=0)) + len(self.powers) + 8
 
-    def values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def values(
+        self, rows: FloatArray, arithmetic: Arithmetic = NUMPY
+    ) -> tuple[FloatArray, FloatArray]:
         """P of rows of shape (m, d), and bounds on its rounding: each of shape (m, k)."""
+        xp, monomials = ops(rows), []
         with np.errstate(over="ignore", invalid="ignore"):
-            z = np.ascontiguousarray(((rows - self.shift) / self.scale).T)
-            monomials = np.ones((len(self.powers), len(rows)))
-            for line, powers in zip(monomials, self.powers):
-                for factor in np.repeat(np.arange(len(powers)), powers):
-                    line *= z[factor]
-            values = monomials.T @ self.coefficients
-            sizes = np.abs(monomials, out=monomials).T @ np.abs(self.coefficients)
-        return values, UNIT * self.units * sizes * 1.05
+            z = (rows - self.shift) / self.scale
+            for powers in self.powers:
+                term = xp.full((rows.shape[0],), 1.0)
+                for factor in np.repeat(np.arange(len(powers)), powers).tolist():
+                    term = term * z[:, factor]
+                monomials.append(term)
+            terms = xp.stack(monomials, axis=1)
+            sizes = xp.abs(terms) @ np.abs(self.coefficients)
+        unit = arithmetic.worse * 1.05 * UNIT * self.units
+        return terms @ self.coefficients, sizes * unit

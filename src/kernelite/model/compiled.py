@@ -314,6 +314,28 @@ class CompiledModel(Predicting):
         criterion = probability_criterion(head, PROBABILITY_TOLERANCE)
         return head.split(np.asarray(runner.map_blocks(rows, rule_of(self, criterion), bound_of)))
 
+    def std_bound(self, X: RowsLike, /) -> FloatArray:
+        """A proven bound on the error of the deviations of `predict(X, return_std=True)`.
+
+        It has their shape. With "certified" they are within `tolerance`, as means are, and it is
+        at least that; else it is what doubles round. The exact deviation is that of the stored
+        factor, amplitudes and noise, in real arithmetic. It is infinite where nothing is known:
+        with kernels whose k(z, z) varies with the row, and with factors too near to singular.
+
+        Examples
+        --------
+        >>> from sklearn.gaussian_process import GaussianProcessRegressor
+        >>> import kernelite
+        >>> rows = np.array([[0.0], [1.0], [2.0]])
+        >>> model = GaussianProcessRegressor(alpha=0.1).fit(rows, [0.0, 1.0, 0.0])
+        >>> fast = kernelite.compile(model, rows, guarantee="exact")
+        >>> bool((fast.std_bound(rows) < 1e-12).all())
+        True
+        """
+        from kernelite.model.moments import spread_bound
+
+        return spread_bound(self, X)
+
     def score_bound(self, X: RowsLike, /) -> FloatArray:
         """A proven bound on the error of `scores`, shape (m, k).
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.judging import Finish, labels_of
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
@@ -34,6 +35,7 @@ from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.variance import Variances
     from kernelite.model.compiled import CompiledModel
 
 __all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
@@ -220,6 +222,11 @@ class ModelFields:
         return predict_criterion(self.head, self.tolerance)
 
     @cached_property
+    def _labels(self) -> Finish:
+        """What makes labels or values of scores."""
+        return labels_of(self.head)
+
+    @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
 
@@ -228,12 +235,24 @@ class ModelFields:
         return runner_of(self)
 
     @cached_property
+    def _has_steps(self) -> bool:
+        """Whether rows go through anything but an affine map before the engines."""
+        return bool(self.preparation.before_map.steps)
+
+    @cached_property
     def _latent(self) -> LatentVariance:
         """Of a Gaussian process; others are refused."""
         from kernelite.model.moments import posterior_of
 
         posterior, expansions = posterior_of(self)
         return posterior.laid_out(expansions)
+
+    @cached_property
+    def _variances(self) -> Variances:
+        """What computes the variances of `_latent`."""
+        from kernelite.model.moments import variances_of
+
+        return variances_of(self)
 
     def __pack__(self) -> dict[str, Any]:
         """For files, which have what rows go through in two: steps, and the map behind them."""

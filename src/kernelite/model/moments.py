@@ -23,10 +23,25 @@ from kernelite.model.serving import part_rows, rows_and_runner
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
+    from kernelite.backends.cpu.joint_variance import JointMoments
+    from kernelite.backends.cpu.variance import Variances
     from kernelite.model.fields import ModelFields
 
-__all__ = ["joint_answers", "latent_answers", "posterior_of", "samples", "spread"]
+__all__ = [
+    "joint_answers",
+    "latent_answers",
+    "posterior_of",
+    "samples",
+    "spread",
+    "spread_bound",
+    "variances_of",
+]
 
+PROBED = 512  # rows that show how many eigenvectors are worth their products
+JOINT_WORTH, FEWEST_JOINT = 2.0, 64  # rows per training row, and of a call, for all machines
+JOINT_TOLERANCE = 2e-3  # of variances behind probabilities
+STEEPEST = 0.06  # of a probability in its variance: 0.0488 at most, at a mean of 1.34
+SHARES_OFF = 5e-4  # that a class's probability may be off by its variances
 SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving is slower
 
 
@@ -34,9 +49,24 @@ def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
     latent, (rows, runner) = model._latent, rows_and_runner(model, X)
     if not joint:
-        return latent.posterior.deviations(_variances(latent, rows, runner))
+        return latent.posterior.deviations(_proven_variances(model, rows, runner)[0])
     found = runner.each(rows, lambda *seen: latent.covariance(seen), max(rows.shape[0], 1))
     return latent.posterior.scaled(found)
+
+
+def spread_bound(model: ModelFields, X: Any) -> FloatArray:
+    """How far standard deviations of `spread` may be off, in their shape."""
+    from kernelite.backends.cpu.factors import deviation_bound
+
+    rows, runner = rows_and_runner(model, X)
+    found = _proven_variances(model, rows, runner, proven=True)
+    bounds, tolerance = deviation_bound(*found), model._variances.tolerance
+    if tolerance is not None:
+        # Which rows an inverse answers depends on those before: each is within the tolerance.
+        bounds = np.where(bounds <= tolerance, tolerance, bounds)
+    scales = model._latent.posterior.output_scales
+    every = np.multiply.outer(bounds, np.abs(scales) * (1.0 + 1e-12))
+    return every[..., 0] if len(scales) == 1 else every
 
 
 def samples(mean: FloatArray, covariance: FloatArray, count: int, random_state: Any) -> FloatArray:
@@ -75,19 +105,86 @@ def joint_answers(
     model: ModelFields, X: Any, method: Literal["predict", "predict_proba"]
 ) -> NDArray[Any]:
     """As `latent_answers` of several machines, whose means need no kernel values of their own."""
-    found = []
-    for part, rows in zip(model.parts, part_rows(model, X).rows):
+    given = part_rows(model, X).rows
+    for rows in given:
         check_finite(rows)
-        found.append(_each(part.model._latent, rows, part.model._runner, _moments))
+    joint = _joint_moments(model, given)
+    if joint is None:
+        return _by_definition(model, given, method)
+    runner, count = model.parts[0].model._runner, len(model.parts)
+
+    def answer(seen: FloatArray) -> FloatArray:
+        return np.hstack(joint(seen))
+
+    found = runner.each(given[0], answer, _block(model.parts[0].model._latent))
+    means, variances, errors = (found[:, i * count : (i + 1) * count] for i in range(3))
+    answers, still = _settled_answers(model, method, means, variances, errors)
+    if len(still):
+        answers[still] = _by_definition(model, [rows[still] for rows in given], method)
+    return answers
+
+
+def _by_definition(
+    model: ModelFields, given: Sequence[Any], method: Literal["predict", "predict_proba"]
+) -> NDArray[Any]:
+    """Each machine for itself."""
+    each = zip(model.parts, given)
+    found = [_each(part.model._latent, rows, part.model._runner, _moments) for part, rows in each]
     means, variances, lost = np.stack(found, axis=2).transpose(1, 0, 2)
     _warn_of_lost(lost.any(axis=1))
     return model.head.from_moments(method, means, variances)
 
 
+def _settled_answers(
+    model: ModelFields,
+    method: Literal["predict", "predict_proba"],
+    means: FloatArray,
+    variances: FloatArray,
+    errors: FloatArray,
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Answers, and the rows whose variances are not known well enough for them."""
+    each = model.head.machine_probabilities(means, variances)  # type: ignore[attr-defined]
+    off = STEEPEST * errors
+    if method == "predict":
+        low = (each - off).max(axis=1)
+        open_ = np.count_nonzero(each + off >= low[:, None], axis=1) > 1
+        return model.head.from_moments(method, means, variances), np.flatnonzero(open_)
+    total, lost = each.sum(axis=1), off.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = each / np.where(total != 0.0, total, 1.0)[:, None]
+        off = (off + np.abs(shares) * lost[:, None]) / (total - lost)[:, None]
+    settled = (total > lost) & (off <= SHARES_OFF).all(axis=1)
+    return shares, np.flatnonzero(~settled)
+
+
+def _joint_moments(model: ModelFields, given: Sequence[Any]) -> JointMoments | None:
+    """What answers all machines at once, where that is worth it and the guarantee allows it."""
+    if model.guarantee != "certified" or "predict_proba" not in model.head.offers:
+        return None  # pairs of classes have no probabilities
+    latent = model.parts[0].model._latent
+    asked = model.__dict__.setdefault("_rows_asked", [0])
+    asked[0] += given[0].shape[0]
+    worth = JOINT_WORTH * len(latent.posterior.weights)
+    if "_joint" not in model.__dict__ and asked[0] >= worth and given[0].shape[0] >= FEWEST_JOINT:
+        from kernelite.backends.cpu.joint_variance import JointMoments
+
+        some = slice(0, min(given[0].shape[0], PROBED))
+        seen = model.parts[0].model._runner.dense(given[0], some)[0]
+        machines = [part.model for part in model.parts]
+        model.__dict__["_joint"] = JointMoments.prepare(
+            [one._latent for one in machines],
+            [one.preparation.input_map is not None for one in machines],
+            seen,
+            JOINT_TOLERANCE,
+        )
+    found: JointMoments | None = model.__dict__.get("_joint")
+    return found
+
+
 def _variances_of_all(model: ModelFields, X: Any) -> FloatArray:
     """Latent variances of all machines, shape (m, machines)."""
     if "predict" not in model.head.needs_posterior:  # one machine, whose sign is the label
-        return _variances(model._latent, *rows_and_runner(model, X))[:, None]
+        return _proven_variances(model, *rows_and_runner(model, X))[0][:, None]
     rows_of_parts = part_rows(model, X).rows
     variances = [
         _variances(part.model._latent, rows, part.model._runner)
@@ -101,6 +198,24 @@ def _variances(latent: LatentVariance, rows: Rows, runner: Runner) -> FloatArray
     found = _each(latent, rows, runner, _variance)
     _warn_of_lost(found[:, 1])
     return found[:, 0]
+
+
+def _proven_variances(
+    model: ModelFields, rows: Rows, runner: Runner, *, proven: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Variances and how far they may be off, shape (m,) each."""
+    variances, latent = model._variances, model._latent
+    count = rows.shape[0]
+    if variances.expects(count, proven=proven):
+        variances.expect(count, runner.dense(rows, slice(0, min(count, PROBED))))
+
+    def answer(*seen: FloatArray) -> FloatArray:
+        found, errors = variances(seen)
+        return np.stack([found, errors, latent.lost(seen, found)], axis=1)
+
+    found = runner.each(rows, answer, _block(latent))
+    _warn_of_lost(found[:, 2])
+    return found[:, 0], found[:, 1]
 
 
 def _variance(latent: LatentVariance, seen: Sequence[FloatArray]) -> FloatArray:
@@ -132,9 +247,27 @@ def _each(
     answer: Callable[[LatentVariance, Sequence[FloatArray]], FloatArray],
 ) -> FloatArray:
     """Each thread has rows of its own, whose kernel values it solves with at once."""
+    return runner.each(rows, lambda *seen: answer(latent, seen), _block(latent))
+
+
+def _block(latent: LatentVariance) -> int:
+    """Rows that a thread takes at a time."""
     most = latent.posterior.block()
-    block = min(most, SHARED_ROWS) if thread_count() > 1 else most
-    return runner.each(rows, lambda *seen: answer(latent, seen), block)
+    return min(most, SHARED_ROWS) if thread_count() > 1 else most
+
+
+def variances_of(model: ModelFields) -> Variances:
+    """The engine of a model's latent variances, laid out."""
+    from kernelite.backends.cpu.variance import Variances
+
+    machines: list[ModelFields] = [part.model for part in model.parts] or [model]
+    mapped = [one.preparation.input_map is not None for one in machines]
+    tolerance, latent = None, model._latent
+    if model.guarantee == "certified" and model.tolerance is not None:
+        scales = np.abs(latent.posterior.output_scales)
+        if (scales > 0).all():
+            tolerance = float((model.tolerance / scales).min()) * (1.0 - 1e-9)
+    return Variances(latent, mapped, tolerance)
 
 
 def posterior_of(model: ModelFields) -> tuple[Posterior, tuple[KernelExpansion, ...]]:

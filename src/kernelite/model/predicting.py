@@ -11,13 +11,19 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.judging import Finish
 from kernelite.backends.cpu.local import log_sums
-from kernelite.backends.cpu.runner import Finish
-from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_row
+from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_rows
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields
 from kernelite.model.moments import joint_answers, latent_answers, posterior_of, samples, spread
-from kernelite.model.serving import OnInvalid, check_on_invalid, report_invalid, rows_and_runner
+from kernelite.model.serving import (
+    OnInvalid,
+    check_on_invalid,
+    report_invalid,
+    rows_and_runner,
+    wide_row,
+)
 from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -116,9 +122,7 @@ class Predicting(ScikitLearnContract):
             answers = self._from_moments(X, "predict")
             stats = Stats(len(answers), {EXACT: len(answers)})
         else:
-            answers, stats = answer(
-                self, X, self.head.predict, self._for_predict, on_invalid, beyond
-            )
+            answers, stats = answer(self, X, self._labels, self._for_predict, on_invalid, beyond)
         if return_std or return_cov:
             return answers, spread(self, X, joint=return_cov)
         return (answers, stats) if return_stats else answers
@@ -271,15 +275,20 @@ def answer(
     if on_invalid is not None:
         check_on_invalid(on_invalid)
     rule = rule_of(model, criterion)
-    plain = type(X) is np.ndarray and beyond is None and not model.preparation.before_map.steps
-    row = plain_row(X, model.n_features_in_) if plain else None
-    if row is not None:  # the low-latency path
-        found = model._runner.run_one(row, finish, rule)
-        if found is not None:
-            return found
-    if is_tensor(X):
-        return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
-    rows, runner = rows_and_runner(model, X, beyond)
+    rows: Any = None
+    runner = model._runner
+    if beyond is None and not model._has_steps:  # the low-latency path
+        rows = plain_rows(X, model.n_features_in_)
+        if rows is None and model.origin.width_is_open and not model.parts:
+            rows = wide_row(model, X)
+        if rows is not None and rows.shape[0] == 1:
+            found = runner.run_one(rows, finish, rule)
+            if found is not None:
+                return found
+    if rows is None or model.parts:  # each part has rows of its own
+        if is_tensor(X):
+            return _answer_tensor(model, X, finish, criterion, on_invalid, beyond)
+        rows, runner = rows_and_runner(model, X, beyond)
     answers, stats = runner.run(rows, finish, rule)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
@@ -307,6 +316,8 @@ def _answer_tensor(
         return like(X, answers), stats
     if beyond is not None:
         raise InputError("`beyond` goes with rows in host memory; bring `X` there by `X.cpu()`.")
+    if finish is model._labels:
+        finish = model.head.predict
     return answer_there(model, X, finish, criterion, on_invalid)
 
 

@@ -15,6 +15,7 @@ from kernelite.backends.cpu.outside import OutsideRows
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import (
+    DOUBLE,
     FloatArray,
     Rows,
     check_csr,
@@ -39,6 +40,7 @@ __all__ = [
     "rows_and_runner",
     "rows_for",
     "runner_of",
+    "wide_row",
 ]
 
 # What happens when rows lie outside the paper's validity bound: one summary per call.
@@ -102,6 +104,25 @@ def rows_and_runner(
     # Squares were added up, and what the caller knows may be such a sum too.
     count = 64 + (X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else 0)
     return OutsideRows(rows, beyond, count * UNIT), model._runner
+
+
+def wide_row(model: ModelFields, X: Any) -> FloatArray | OutsideRows | None:
+    """One plain row with more features than the model has; None for all that is something else.
+
+    The quick way: what it leaves, `rows_and_runner` takes or refuses.
+    """
+    d = model.n_features_in_
+    plain = type(X) is np.ndarray and X.dtype is DOUBLE and X.ndim == 2 and len(X) == 1
+    if not plain or X.shape[1] <= d or not (X.flags.c_contiguous and X.flags.aligned):
+        return None
+    rest = X[0, d:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond = float(rest.dot(rest))
+    if not beyond < np.inf:
+        return None
+    if beyond == 0.0 or model.origin.ignores_beyond or not _counts_beyond(model):
+        return X[:, :d]
+    return OutsideRows(X[:, :d], np.array([beyond]), (64 + X.shape[1]) * UNIT)
 
 
 def _counts_beyond(model: ModelFields) -> bool:

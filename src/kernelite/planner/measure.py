@@ -14,8 +14,9 @@ from time import perf_counter
 
 import numpy as np
 
+from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.runner import BLOCK_ELEMENTS, Runner
+from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.tiers import FormStages, form_stages
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,7 +27,9 @@ __all__ = [
     "THIRD",
     "Bounded",
     "Factored",
+    "Settled",
     "Stats",
+    "Tally",
     "spelled_out",
 ]
 
@@ -84,8 +86,11 @@ class Bounded(NamedTuple):
         How many stages this result went through: a fused one may stand for two.
     parts : tuple of Bounded
         Of a sum: what each part found.
-    finite : bool
-        Whether all rows are known to be finite.
+    winners : ndarray of shape (m,), optional
+        The label of each row, as an index, where a stage finds it without scores: such rows have
+        none. Below 0 where scores tell.
+    finite_if_bounded : bool
+        Whether a row with finite bounds is surely finite itself, where |u|^2 does not show it.
     """
 
     scores: FloatArray
@@ -97,7 +102,8 @@ class Bounded(NamedTuple):
     settled: NDArray[np.bool_] | None = None
     tried: int = 1
     parts: tuple[Bounded, ...] = ()
-    finite: bool = False
+    winners: NDArray[np.int64] | None = None
+    finite_if_bounded: bool = False
 
     def rows(self, index: NDArray[np.intp]) -> Bounded:
         """The same for some rows, without the stages."""
@@ -120,6 +126,26 @@ def spelled_out(bounds: FloatArray | Factored) -> FloatArray:
     if not np.isfinite(bounds.constant).all():
         out[np.isnan(out)] = np.inf  # no distance makes coefficients known that overflow
     return out
+
+
+class Settled(NamedTuple):
+    """Which rows of a `Bounded` need no further stage.
+
+    Parameters
+    ----------
+    rows : ndarray of bool of shape (m,)
+    n_open : int
+        How many are not among them.
+    outside : int
+        How many lie outside the paper's validity bound, where that was asked.
+    finite : bool
+        Whether |u|^2, or else the bounds, show that all rows are finite.
+    """
+
+    rows: NDArray[np.bool_]
+    n_open: int
+    outside: int
+    finite: bool
 
 
 # Statistics of a call: the names of the stages, and what each of them did.
@@ -214,6 +240,36 @@ class Stats:
             self.outside_validity + other.outside_validity,
             _added(self.seconds, other.seconds),
         )
+
+
+class Tally:
+    """What the stages did with a block, as it goes: `Stats` in the making.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the stages.
+    """
+
+    __slots__ = ("answered", "finite", "names", "outside", "rows", "seconds", "undecidable")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self.rows = names, 0
+        self.answered, self.seconds = [0] * len(names), [0.0] * len(names)
+        self.undecidable = self.outside = 0
+        self.finite = False
+
+    def stats(self) -> Stats:
+        """By name; stages of one name count together."""
+        if len(set(self.names)) == len(self.names):
+            answered = dict(zip(self.names, self.answered))
+            seconds = dict(zip(self.names, self.seconds))
+        else:
+            answered, seconds = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0.0)
+            for name, count, taken in zip(self.names, self.answered, self.seconds):
+                answered[name] += count
+                seconds[name] += taken
+        return Stats(self.rows, answered, self.undecidable, self.outside, seconds)
 
 
 def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, int]:

@@ -7,8 +7,10 @@ object that engines may look into; one kind for each question that is asked of a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
@@ -25,6 +27,7 @@ __all__ = [
     "Margin",
     "Never",
     "Proven",
+    "Rule",
     "SameAnswer",
     "Within",
     "decision_criterion",
@@ -40,8 +43,43 @@ ENSEMBLE_TOLERANCE = 1e-3
 PROBABILITY_TOLERANCE = 1e-3
 
 
+class Rule(NamedTuple):
+    """A criterion in numbers, so that a target may check it in one pass of its own.
+
+    A row is settled if all of this holds, as far as it is asked:
+
+    - |score - threshold| > bound (`by_bound`), of the one score that there is;
+    - |score - threshold| > margin, if that is not negative;
+    - every bound is at most its tolerance, if that has any entries.
+    """
+
+    by_bound: bool
+    threshold: float
+    margin: float
+    tolerance: FloatArray
+
+    def settles(self, score: float, bound: float) -> bool:
+        """Whether a row with one score is settled.
+
+        Examples
+        --------
+        >>> Rule(True, 0.5, -1.0, NO_TOLERANCE).settles(0.75, 0.125)
+        True
+        """
+        away = abs(score - self.threshold)
+        if (self.by_bound and not away > bound) or (self.margin >= 0.0 and not away > self.margin):
+            return False
+        return not len(self.tolerance) or bool(bound <= self.tolerance[0])
+
+
+NO_TOLERANCE = np.empty(0)
+
+
 class Criterion:
     """What engines may ask of a criterion before they call it."""
+
+    asks_bounds: ClassVar[bool] = True
+    """Whether a row can be settled only by bounds; else scores are enough."""
 
     labels_alone: ClassVar[bool] = False
     """Whether labels are all that is asked for, so that scores need be no better than these."""
@@ -58,6 +96,11 @@ class Criterion:
     def ties_to_first(self) -> bool:
         """Whether of several classes with most votes the first is the label."""
         return False
+
+    @property
+    def rule(self) -> Rule | None:
+        """The same in numbers; None where it takes more than a `Rule` can say."""
+        return None
 
     @property
     def sufficient_bounds(self) -> FloatArray | None:
@@ -86,6 +129,14 @@ class SameAnswer(Criterion):
     head: Head
     method: str = "predict"
 
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Where the sign of one score is the label, and nothing else is asked."""
+        sign = self.head.by_sign
+        if sign is None or self.method not in ("predict", "decision_function"):
+            return None
+        return Rule(True, sign.threshold, -1.0, NO_TOLERANCE)
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return self.head.same_answer(self.method, scores, bounds)
@@ -100,15 +151,20 @@ class Proven(Criterion):
     decided : callable
         The head's own test.
     voting_classes : ndarray of shape (K,), optional
-        Where one-vs-one votes decide, so that the class with most of them is the label,
+        The labels, where the class with most one-vs-one votes is the label.
     ties_to_first : bool
-        and of several the first; else scores tell.
+        Whether of several classes with most votes the first one is the label; else scores tell.
     """
 
     decided: Callable[[FloatArray, FloatArray], BoolArray]
     voting_classes: NDArray[Any] | None = None
     ties_to_first: bool = False
     labels_alone: ClassVar[bool] = True
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """The head's."""
+        return getattr(self.decided, "rule", None)
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -130,6 +186,11 @@ class Within(Criterion):
     def sufficient_bounds(self) -> FloatArray:
         """The tolerance."""
         return self.tolerance
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The tolerance alone."""
+        return Rule(False, 0.0, -1.0, np.array(self.tolerance, dtype=np.float64, ndmin=1))
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -160,6 +221,15 @@ class Margin(Criterion):
 
     head: Head
     threshold: float
+    asks_bounds: ClassVar[bool] = False
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Where the margin is how far one score is from the threshold of its sign."""
+        sign = self.head.by_sign
+        if sign is None or self.threshold < 0.0:
+            return None
+        return Rule(False, sign.threshold, self.threshold, NO_TOLERANCE)
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
@@ -182,6 +252,14 @@ class And(Criterion):
     first: Criterion
     second: Criterion
     labels_and_values: ClassVar[bool] = True
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """A proven sign and a tolerance."""
+        sign, values = self.first.rule, self.second.rule
+        if sign is None or values is None or not sign.by_bound or values.by_bound:
+            return None
+        return sign._replace(tolerance=values.tolerance) if values.margin < 0.0 else None
 
     @property
     def value_bounds(self) -> FloatArray | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
-from kernelite.machine.arithmetic import NUMPY, Arithmetic, C
+from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import ops
 from kernelite.series.remainder import (
@@ -25,7 +25,6 @@ from kernelite.series.remainder import (
 )
 from kernelite.series.rounding import (
     ABOVE,
-    SAFETY,
     TINY,
     UNIT,
     RoundingTerms,
@@ -39,15 +38,7 @@ from kernelite.series.rounding import (
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
-__all__ = [
-    "Certificate",
-    "RoundingConstants",
-    "certify",
-    "largest_power",
-    "rounding_constants",
-    "rounding_terms",
-    "twice_gamma",
-]
+__all__ = ["Certificate", "certify", "rounding_terms"]
 
 BLOCK_ELEMENTS = 1 << 20
 LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
@@ -213,96 +204,3 @@ def _factors(expansion: KernelExpansion) -> list[float]:
         beta = abs(expansion.coef0)
         return [beta**2, 2.0 * beta * gamma, gamma**2, 0.0]
     return [(2.0 * gamma) ** m / math.factorial(m) for m in range(4)]
-
-
-# The certificate's rounding terms, made small for targets that pay for every operation.
-#
-#     rounding(|u|, f^)  <=  absolute + linear |u| + square |u|^2 + relative |f^|
-#
-# With the RBF kernel, E = exp(-gamma |u|^2) stands before every power of |u|, and |u|^j E is at
-# most (j / (2 gamma e))^(j/2): the powers become constants. Rounding is far below the remainder's
-# term, so what is lost by that is not seen.
-
-
-@dataclass(frozen=True, eq=False)
-class RoundingConstants:
-    """The four coefficients above; arrays of shape (k,)."""
-
-    absolute: FloatArray
-    linear: FloatArray
-    square: FloatArray
-    relative: float
-
-    @property
-    def constant(self) -> bool:
-        """Whether the powers of |u| drop out."""
-        return not (self.linear.any() or self.square.any())
-
-    def bound(self, norms: FloatArray, scores: FloatArray) -> FloatArray:
-        """The twin in NumPy, shape (m, k)."""
-        column = norms[:, None]
-        powers = self.absolute + column * (self.linear + column * self.square)
-        return powers + self.relative * np.abs(scores)
-
-
-def largest_power(power: int, gamma: float) -> float:
-    """The largest value of t^power exp(-gamma t^2), not below it.
-
-    Examples
-    --------
-    >>> round(largest_power(2, 0.5), 6)  # at t = sqrt(2)
-    0.735759
-    """
-    if power == 0:
-        return 1.0
-    return (power / (2.0 * gamma * math.e)) ** (0.5 * power) * ABOVE
-
-
-def twice_gamma(certificate: Certificate, arithmetic: Arithmetic = C) -> float:
-    """2 gamma, enough too large to cover the error of |u|^2 that it is multiplied with.
-
-    Examples
-    --------
-    >>> from kernelite.series.certificate import certify
-    >>> from kernelite.machine.expansion import KernelExpansion
-    >>> twice_gamma(certify(KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5), np.zeros(1)))
-    1.000000000001
-    """
-    terms = certificate.rounding
-    return 2.0 * terms.gamma * (1.0 + max(1e-12, arithmetic.worse * square_error(terms.per_square)))
-
-
-def rounding_constants(
-    certificate: Certificate, degree: int = 2, arithmetic: Arithmetic = C
-) -> RoundingConstants:
-    """Coefficients of the rounding bound of the form of `degree` 2 or 3.
-
-    Parameters
-    ----------
-    certificate : Certificate
-    degree : {2, 3}
-    arithmetic : Arithmetic
-
-    Examples
-    --------
-    >>> from kernelite.series.certificate import certify
-    >>> from kernelite.machine.expansion import KernelExpansion
-    >>> one = KernelExpansion([[1.0]], [1.0], 0.0, gamma=0.5)
-    >>> rounding_constants(certify(one, np.zeros(1))).constant
-    True
-    """
-    terms = certificate.rounding
-    unit = arithmetic.worse * SAFETY * UNIT
-    gamma, moments = terms.gamma, terms.moments[: degree + 1]
-    growth = 2.0 * terms.per_square * gamma
-    absolute = 4.0 * unit * terms.magnitude + arithmetic.worse * terms.underflow
-    none = np.zeros_like(absolute)
-    with np.errstate(over="ignore"):
-        if gamma == 0.0:  # a polynomial kernel: nothing decays
-            powers = unit * terms.at_center * moments
-            return RoundingConstants(absolute + powers[0], powers[1], powers[2], 4.0 * unit)
-        for power, moment in enumerate(moments):
-            size = terms.at_center * largest_power(power, gamma)
-            size += growth * largest_power(power + 2, gamma)
-            absolute = absolute + unit * size * moment
-    return RoundingConstants(absolute, none, none, 4.0 * unit)

@@ -197,10 +197,10 @@ class SeriesForm:
         sq_norms : ndarray of shape (m,)
             |u|^2.
         """
-        return sq_norms < self._farthest
+        return sq_norms < self.farthest
 
     @cached_property
-    def _farthest(self) -> float:
+    def farthest(self) -> float:
         """|u|^2 from which a row is outside the validity bound."""
         with np.errstate(all="ignore"):
             scale = np.float64(16.0) * self.max_sq_norm * self.gamma * self.gamma

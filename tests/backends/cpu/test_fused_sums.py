@@ -266,9 +266,9 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
         assert {cascade.names[i] for i in tight.stage} == {stage}
         assert (np.abs(tight.scores - exact).max() > 0.0) == (stage == stats.QUICK)
         assert np.abs(tight.scores - exact).max() <= limit
-        scores, number = cascade.one(rows[:1], within)
+        found, number = cascade.one(rows[:1], within)
         assert cascade.names[number] == stage
-        assert abs(scores - exact[:1]) <= limit
+        assert abs(found.scores - exact[:1]) <= limit
         assert (cascade.bounds(rows[:3], within) <= limit).all()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu import runner as module
+from kernelite.backends.cpu import blocks as module
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap

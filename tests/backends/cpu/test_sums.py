@@ -23,7 +23,9 @@ def _runner(model: KernelExpansion) -> Runner:
 
 
 class _Counted(Within):
-    """Remembers how many rows it judged."""
+    """Remembers how many rows it judged: it is called, since it cannot be told in numbers."""
+
+    rule = None
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> np.ndarray:
         self.__dict__.setdefault("judged", []).append(len(scores))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu import threads
+from kernelite.backends.cpu import limits, threads
 from kernelite.backends.cpu.threads import (
     for_each_chunk,
     limit_threads,
@@ -24,12 +24,12 @@ from kernelite.backends.cpu.threads import (
 from kernelite.support.errors import InputError
 from tests.helpers import PATIENCE
 
-AVAILABLE = threads._available
+AVAILABLE = limits.available
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_available", lambda: 4)
+    monkeypatch.setattr(limits, "available", lambda: 4)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -61,8 +61,8 @@ def test_quota_of_a_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, quota: float
 ) -> None:
     (tmp_path / "cpu.max").write_text(content)
-    monkeypatch.setattr(threads, "_QUOTA_FILES", ((str(tmp_path / "cpu.max"),), ("nowhere",)))
-    assert threads._quota() == quota
+    monkeypatch.setattr(limits, "_QUOTA_FILES", ((str(tmp_path / "cpu.max"),), ("nowhere",)))
+    assert limits._quota() == quota
 
 
 def test_cores_of_this_process() -> None:
@@ -168,7 +168,7 @@ def test_a_forked_child_starts_its_own_threads() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_while_blas_is_limited_lifts_that() -> None:
-    with threads._blas_lock:  # as if another caller were just setting it
+    with limits._blas_lock:  # as if another caller were just setting it
         child = os.fork()
         if child == 0:
             signal.alarm(600)  # what would wait for ever ends the child
@@ -326,9 +326,9 @@ def test_the_caller_does_all_where_no_thread_can_be_started(
 
 INTERRUPTED = """
 import _thread, signal, threading, time
-from kernelite.backends.cpu import threads
+from kernelite.backends.cpu import limits, threads
 from kernelite.backends.cpu.threads import for_each_chunk
-threads._available = lambda: 3
+limits.available = lambda: 3
 inside, interrupted, enough = [], [], 50
 def interrupt(*_):
     if inside:  # once per round
@@ -367,7 +367,7 @@ def test_a_pool_has_no_more_threads_than_it_may(
     cores: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr(threads, "_available", lambda: cores)
+    monkeypatch.setattr(limits, "available", lambda: cores)
     monkeypatch.setattr(threads._thread, "start_new_thread", lambda *_: started.append(_))
     pool = threads._Pool()
     for _ in range(200):

@@ -15,7 +15,7 @@ import pytest
 
 from kernelite.backends.c import to_c, to_c_program
 from kernelite.backends.c.formulas import Writer, constant_bytes
-from kernelite.backends.c.machine import c_head
+from kernelite.backends.c.machine import Functions, label_rule
 from kernelite.backends.cpu.cell import CellEngine
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
 from kernelite.model import CompiledModel
@@ -32,7 +32,7 @@ from tests.model.export.cases import (
     same_scores,
     usable_rows,
 )
-from tests.store.models import HEADS, compiled
+from tests.store.models import compiled
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 COMPILERS = [
@@ -73,19 +73,8 @@ def told(label: Any) -> str:
     return f"{label:.17g}" if isinstance(label, float) else str(label)
 
 
-def refused_in_c(model: CompiledModel) -> bool:
-    head = model.head
-    if isinstance(head, ClassifierHead) and (head.break_ties or head.labels_by_probability):
-        return True
-    cells = () if model.approximation is None else model.approximation.cells
-    return len({type(cell.form) for cell in cells}) > 1
-
-
-WRITTEN = [name for name, model in CASES.items() if not refused_in_c(model)]
-
-
 @gcc
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", CASES)
 def test_the_program_answers_as_the_model(name: str, tmp_path: Path) -> None:
     model = CASES[name]
     rows = usable_rows(model)
@@ -125,7 +114,7 @@ def test_no_compiler_warns(name: str, options: Any, compiler: str, tmp_path: Pat
 
 PROVABLE = [
     name
-    for name in WRITTEN
+    for name in CASES
     if CASES[name].approximation is not None and CASES[name].approximation.certified
 ]
 
@@ -206,8 +195,6 @@ def test_bounds_of_the_third_order_are_hardly_above_ours(name: str, tmp_path: Pa
 @pytest.mark.parametrize("name", ["form, outputs", "exact, outputs", "form, three"])
 def test_single_precision(name: str, compiler: str, tmp_path: Path) -> None:
     model, rows = CASES[name], random_rows(m=100)[4:]
-    if refused_in_c(model):
-        model = compiled(ClassifierHead(np.array([3, 1, 2])))
     program = build(model, tmp_path, compiler, dtype="float32", sample=rows)
     header = (tmp_path / "m.h").read_text()
     assert "not a bound" in header
@@ -266,12 +253,6 @@ def test_labels_and_names_cannot_break_out(tmp_path: Path) -> None:
 
 
 def test_what_c_does_not_say_is_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match="break_ties"):
-        to_c(compiled(HEADS["three"]))
-    with pytest.raises(UnsupportedModelError, match="labels by probability"):
-        to_c(CASES["certified, by probability"])
-    with pytest.raises(UnsupportedModelError, match="different kinds"):
-        to_c(CASES["certified, every kind of cell"])
     with pytest.raises(UnsupportedModelError, match="cannot be included"):
         to_c_program(compiled(), header='a"b.h')
     with pytest.raises(UnsupportedModelError, match="of type datetime64"):
@@ -286,7 +267,7 @@ def test_large_whole_labels_are_long_long() -> None:
 def test_constants_are_one_triangle() -> None:
     header = to_c(compiled(), name="m")
     d = FEATURES
-    assert constant_bytes(header) == 8 * (d + d + d * (d + 1) // 2 + 2 + 2)  # and two labels
+    assert constant_bytes(header) == 8 * (d + d * (d + 1) // 2 + 2)  # p is zero; and two labels
 
 
 def test_argmax_needs_no_votes() -> None:
@@ -375,15 +356,15 @@ def test_features_are_listed_by_name_and_cannot_break_out(tmp_path: Path) -> Non
 
 
 @gcc
-@pytest.mark.parametrize("name", ["linear, two", "linear, three", "latent"])
+@pytest.mark.parametrize("name", ["linear, two", "linear, three", "latent", "codes"])
 def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
     model, rows = certified_with(ALL_HEADS[name]), random_rows()
     want = model.head.predict(model.expansion.scores(rows)).tolist()
     assert [row[0] for row in answers(build(model, tmp_path), rows)] == [told(v) for v in want]
 
 
-@pytest.mark.parametrize("name", ["codes", "voting, soft", "outputs, labels"])
-def test_heads_without_a_template_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["outputs, labels"])
+def test_labels_that_are_no_list_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedModelError, match="is not written in C; ONNX graphs hold more"):
         to_c(certified_with(ALL_HEADS[name]))
 
@@ -400,7 +381,7 @@ int main(void)
         for (k = 0; k < {k}; k++)
             if (scanf("%lf %lf", &scores[k], &bounds[k]) != 2)
                 return 0;
-        printf("%d %d\\n", m_winner(scores), m_proven(scores, bounds));
+        printf("%d %d\\n", m_winner(scores), m_settled(scores, bounds));
     }}
 }}
 """
@@ -418,20 +399,24 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 def test_what_c_calls_proven_is_what_the_head_does(name: str, tmp_path: Path) -> None:
     """Of all scores and bounds from a few whole numbers, so that many are equal."""
-    head, w = RULES[name], Writer("m")
-    known, k = c_head(head), head.n_scores
+    head, k = RULES[name], RULES[name].n_scores
     values = np.array(list(product(range(-2, 3), range(3)) if k == 1 else BOTH), dtype=float)
     each = np.array(list(product(range(len(values)), repeat=k)))
     scores, bounds = values[each, 0], values[each, 1]
-    text = w.define("CLASSES", str(len(known.labels))) + w.define("OUTPUTS", str(k))
-    text += "".join(w.define(*macro) for macro in known.macros)
-    text += w.template(f"{known.family}.h") + w.template(f"{known.family}_decided.h")
+    rule = label_rule(head)
+    assert rule is not None
+    made = Functions(Writer("m"))
+    trace = rule[1].trace
+    inputs = {name: trace.input(name, k) for name in ("scores", "bounds")}
+    made.add("", "winner", {"scores": inputs["scores"]}, returned=rule[1])
+    made.add("", "settled", inputs, returned=head.decided(*inputs.values()))
+    text = made.constants.text + made.text
     (tmp_path / "m.c").write_text(TRIED.format(text=text, k=k))
     command = ["gcc", *FLAGS, str(tmp_path / "m.c"), "-o", str(tmp_path / "m"), "-lm"]
     subprocess.run(command, check=True)
     fed = np.stack([scores, bounds], axis=2).reshape(len(each), -1)
     got = np.array(answers(tmp_path / "m", fed), dtype=int)
-    labels = np.asarray(known.labels)[got[:, 0]]
+    labels = rule[0][got[:, 0]]
     np.testing.assert_array_equal(labels, head.predict(scores))
     np.testing.assert_array_equal(got[:, 1] == 1, head.decided(scores, bounds))
 

@@ -89,12 +89,12 @@ def test_bessel_functions_are_refused_in_a_sentence(kernel: kl.Kernel) -> None:
     assert "Exports: ONNX no (the kernel of this model (" in str(fast.plan)
 
 
-def test_a_cosine_in_a_sum_is_refused_in_c_alone() -> None:
+@gcc
+def test_a_cosine_in_a_sum(tmp_path: Path) -> None:
     expansion = machine(kl.SumKernel((1.0, 2.0), (kl.Rbf(), kl.CosineKernel())))
     fast, rows = kernelite.compile(expansion, guarantee="exact"), rows_of(expansion)
     same(in_onnx(fast, rows), expansion, rows)
-    with pytest.raises(UnsupportedModelError, match=r"cosine.* is not written in C"):
-        to_c(fast)
+    same(in_c(fast, rows, tmp_path), expansion, rows)
 
 
 @gcc

@@ -41,31 +41,11 @@ IN_ONNX = (
     | {"gpc iris one vs one, matern and line": "exported where the kernel is a function of x - z"}
     | {"target quantiles": "pass through a QuantileTransformer"}
 )
-HEADS_IN_C = {  # heads without a template, by how the names of their models begin
-    "calibrated ": "CalibratedHead",
-    "one vs rest ": "OneVsRestHead",
-    "one vs one ": "OneVsOneHead",
-    "output code ": "OutputCodeHead",
-    "outputs wine": "MultiOutputHead",
-    "outputs labels": "MultiOutputHead",
-    "outputs generated": "MultiOutputHead",
-    "bagging ": "VotingHead",
-    "voting ": "VotingHead",
-    "target logarithm": "TargetHead",
-    "target quantiles": "TargetHead",
-    "target generated": "TargetHead",
-    "target bagging": "MeanHead",
-}
-LINEAR_MEANS = ("bagging values", "voting values")  # which are one sum of kernels
+LISTS = ("outputs wine", "outputs labels", "outputs generated", "one vs rest labels")
 IN_C = (
-    {
-        name: f"({head}) is not written in C"
-        for name in MODELS
-        for start, head in HEADS_IN_C.items()
-        if name.startswith(start) and not name.startswith(LINEAR_MEANS)
-    }
-    | dict.fromkeys(VARIANCES, "(LatentClassesHead) is not written in C")
-    | dict.fromkeys(("svc iris break ties", "svc digits break ties"), "break_ties")
+    dict.fromkeys(LISTS, "Head) is not written in C: labels are not one of a list")
+    | {"target quantiles": "(TargetHead) is not written in C: its values pass through"}
+    | dict.fromkeys(VARIANCES, "(LatentClassesHead) is not written in C: labels need variances")
     | {name: f"a step that is not exported ({step})" for name, step in STEPS.items()}
 )
 

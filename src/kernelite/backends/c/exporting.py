@@ -3,13 +3,15 @@
 In: a `CompiledModel`. Out: text that defines, for a name NAME,
 
     void NAME_score(const double *x, double *scores)         all models
+    void NAME_value(const double *x, double *values)         regressors, transforms, densities
     int NAME_index(const double *x)                          classifiers and one-class models
     LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
     void NAME_score_bound(const double *x, double *bounds)   with `decided`
     int NAME_decided(const double *x)                        with `decided`
     int NAME_index_decided(const double *x, int *decided)    with `decided`: both in one pass
 
-The functions are templates in the folder `templates`; this module chooses and fills them.
+What a row goes through is written from the definitions, in `machine`; the functions above are
+templates.
 """
 
 from __future__ import annotations
@@ -17,9 +19,19 @@ from __future__ import annotations
 from typing import Any
 
 from kernelite import __version__
-from kernelite.backends.c.formulas import Writer, check_name, comment, kernel_function
-from kernelite.backends.c.machine import Source, c_head, label_constants, machine_text, sum_text
+from kernelite.backends.c.formulas import CLanguage, Writer, check_name, comment
+from kernelite.backends.c.machine import (
+    Labels,
+    Source,
+    label_constants,
+    label_rule,
+    machine_text,
+    sum_text,
+)
+from kernelite.machine.expansion import KernelExpansion
 from kernelite.model import CompiledModel
+from kernelite.model.export.emitting import Constants, function_body
+from kernelite.model.export.exact import kernel_values
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.selection import (
     Dtype,
@@ -30,6 +42,7 @@ from kernelite.model.export.selection import (
     select,
     steps_of,
 )
+from kernelite.model.export.tracing import Trace
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["check", "to_c", "to_c_program"]
@@ -131,11 +144,11 @@ def to_c_program(
 def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: Dtype) -> Source:
     w = Writer(check_name(name), dtype)
     selection = select(model, part, decided=decided, dtype=dtype)
-    head = c_head(selection.head)
+    rule = label_rule(selection.head)
     machines = [model, *(piece.model for piece in selection.pieces)]
     careful = any(plain_reach(step) is not None for one in machines for step in steps_of(one))
     several = careful or model.parts or model.tail is not None
-    density = head.family == "density"
+    density = selection.head.kind == "density"
     if decided and (several or density):
         raise UnsupportedModelError(
             "bounds of densities, of several machines, behind projections or beside a polynomial "
@@ -148,7 +161,7 @@ def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: D
     if density or (selection.falls_back and several):
         selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
     _check_machine(selection)
-    return Source(w, selection, head, label_constants(w, head.labels))
+    return Source(w, selection, Labels() if rule is None else label_constants(w, rule[0]))
 
 
 def _spaced(c_type: str) -> str:
@@ -157,12 +170,11 @@ def _spaced(c_type: str) -> str:
 
 def _answers(source: Source) -> list[str]:
     """Texts of what comes after the scores."""
-    w, files = source.w, ["label.h"] if source.labelled else []
+    w, files = source.w, ["label.h" if source.labelled else "value.h"]
     if source.selection.decided:
         files += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
     label = _spaced(source.labels.c_type)
-    winner = [f"{source.head.family}.h"] if source.labelled and source.selection.model.parts else []
-    return [w.template(file).replace("LABEL ", label) for file in [*winner, *files]]
+    return [w.template(file).replace("LABEL ", label) for file in files]
 
 
 def _opening(source: Source, sample: Any) -> str:
@@ -185,6 +197,8 @@ def _functions(source: Source) -> list[str]:
     if source.labelled:
         lines.append(f"int NAME_index({row})  the place of the label in NAME_labels")
         lines.append(f"{label}NAME_label({row})  the label itself")
+    else:
+        lines.append(f"void NAME_value({row}, REAL *values)  NAME_VALUES values, as predicted")
     if decided:
         lines.append(f"void NAME_score_bound({row}, REAL *bounds)  bounds on the scores' errors")
         lines.append(f"int NAME_decided({row})  1 where the answer is proven, else 0")
@@ -207,14 +221,11 @@ def check(selection: Selection) -> None:
 
 
 def _check_machine(selection: Selection) -> None:
-    model = selection.model
-    for piece in selection.pieces:
-        cells = () if piece.approximation is None else piece.approximation.cells
-        if len({type(cell.form) for cell in cells}) > 1:
-            raise UnsupportedModelError(
-                "the cells of this model hold forms of different kinds, which is not written in C; "
-                "ONNX graphs hold more."
-            )
-    require_kernels(selection, "C", lambda one: kernel_function(Writer("model"), one))
-    if model.n_features_in_ < 1:
+    def tried(expansion: KernelExpansion) -> None:
+        x = Trace("C").input("x", expansion.n_features)
+        made = Constants(CLanguage(), "c")
+        function_body(made, [(kernel_values(expansion, x), "values")])
+
+    require_kernels(selection, "C", tried)
+    if selection.model.n_features_in_ < 1:
         raise UnsupportedModelError("a model without features has no arrays to write.")

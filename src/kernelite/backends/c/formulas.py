@@ -1,9 +1,4 @@
-"""C source text: numbers and labels as literals, then kernels as functions.
-
-The operations of `kernelite.machine.ops` become C statements, and so kernels C as they stand. In:
-an expansion. Out: the text of `REAL NAME_kernel(const REAL *x, const REAL *c)`, a function of a row
-and a center: first the sums over features that its formula asks for, then the formula.
-"""
+"""C source text: numbers and labels as literals, templates, and the statements of formulas."""
 
 from __future__ import annotations
 
@@ -15,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.machine.expansion import KernelExpansion
+from kernelite.model.export.emitting import Language
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
+    "CLanguage",
     "Writer",
     "array",
     "check_name",
     "comment",
     "constant_bytes",
-    "kernel_function",
     "literal",
     "string",
 ]
@@ -62,6 +57,11 @@ class Writer:
     name: str
     dtype: str = "float64"
 
+    @property
+    def real(self) -> str:
+        """The type of its numbers."""
+        return "float" if self.dtype == "float32" else "double"
+
     def define(self, macro: str, value: str) -> str:
         """`#define NAME_macro value`; `value` is template text."""
         return f"#define {self.name}_{macro} {self.fill(value)}\n"
@@ -80,10 +80,8 @@ class Writer:
         return self.fill(folder.joinpath(file).read_text("utf-8"))
 
     def fill(self, text: str) -> str:
-        """Template text with its placeholders replaced; MATH_exp is `exp`, or `expf`."""
-        real, end = ("float", "f") if self.dtype == "float32" else ("double", "")
-        text = re.sub(r"\bMATH_(\w+)\b", rf"\1{end}", text)
-        return re.sub(r"\bREAL\b", real, re.sub(r"\bNAME_", f"{self.name}_", text))
+        """Template text with its placeholders replaced."""
+        return re.sub(r"\bREAL\b", self.real, re.sub(r"\bNAME_", f"{self.name}_", text))
 
 
 def check_name(name: str) -> str:
@@ -200,179 +198,56 @@ def _braced(values: NDArray[Any], dtype: str, depth: int) -> str:
     return "{" + ("\n" + "    " * depth).join([*lines, line]) + "}"
 
 
-# Kernels as C functions.
+# Statements of C99, for formulas that `model.export.emitting` writes.
 
-FUNCTIONS = frozenset({"log1p", "sin", "tanh"})  # of math.h, beside the operations below
+FUNCTIONS = {
+    "abs": "fabs",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    **{name: name for name in ("cbrt", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p")},
+    **{name: name for name in ("log2", "sin", "sinh", "sqrt", "tanh")},
+}
+"""Of math.h, by the names of NumPy's functions and of `machine.ops`."""
 
 
-def kernel_function(w: Writer, expansion: KernelExpansion, *, logarithm: bool = False) -> str:
-    """C text of the kernel (an RBF one's logarithm, on request), and of its length scales.
+class CLanguage(Language):
+    """C99 in one precision.
 
     Examples
     --------
-    >>> bump = KernelExpansion([[0.0]], [2.0], 0.5, gamma=2.0)
-    >>> print(kernel_function(Writer("m"), bump))
-    static inline double m_kernel(const double *x, const double *c)
-    {
-        double s0 = 0;
-        int j;
-        for (j = 0; j < m_WIDTH; j++) {
-            s0 += (x[j] - c[j]) * (x[j] - c[j]);
-        }
-        const double v0 = s0 * -2.0;
-        const double v1 = exp(v0);
-        return v1;
-    }
-    <BLANKLINE>
+    >>> CLanguage("float32").operate("exp", ["x"])
+    'expf(x)'
     """
-    made = _Statements(w)
-    x, c = _Point(made, "x"), _Point(made, "c")
-    if expansion.kernel.damps:
-        exponent = made.squared_distances(x, c) * -expansion.gamma
-        return made.text(exponent if logarithm else made.exp(exponent))
-    return made.text(_value(expansion, x, c))
 
+    name = "C"
 
-def _value(expansion: KernelExpansion, x: Any, c: Any) -> _Number:
-    if not expansion.has_series:
-        return expansion.kernel.values(x, c)  # type: ignore[return-value]
-    product = (x @ c.T) * expansion.gamma + expansion.coef0
-    return product * product
+    def __init__(self, dtype: str = "float64") -> None:
+        self.dtype = dtype
+        self.kinds = {"f": "float" if dtype == "float32" else "double", "i": "int", "b": "int"}
+        end = "f" if dtype == "float32" else ""
+        self.functions = {op: f"{name}{end}({{}})" for op, name in FUNCTIONS.items()}
+        self.functions |= {"nextafter": f"nextafter{end}({{}}, {{}})", "to_i": "(int){}"}
 
+    def literal(self, value: float, kind: str) -> str:
+        """A number."""
+        if kind != "f":
+            return str(int(value))
+        if np.isinf(value):
+            return "INFINITY" if value > 0 else "-INFINITY"
+        return "NAN" if np.isnan(value) else literal(float(value), self.dtype)
 
-def _call(name: str) -> Any:
-    """A function of math.h as an operation."""
-    return lambda self, x: self.line(f"MATH_{name}({x.text})")
+    def held(self, name: str, size: int, kind: str) -> str:
+        """The declaration of an array."""
+        return f"{self.kinds[kind]} {name}[{size}];"
 
+    def variable(self, name: str, kind: str, value: str, *, fixed: bool = False) -> str:
+        """The declaration of a scalar."""
+        return f"{'const ' if fixed else ''}{self.kinds[kind]} {name} = {value};"
 
-class _Statements:
-    """A function's body under construction, and the operations that add lines to it."""
+    def loop(self, index: str, start: str, stop: int) -> str:
+        """The line that opens a loop."""
+        return f"for (int {index} = {start}; {index} < {stop}; {index}++) {{"
 
-    def __init__(self, w: Writer) -> None:
-        self.w = w
-        self.terms: list[str] = []  # what is summed over features
-        self.lines: list[str] = []
-        self.scales: list[NDArray[Any]] = []
-
-    def text(self, found: _Number) -> str:
-        """The whole text."""
-        w = self.w
-        arrays = "".join(w.array(f"length_scale_{i}", own) for i, own in enumerate(self.scales))
-        sums = ", ".join(f"s{i} = 0" for i in range(len(self.terms)))
-        adding = "".join(f"        s{i} += {term};\n" for i, term in enumerate(self.terms))
-        lines = "".join(f"    {line}\n" for line in self.lines)
-        return arrays + w.fill(
-            "static inline REAL NAME_kernel(const REAL *x, const REAL *c)\n{\n"
-            f"    REAL {sums};\n    int j;\n"
-            f"    for (j = 0; j < NAME_WIDTH; j++) {{\n{adding}    }}\n"
-            f"{lines}    return {found.text};\n}}\n"
-        )
-
-    def number(self, value: Any) -> str:
-        """The text of an operand."""
-        return value.text if isinstance(value, _Number) else self.w.literal(float(value))
-
-    def line(self, text: str) -> _Number:
-        """A value of its own."""
-        name = f"v{len(self.lines)}"
-        self.lines.append(f"const REAL {name} = {text};")
-        return _Number(self, name)
-
-    def summed(self, term: str) -> _Number:
-        """A sum over features; the same one once."""
-        if term not in self.terms:
-            self.terms.append(term)
-        return _Number(self, f"s{self.terms.index(term)}")
-
-    # Operations -------------------------------------------------------------------------------
-
-    def squared_distances(self, x: _Point, c: _Point) -> _Number:
-        """|x - c|^2."""
-        gap = f"((x[j] - c[j]){x.scale})" if x.scale else "(x[j] - c[j])"
-        return self.summed(f"{gap} * {gap}")
-
-    def city_distances(self, x: _Point, c: _Point) -> _Number:
-        """|x - c|_1."""
-        return self.summed("MATH_fabs(x[j] - c[j])")
-
-    exp, log, sqrt = _call("exp"), _call("log"), _call("sqrt")
-
-    def minimum(self, x: _Number, y: Any) -> _Number:
-        """The smaller of the two."""
-        return self.where(x < y, x, y)
-
-    def isnan(self, x: _Number) -> _Number:
-        """Where it is not a number."""
-        return _Number(self, f"({x.text} != {x.text})")
-
-    def where(self, condition: _Number, yes: Any, no: Any) -> _Number:
-        """`yes` where the condition holds, else `no`."""
-        return self.line(f"{condition.text} ? {self.number(yes)} : {self.number(no)}")
-
-    def function(self, name: str, x: _Number) -> _Number:
-        """An elementary function by NumPy's name."""
-        if name not in FUNCTIONS:
-            raise UnsupportedModelError(f"its kernel calls numpy.{name}")
-        return _call(name)(self, x)
-
-
-class _Point:
-    """A row or a center; `scale` is what follows a difference of its features."""
-
-    __array_ufunc__ = None
-
-    def __init__(self, made: _Statements, name: str, scale: str = "") -> None:
-        self.made, self.name, self.scale = made, name, scale
-
-    def __array_namespace__(self) -> _Statements:
-        return self.made
-
-    @property
-    def T(self) -> _Point:
-        """Itself: one row."""
-        return self
-
-    def __truediv__(self, lengths: NDArray[Any]) -> _Point:
-        scales = self.made.scales
-        same = [i for i, known in enumerate(scales) if np.array_equal(known, lengths)]
-        if not same:
-            scales.append(lengths)
-        place = same[0] if same else len(scales) - 1
-        return _Point(self.made, self.name, f" / NAME_length_scale_{place}[j]")
-
-    def __matmul__(self, other: _Point) -> _Number:
-        return self.made.summed("x[j] * c[j]")
-
-
-def _operator(sign: str, *, turned: bool = False) -> Any:
-    """An operator of Python's that adds a line."""
-
-    def operate(self: _Number, other: Any) -> _Number:
-        sides = self.text, self.made.number(other)
-        left, right = sides[::-1] if turned else sides
-        return self.made.line(f"{left} {sign} {right}")
-
-    return operate
-
-
-class _Number:
-    """A value of the function; operators add lines."""
-
-    def __init__(self, made: _Statements, text: str) -> None:
-        self.made, self.text = made, text
-
-    def __array_namespace__(self) -> _Statements:
-        return self.made
-
-    __add__, __radd__ = _operator("+"), _operator("+", turned=True)
-    __mul__, __rmul__ = _operator("*"), _operator("*", turned=True)
-    __truediv__, __rtruediv__ = _operator("/"), _operator("/", turned=True)
-
-    def __neg__(self) -> _Number:
-        return self.made.line(f"-{self.text}")
-
-    def __gt__(self, other: Any) -> _Number:
-        return _Number(self.made, f"({self.text} > {self.made.number(other)})")
-
-    def __lt__(self, other: Any) -> _Number:
-        return _Number(self.made, f"({self.text} < {self.made.number(other)})")
+    def table(self, name: str, values: NDArray[Any], kind: str) -> str:
+        """The definition of an array of constants."""
+        return array(name, values, self.dtype if kind == "f" else "int")

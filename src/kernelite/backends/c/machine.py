@@ -1,77 +1,39 @@
 """One machine in C, or several: constants and functions up to NAME_score.
 
-In: what is exported. Out: C text, from the templates and the constants that they need. The table of
-heads stands first.
+In: what is exported. Out: C text. Preparations, forms, certificates, kernels, heads and criteria
+are traced from their definitions (`model.export.tracing`) and written as statements; what stands
+here is which functions a header has, and which row goes where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.c.constants import (
-    bound_constants,
-    exact_text,
-    form_constants,
-    has_third,
-    map_text,
-    polynomial_text,
-    third_constants,
-)
-from kernelite.backends.c.formulas import Writer, literal, string
-from kernelite.machine.heads import (
-    ArgmaxHead,
-    ClassifierHead,
-    DensityHead,
-    Head,
-    LatentHead,
-    LinearHead,
-    OutlierHead,
-    RegressorHead,
-    TransformHead,
-)
+from kernelite.backends.c.formulas import CLanguage, Writer, literal, string
+from kernelite.machine.arithmetic import C
+from kernelite.machine.heads import Head
+from kernelite.model.export.emitting import Constants, function_body
+from kernelite.model.export.exact import exact_scores, log_sums
 from kernelite.model.export.selection import Selection, steps_of
-from kernelite.series.series import QuadraticForm
-from kernelite.series.spectral import SpectralForm
-from kernelite.support.errors import UnsupportedModelError
+from kernelite.model.export.tracing import Node, Trace
+from kernelite.program.criteria import And, Margin, Within, label_criterion
+from kernelite.series.cells import Cell
+from kernelite.support.errors import KerneliteError, UnsupportedModelError
+from kernelite.support.records import dataclass
 
 __all__ = [
-    "HEADS",
-    "CHead",
+    "Functions",
     "Labels",
     "Source",
-    "c_head",
     "label_constants",
+    "label_rule",
     "machine_text",
     "sum_text",
 ]
-
-# Heads in C: a table of what each kind of head makes of its scores.
-#
-# In: a head. Out: the family of templates that decides, its macros, and the labels; or a refusal. A
-# family is "binary" (one score and a boundary), "votes" (pairs of classes), "argmax", "density"
-# (sums in logarithms), or "" (values).
-
-
-@dataclass(frozen=True, eq=False)
-class CHead:
-    """What the templates need to know of a head.
-
-    Parameters
-    ----------
-    family : {"binary", "votes", "argmax", "density", ""}
-    labels : ndarray, optional
-        In the order of their indices; None of values.
-    macros : tuple of (name, value)
-    """
-
-    family: str
-    labels: NDArray[Any] | None = None
-    macros: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,14 +45,40 @@ class Labels:
     form: str = ""
 
 
-def c_head(head: Head) -> CHead:
-    """The head's entry of the table `HEADS`, or a refusal in one sentence."""
-    if type(head) not in HEADS:
-        raise UnsupportedModelError(
-            f"what this {head.kind} makes of its scores ({type(head).__name__}) is not written in "
-            "C; ONNX graphs hold more."
-        )
-    return HEADS[type(head)](head)
+def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
+    """Labels, and which of them scores have; None of values. A refusal where C lacks something."""
+    trace = Trace("C")
+    found = _answers(head, trace.input("scores", head.n_scores))
+    if not head.proves_labels:
+        return None
+    one = found.ndim == 1
+    if one and found.op == "take":
+        return found.inputs[0].data, found.inputs[1]
+    if one and found.op == "where" and all(side.op == "constant" for side in found.inputs[1:]):
+        labels = np.array([side.data.flat[0] for side in found.inputs[1:]], np.int8)
+        return labels, trace.where(found.inputs[0], 0, 1)
+    raise _refused(head, "labels are not one of a list")
+
+
+def _answers(head: Head, scores: Node) -> Node:
+    """What `predict` makes of scores."""
+    formula: Any = head
+    if "predict" in head.needs_posterior:
+        raise _refused(head, "labels need variances")
+    try:
+        found: Node = formula.predict(scores)
+    except (KerneliteError, AttributeError, TypeError) as error:
+        known = isinstance(error, KerneliteError)
+        why = str(error).rstrip(".") if known else "its formula needs more than is written there"
+        raise _refused(head, why.removesuffix("; ONNX graphs hold more")) from None
+    return found
+
+
+def _refused(head: Head, why: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"what this {head.kind} makes of its scores ({type(head).__name__}) is not written in C: "
+        f"{why}; ONNX graphs hold more."
+    )
 
 
 def label_constants(w: Writer, labels: NDArray[Any] | None) -> Labels:
@@ -136,70 +124,6 @@ def _label_kind(classes: NDArray[Any]) -> str:
     return "truth" if letter == "b" else "real"
 
 
-def _binary(labels: NDArray[Any], rule: str, boundary: float = 0.0) -> CHead:
-    """The first label where the score is on that side of the boundary."""
-    macros = (("BOUNDARY", literal(boundary)), ("IS_FIRST(s)", f"((s) {rule} NAME_BOUNDARY)"))
-    return CHead("binary", labels, macros)
-
-
-def _outlier(head: OutlierHead) -> CHead:
-    return _binary(np.array([1, -1], dtype=np.int8), ">=" if head.zero_is_inlier else ">")
-
-
-def _classifier(head: ClassifierHead) -> CHead:
-    if head.labels_by_probability:
-        raise UnsupportedModelError(
-            "labels by probability are not written in C; ONNX graphs hold more."
-        )
-    if head.n_classes == 2:
-        rule = (">" if head.first_positive else "<") + ("=" if head.zero_is_first else "")
-        return _binary(head.classes, rule, head.threshold)
-    _require_classes(head.classes)
-    if head.break_ties:
-        raise UnsupportedModelError(
-            "ties that are broken by summed scores (break_ties) are not written in C; export to "
-            "ONNX, or fit with break_ties=False."
-        )
-    return CHead("votes", head.classes, (("FIRST(s)", "(s)" if head.first_positive else "(-(s))"),))
-
-
-def _linear(head: LinearHead) -> CHead:
-    return _binary(head.classes, "<=") if head.n_scores == 1 else CHead("argmax", head.classes)
-
-
-def _argmax(head: ArgmaxHead) -> CHead:
-    _require_classes(head.classes)
-    return CHead("argmax", head.classes)
-
-
-def _require_classes(classes: NDArray[Any]) -> None:
-    if len(classes) < 2:
-        raise UnsupportedModelError("a model with one class has no score to export.")
-
-
-def _values(head: RegressorHead | TransformHead) -> CHead:
-    return CHead("")
-
-
-HEADS: dict[type, Callable[[Any], CHead]] = {
-    ArgmaxHead: _argmax,
-    ClassifierHead: _classifier,
-    DensityHead: lambda head: CHead("density", None, (("LOG_SCALE", literal(head.log_scale)),)),
-    LatentHead: lambda head: _binary(head.classes, "<="),
-    LinearHead: _linear,
-    OutlierHead: _outlier,
-    RegressorHead: _values,
-    TransformHead: _values,
-}
-"""Head -> what the templates need of it."""
-
-
-# Machines in C, from templates.
-
-FORMS: dict[type, str] = {QuadraticForm: "quadratic", SpectralForm: "spectral"}
-"""Form -> its template."""
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """All that a text is made from.
@@ -208,7 +132,6 @@ class Source:
     ----------
     w : Writer
     selection : Selection
-    head : CHead
     labels : Labels
     before : tuple of steps
         What rows go through before the machine's own steps.
@@ -216,14 +139,44 @@ class Source:
 
     w: Writer
     selection: Selection
-    head: CHead
-    labels: Labels
+    labels: Labels = Labels()
     before: tuple[Any, ...] = ()
 
     @property
     def labelled(self) -> bool:
         """Whether the model answers labels."""
-        return self.head.labels is not None
+        return bool(self.labels.text)
+
+
+class Functions:
+    """The functions of one machine under construction, and the constants that they share."""
+
+    def __init__(self, w: Writer) -> None:
+        self.w, self.language = w, CLanguage(w.dtype)
+        self.constants = Constants(self.language, f"{w.name}_c")
+        self.text = ""
+
+    def add(
+        self,
+        said: str,
+        name: str,
+        inputs: dict[str, Node],
+        outputs: dict[str, Any] | None = None,
+        returned: Node | None = None,
+    ) -> None:
+        """A function of arrays: what it does, its name, its arguments and results."""
+        real = self.w.real
+        arguments = [f"const {real} *{argument}" for argument in inputs]
+        arguments += [f"{real} *{argument}" for argument in outputs or {}]
+        written = [(node, argument) for argument, node in (outputs or {}).items()]
+        body = function_body(self.constants, written, returned)
+        unused = [argument for argument in inputs if f"{argument}[" not in body]
+        body = "".join(f"    (void){argument};\n" for argument in unused) + body
+        kind = "int" if returned is not None else "void"
+        self.text += (
+            f"\n/* {said} */\nstatic inline {kind} {self.w.name}_{name}({', '.join(arguments)})\n"
+            f"{{\n{body}}}\n"
+        )
 
 
 def sum_text(source: Source) -> str:
@@ -234,109 +187,201 @@ def sum_text(source: Source) -> str:
     for i, piece in enumerate(whole.pieces):
         own = replace(w, name=f"{w.name}_{i}")
         alone = replace(whole, model=piece.model, pieces=(piece,))
-        text += machine_text(Source(own, alone, CHead(""), Labels(), before))
+        text += machine_text(Source(own, alone, before=before), answers=False)
         text += own.array("place", piece.outputs, "int")
         adding += (
             f"    NAME_{i}_score(x, own);\n    for (k = 0; k < NAME_{i}_OUTPUTS; k++)\n"
             f"        scores[NAME_{i}_place[k]] += own[k];\n"
         )
-    whole_text = w.template("sum.h").replace("    ADDING\n", w.fill(adding))
-    return f"{text}{_answer_constants(source)}\n{whole_text}"
+    made = Functions(w)
+    _add_answers(source, made)
+    return (
+        text
+        + made.constants.text
+        + made.text
+        + _scores(
+            w,
+            "those of all machines added up",
+            "    REAL own[NAME_OUTPUTS];\n    int k;\n    for (k = 0; k < NAME_OUTPUTS; k++)\n"
+            f"        scores[k] = 0;\n{adding}",
+        )
+    )
 
 
 def _sizes(source: Source) -> str:
     w, model = source.w, source.selection.model
     text = w.define("FEATURES", str(model.n_features_in_))
-    return text + w.define("OUTPUTS", str(model.head.n_scores))
+    return text + w.define("OUTPUTS", str(model.head.n_scores)) + source.labels.text
 
 
-def machine_text(source: Source) -> str:
-    """Constants and functions of one machine, up to NAME_score."""
+def _scores(w: Writer, how: str, body: str) -> str:
+    """NAME_score."""
+    return w.fill(
+        f"\n/* Scores of a row of NAME_FEATURES numbers: NAME_OUTPUTS of them, {how}. */\n"
+        f"static inline void NAME_score(const REAL *x, REAL *scores)\n{{\n{body}}}\n"
+    )
+
+
+def machine_text(source: Source, *, answers: bool = True) -> str:
+    """Constants and functions of one machine, up to NAME_score; `answers`: and what follows."""
     w, selection = source.w, source.selection
-    model, approximation, expansion = selection.model, selection.approximation, selection.expansion
-    served: Any = expansion if approximation is None else approximation.form
-    text = _sizes(source) + w.define("WIDTH", str(served.n_features))
-    if approximation is not None:
-        text += form_constants(w, approximation)
-    text += map_text(w, (*source.before, *steps_of(model))) + polynomial_text(w, model.tail)
-    text += _answer_constants(source)
-    if _bounded(selection):
-        assert approximation is not None
-        text += bound_constants(w, approximation)
-        text += w.define("SETTLED(scores, bounds)", _settled(source))
-        text += third_constants(w, approximation) if _has_second_tier(selection) else ""
-    elif selection.falls_back:
-        text += w.define("THRESHOLD", w.literal(model.threshold or 0.0))
-    text += "".join(f"\n{w.template(file)}" for file in _forms(source))
+    model, expansion = selection.model, selection.expansion
+    made = Functions(w)
+    served: Any = expansion if selection.approximation is None else selection.approximation.form
+    steps = (*source.before, *steps_of(model))
+    _add_map(made, steps, model.n_features_in_)
+    if answers:
+        _add_answers(source, made)
+    body, how = "    NAME_ROW(x);\n", ["by the exact model"]
+    if selection.approximation is not None:
+        tiers, how = _add_forms(source, made, selection.approximation.cells)
+        body += tiers
     if expansion is not None:
-        density = source.head.family == "density"
-        text += exact_text(w, expansion, alone=approximation is None, density=density)
-    return f"{text}\n{w.template(_score_file(selection))}"
+        x = Trace("C").input("x", served.n_features)
+        head: Any = selection.head
+        if head.kind == "density":
+            found = head.from_logarithms(log_sums(expansion, x))[:, None]
+        elif expansion.n_centers:
+            found = exact_scores(expansion, x)
+        else:
+            found = x.trace.constant(expansion.intercept[None, :])
+        made.add("The exact model.", "exact", {"x": x}, {"scores": found})
+        body += "    NAME_exact(row, scores);\n"
+    body += _add_polynomial(made, model)
+    text = _sizes(source) + w.define("WIDTH", str(served.n_features))
+    text += w.define(
+        "ROW(x)", "REAL row[NAME_WIDTH]; NAME_map(x, row)" if steps else "const REAL *row = x"
+    )
+    return text + made.constants.text + made.text + _scores(w, ", else ".join(how), body)
 
 
-def _answer_constants(source: Source) -> str:
-    """Tolerances, labels and the rules by which they are told."""
-    w, tolerance = source.w, source.selection.model.tolerance
-    used = tolerance is not None and _bounded(source.selection)
-    text = w.array("tolerance", tolerance, "float64") if used else ""  # type: ignore[arg-type]
-    if source.head.labels is not None:
-        text += w.define("CLASSES", str(len(source.head.labels)))
-    text += "".join(w.define(name, value) for name, value in source.head.macros)
-    return text + source.labels.text
+def _add_map(made: Functions, steps: tuple[Any, ...], width: int) -> None:
+    """NAME_map, if rows go through steps."""
+    if steps:
+        x = row = Trace("C").input("x", width)
+        for step in steps:
+            row = step.formula(row)
+        made.add("What rows go through before the model.", "map", {"x": x}, {"row": row})
 
 
-def _forms(source: Source) -> list[str]:
-    """Templates that scores need, in the order in which they use each other."""
-    selection, family = source.selection, source.head.family
-    approximation = selection.approximation
-    files = [f"{family}.h"] if source.labelled else []
-    if approximation is None:
-        return files
-    form = FORMS[type(approximation.form)]
-    files += ["cells.h"] if len(approximation.cells) > 1 else []
-    files += [f"{form}.h"]
-    if _bounded(selection):
-        files += ["bound.h"] if approximation.form.damped else []
-        files += [f"{form}_bound.h"]
-        files += [f"{family}_decided.h"] if source.labelled else []
-        files += ["within.h"] if selection.model.tolerance is not None else []
-    if _has_second_tier(selection):
-        return [*files, "third.h"]
-    calibrated = selection.falls_back and selection.model.guarantee == "calibrated"
-    return [*files, f"{family}_margin.h"] if calibrated else files
+def _add_answers(source: Source, made: Functions) -> None:
+    """NAME_winner, of a model that answers labels; else NAME_VALUES and NAME_values."""
+    head = source.selection.head
+    if not source.labelled:
+        scores = Trace("C").input("scores", head.n_scores)
+        # Sums of a density are taken in logarithms: they are its values.
+        found = scores if head.kind == "density" else _answers(head, scores)
+        made.text += made.w.define("VALUES", str(found.size))
+        said = "The values of these scores."
+        made.add(said, "values", {"scores": scores}, {"values": found})
+    else:
+        rule = label_rule(head)
+        assert rule is not None
+        scores = rule[1].trace.input("scores", head.n_scores)
+        said = "The place of the label of these scores in the list of labels."
+        made.add(said, "winner", {"scores": scores}, returned=rule[1])
 
 
-def _score_file(selection: Selection) -> str:
-    """The template of NAME_score."""
-    if selection.approximation is None:
-        return "score_exact.h"
-    if not selection.falls_back:
-        return "score_form.h"
-    if selection.model.guarantee == "calibrated":
-        return "score_calibrated.h"
-    return "score_third.h" if _has_second_tier(selection) else "score_certified.h"
+def _add_forms(source: Source, made: Functions, cells: tuple[Cell, ...]) -> tuple[str, list[str]]:
+    """NAME_form, NAME_bounded, NAME_third, as far as they are needed; which of them answers."""
+    selection = source.selection
+    proves = selection.falls_back and selection.model.guarantee == "certified"
+    if not selection.falls_back and not selection.decided:
+        _add_each(made, cells, "form", bounded=False)
+        return "    NAME_form(row, scores);\n", ["by the form"]
+    if not (proves or selection.decided):
+        _add_each(made, cells, "form", bounded=False)
+        _add_settled(source, made, bounded=False)
+        body = "    NAME_form(row, scores);\n    if (NAME_settled(scores))\n        return;\n"
+        return body, ["by the form where its margin is above the tested threshold", EXACTLY]
+    _add_each(made, cells, "bounded", bounded=True)
+    _add_settled(source, made, bounded=True)
+    answer = "    if (NAME_settled(scores, bounds))\n        return;\n"
+    body = f"    REAL bounds[NAME_OUTPUTS];\n    NAME_bounded(row, scores, bounds);\n{answer}"
+    how = ["by the form where that is proven to be good enough"]
+    if selection.decided:
+        return body.removesuffix(answer), ["by the form"]
+    if all(cell.has_second_tier for cell in cells):
+        _add_each(made, cells, "third", bounded=True)
+        body += f"    NAME_third(row, scores, bounds);\n{answer}"
+        how.append("by the form of third order where that is")
+    return body, [*how, EXACTLY]
 
 
-def _has_second_tier(selection: Selection) -> bool:
-    """Whether rows that the first bound leaves open get another try before the exact model."""
-    forms = selection.approximation
-    return _proves(selection) and forms is not None and has_third(forms)
+EXACTLY = "by the exact model"
 
 
-def _bounded(selection: Selection) -> bool:
-    return selection.decided or _proves(selection)
+def _add_each(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
+    """A function of the nearest cell's form, by its definition."""
+    said = {
+        "form": "The form.",
+        "bounded": "The form, and bounds on its errors, which hold for IEEE doubles.",
+        "third": "The form of third order, for rows that the first bound leaves open.",
+    }[name]
+    for i, cell in enumerate(cells):
+        x = Trace("C").input("x", cell.form.n_features)
+        row: Any = x
+        if name == "third":
+            found, bounds = cell.second(row, None, C)
+        else:
+            found, bounds = cell.form.evaluate(row), None
+            if bounded:
+                assert cell.certificate is not None
+                bounds = cell.form.bounds(cell.certificate, found, 2, C)
+        outputs = {"scores": found.scores} | ({"bounds": bounds} if bounded else {})
+        made.add(said, name if len(cells) == 1 else f"{name}_{i}", {"x": x}, outputs)
+    if len(cells) > 1:
+        _add_choice(made, cells, name, bounded=bounded)
 
 
-def _proves(selection: Selection) -> bool:
-    """Whether a row's bound decides if the exact model is asked."""
-    return selection.falls_back and selection.model.guarantee == "certified"
+def _add_choice(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
+    """A function that asks the form about the nearest point."""
+    points = np.stack([cell.form.point for cell in cells])
+    if f"{made.w.name}_cell(" not in made.text:
+        x = Trace("C").input("x", points.shape[1])
+        nearness = x @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
+        said = "The cell of a row: the nearest expansion point."
+        made.add(said, "cell", {"x": x}, returned=x.trace.argmax(nearness))
+    more, passed = (", REAL *bounds", ", bounds") if bounded else ("", "")
+    calls = "".join(
+        f"    case {i}:\n        NAME_{name}_{i}(x, scores{passed});\n        break;\n"
+        for i in range(len(cells))
+    )
+    made.text += made.w.fill(
+        f"\nstatic inline void NAME_{name}(const REAL *x, REAL *scores{more})\n{{\n"
+        f"    switch (NAME_cell(x)) {{\n{calls}    }}\n}}\n"
+    )
 
 
-def _settled(source: Source) -> str:
-    """What the form's scores must fulfil: labels proven, values (and scores) within tolerance."""
-    selection, rules = source.selection, []
-    if source.labelled:
-        rules.append("NAME_proven(scores, bounds)")
-    if selection.model.tolerance is not None and not (source.labelled and selection.decided):
-        rules.append("NAME_within(bounds)")
-    return f"({' && '.join(rules)})"
+def _add_settled(source: Source, made: Functions, *, bounded: bool) -> None:
+    """NAME_settled: what the form's scores must fulfil."""
+    selection = source.selection
+    model, head = selection.model, selection.head
+    trace = Trace("C")
+    scores = trace.input("scores", head.n_scores)
+    if not bounded:
+        margin: Any = Margin(head, model.threshold or 0.0)
+        found = margin(scores, None)
+        said = "Whether the margin is above the tested threshold."
+        made.add(said, "settled", {"scores": scores}, returned=found)
+        return
+    bounds = trace.input("bounds", head.n_scores)
+    criterion: Any = label_criterion(head, model.tolerance)
+    if model.tolerance is not None and source.labelled and not selection.decided:
+        criterion = And(criterion, Within(model.tolerance))
+    said = "Whether the answer is the same, or near enough, wherever scores lie in their bounds."
+    inputs = {"scores": scores, "bounds": bounds}
+    made.add(said, "settled", inputs, returned=criterion(scores, bounds))
+
+
+def _add_polynomial(made: Functions, model: Any) -> str:
+    """NAME_polynomial, if the model has one; and what adds it to the scores."""
+    if model.tail is None:
+        return ""
+    x = Trace("C").input("x", model.n_features_in_)
+    values = model.tail.values(x)[0]
+    made.add("The model's polynomial.", "polynomial", {"x": x}, {"values": values})
+    return (
+        "    REAL values[NAME_OUTPUTS];\n    int k;\n    NAME_polynomial(x, values);\n"
+        "    for (k = 0; k < NAME_OUTPUTS; k++)\n        scores[k] += values[k];\n"
+    )

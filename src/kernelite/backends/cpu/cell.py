@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernelite.backends.cpu.forms import FormEngine
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
 from kernelite.series.cells import Cell
@@ -120,15 +120,6 @@ class CellEngine:
         first = FormEngine(cell.form, cell.certificate, fused).lay_out()
         return cls(cell, first, full, third, fused)
 
-    @property
-    def third_now(self) -> JitThird | None:
-        """The second form on its kernel, where kernels can be called."""
-        if self.third is None:
-            return None
-        from kernelite.backends.cpu.kernels import third_dense
-
-        return self.third if ready(third_dense.third_kernel) else None
-
     @cached_property
     def paired(self) -> PairedEngine | None:
         """A product that stands for the third order, where one can be had."""
@@ -140,10 +131,10 @@ class CellEngine:
         The untruncated form; with it the third order, evaluated or bounded along each row's
         direction. `previous` is what the first form found.
         """
-        if (third_now := self.third_now) is not None:
+        if self.third is not None:
             from kernelite.backends.cpu.kernels import third_dense
 
-            return third_dense.scores(third_now, rows)
+            return third_dense.scores(self.third, rows)
         first: Evaluated | None = None
         if self.full is not None:
             previous = self.full.run(rows, bounded=self.cell.cubic is None)

@@ -192,10 +192,8 @@ class ExactEngine:
         """
         engine, rows = self.engine_for(rows)
         scores, squares = engine.scores(rows, out)
-        far = engine.rounding.far(squares)
-        if far.any():
-            scores[far] = self.expansion.intercept
-        return Bounded(scores, engine.rounding.bounds(squares, engine.length(rows)), squares)
+        bounds = engine.rounding.bounded(scores, squares, engine.length(rows))
+        return Bounded(scores, bounds, squares)
 
     def bound(self, rows: Rows) -> FloatArray:
         """The rounding bound of `run`, without running it: shape (m, k)."""
@@ -255,8 +253,7 @@ class SinglePrecision:
         if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
-        # No row that is not finite has a finite bound.
-        return Bounded(scores, bounds, finite=bool(np.isfinite(bounds.sum())))
+        return Bounded(scores, bounds, finite_if_bounded=True)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """A value is off by the tolerance at most, a label's score by what the label allows.

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import CENTERS
 from kernelite.backends.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
@@ -148,9 +147,9 @@ class PointwiseRounding:
         sizes = self.kernel.largest(reach)
         return self.kernel.error(reach) + UNIT * self.lengths * sizes, sizes
 
-    def far(self, squares: FloatArray) -> NDArray[np.bool_]:
-        """No row is answered without being computed."""
-        return np.zeros(len(squares), dtype=np.bool_)
+    def bounded(self, scores: FloatArray, squares: FloatArray, _length: Any = None) -> FloatArray:
+        """As `bounds`: no row is answered without being computed."""
+        return self.bounds(squares)
 
 
 @dataclass(frozen=True, eq=False)

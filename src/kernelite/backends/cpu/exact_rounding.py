@@ -21,6 +21,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Factored
@@ -99,6 +101,45 @@ class ExactRounding:
             # Where it overflowed, or a kernel value did before a small coefficient met it.
             bounds[np.isnan(bounds) | ~(self._power(squares) < VALUES_OVERFLOW)[:, None]] = np.inf
             return np.asarray(bounds)
+
+    def bounded(
+        self, scores: FloatArray, squares: FloatArray, length: Length
+    ) -> FloatArray | Factored:
+        """As `bounds`, and rows far from all centers get the intercept for their scores.
+
+        One output's take one pass of a kernel.
+        """
+        if self._numbers is not None and isinstance(length, int) and scores.flags.c_contiguous:
+            from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, bound_rows
+
+            bounds, (numbers, slope) = np.empty((len(squares), 1)), self._numbers
+            if length != self.length:
+                numbers = numbers.copy()
+                numbers[slope] = 3.0 * length + 24.0
+            intercept = float(self.expansion.intercept[0])
+            share_rows(
+                *(bound_rows, len(squares), ROWS_PER_THREAD),
+                *(squares, numbers, intercept, scores, bounds),
+            )
+            return bounds
+        far = self.far(squares)
+        if far.any():
+            scores[far] = self.expansion.intercept
+        return self.bounds(squares, length)
+
+    @cached_property
+    def _numbers(self) -> tuple[FloatArray, int] | None:
+        """What the kernel of one output takes, and where its slope is; None: it cannot serve."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            several = self.expansion.n_outputs > 1 or not np.isfinite(self.constant).all()
+        if several or self.polynomial or self.by_differences or not jit_available():
+            return None
+        gamma, surely = self.expansion.gamma, 1.0 + SURELY
+        reach = (1.0 - SURELY, math.sqrt(self.largest / gamma) * surely, math.sqrt(gamma))
+        sums = (self._lengths, 3.0 * self.length + 24.0, self.largest, gamma)
+        weight = SAFETY * UNIT * float(self.weight[0])
+        fixed = (weight, float(self.constant[0]))
+        return np.array([*reach, UNDERFLOWS, *sums, *fixed]), len(reach) + 2
 
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:
         """Rows so far from all centers that f is b, and products may have overflowed."""

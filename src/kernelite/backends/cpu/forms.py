@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
@@ -33,30 +33,22 @@ GATHER_COST = 3.0  # a row with fewer than d / 3 entries is cheaper by gathers
 
 
 class Kernels(NamedTuple):
-    """The kernels of one kind of form: how to lay it out and run it, per layout of rows."""
+    """The kernels of one kind of form: modules with `prepare` and `scores`, per layout of rows."""
 
-    dense: Any  # a module with `prepare` and `scores`, also for rows behind a map
-    dense_kernel: Callable[..., Any]
+    dense: Any  # also for rows behind a map
     sparse: Any
-    sparse_kernel: Callable[..., Any]
 
 
 def _quadratic_kernels() -> Kernels:
     from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
-    from kernelite.backends.cpu.kernels.quadratic_sparse import sparse_kernel
 
-    return Kernels(quadratic_dense, quadratic_dense.form_kernel, quadratic_sparse, sparse_kernel)
+    return Kernels(quadratic_dense, quadratic_sparse)
 
 
 def _spectral_kernels() -> Kernels:
     from kernelite.backends.cpu.kernels import spectral_dense, spectral_sparse
 
-    return Kernels(
-        spectral_dense,
-        spectral_dense.spectral_kernel,
-        spectral_sparse,
-        spectral_sparse.sparse_spectral_kernel,
-    )
+    return Kernels(spectral_dense, spectral_sparse)
 
 
 KERNELS: dict[type[SeriesForm], Callable[[], Kernels]] = {
@@ -85,13 +77,13 @@ class FormEngine:
 
     @cached_property
     def kernels(self) -> Kernels | None:
-        """For this form."""
+        """For this form; None where its definition runs."""
         # A matrix of many features goes faster by BLAS; a truncated form has few directions.
         pays = type(self.form) is not QuadraticForm or self.form.n_features <= FUSED_FEATURES
-        if not (self.fused and pays and jit_available()):
+        found = KERNELS.get(type(self.form))
+        if found is None or not (self.fused and pays and jit_available()):
             return None
-        own = KERNELS.get(type(self.form))
-        return None if own is None else own()
+        return found()
 
     @cached_property
     def _dense(self) -> Any:
@@ -122,7 +114,7 @@ class FormEngine:
         if self.kernels is None:
             return False
         filled = rows.nnz / max(rows.shape[0], 1)  # type: ignore[union-attr]
-        return GATHER_COST * filled < rows.shape[1] and ready(self.kernels.sparse_kernel)
+        return GATHER_COST * filled < rows.shape[1]
 
     def run(self, rows: Any, *, bounded: bool = True) -> Bounded:
         """Scores, |u|^2, and bounds if there is a certificate; rows that `takes_sparse` accepts.
@@ -137,7 +129,7 @@ class FormEngine:
         if is_sparse(rows):
             assert kernels is not None
             return kernels.sparse.scores(self._sparse, rows, self._numbers[bounded])
-        if kernels is None or not ready(kernels.dense_kernel):
+        if kernels is None:
             return self._defined(rows[:] if isinstance(rows, MappedRows) else rows, bounded)
         if isinstance(rows, MappedRows):
             numbers, input_map = self._numbers[bounded], rows.input_map

@@ -51,6 +51,7 @@ class Loop(NamedTuple):
 
 
 LOOPS: dict[type, Callable[[Any], Loop | None]] = {
+    kl.Gaussian: lambda k: Loop("exponential", k.gamma),
     kl.Rbf: lambda k: Loop("exponential", 0.5 * k.scale**2),
     kl.Matern: lambda k: (
         Loop(f"matern_{int(2 * k.nu)}", math.sqrt(2.0 * k.nu) * k.scale) if k.nu in CLOSED else None

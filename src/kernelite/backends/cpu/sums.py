@@ -264,8 +264,7 @@ class PartsTogether:
             if float(criterion(*sums.run(some)).mean()) < WORTH:
                 return None
         scores, bounds = sums.run(own)
-        # No row that is not finite has a finite bound.
-        return Bounded(scores, bounds, finite=bool(np.isfinite(bounds.sum())))
+        return Bounded(scores, bounds, finite_if_bounded=True)
 
     def bound(self, rows: PartRows, criterion: Criterion | None) -> FloatArray | None:
         """Of values: its own bound where it settles the row."""

@@ -1,4 +1,4 @@
-"""How many threads are used, and how work is given to them.
+"""How work is given to threads.
 
 Kernels take any number of rows in one call, without the interpreter's lock. `share_rows` gives a
 kernel's rows to threads that wait inside compiled code. Kernels of sparse rows are called once or
@@ -11,19 +11,23 @@ does its own work alone.
 from __future__ import annotations
 
 import _thread
-import math
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
-from kernelite.support.errors import InputError
+from kernelite.backends.cpu import limits
+from kernelite.backends.cpu.limits import (
+    limit_here,
+    limit_threads,
+    one_thread,
+    one_thread_each,
+    single_threaded_blas,
+    thread_count,
+)
 
 __all__ = [
     "for_each_chunk",
@@ -37,153 +41,9 @@ __all__ = [
     "thread_count",
 ]
 
-# Control groups of version 2 hold quota and period in one file, those of version 1 in two.
-_QUOTA_FILES = (
-    ("/sys/fs/cgroup/cpu.max",),
-    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-)
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
+LITTLE = 16  # so many times fewer rows than are worth a thread: the interpreter's lock is kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
-_limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
-
-
-def thread_count(n_jobs: int | None = None) -> int:
-    """Threads to use.
-
-    Parameters
-    ----------
-    n_jobs : int, optional
-        A number; negative ones count from all available cores (-1: all, -2: all but one). By
-        default what `limit_threads` set, else all cores this process may use (its affinity and
-        the container's quota), or OMP_NUM_THREADS if that is fewer.
-
-    Examples
-    --------
-    >>> thread_count(3)
-    3
-    >>> with limit_threads(1):
-    ...     thread_count()
-    1
-    """
-    if n_jobs is None:
-        limit = _limit.get()
-        return _default_count() if limit is None else limit
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise InputError(f"`n_jobs` must be a positive or negative integer, got {n_jobs!r}.")
-    return n_jobs if n_jobs > 0 else max(1, _available() + 1 + n_jobs)
-
-
-@contextmanager
-def limit_threads(n_jobs: int | None) -> Iterator[int]:
-    """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
-
-    The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
-    the smallest that any thread asks for at the time.
-
-    Examples
-    --------
-    >>> with limit_threads(2) as threads:
-    ...     threads
-    2
-    """
-    if n_jobs is None:
-        yield thread_count()
-        return
-    threads = thread_count(n_jobs)
-    token = _limit.set(threads)
-    try:
-        with _blas_limited(threads):
-            yield threads
-    finally:
-        _limit.reset(token)
-
-
-def one_thread() -> AbstractContextManager[int]:
-    """As `limit_threads(1)`.
-
-    Examples
-    --------
-    >>> with one_thread():
-    ...     thread_count()
-    1
-    """
-    return limit_threads(1)
-
-
-def single_threaded_blas() -> AbstractContextManager[None]:
-    """BLAS uses one thread inside the block, because our own threads call it."""
-    return _blas_limited(1)
-
-
-def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
-    """`single_threaded_blas` where several of our threads will call it, else nothing.
-
-    Setting and lifting the limit takes longer than a single row does.
-
-    Examples
-    --------
-    >>> with one_thread_each(1, 1):
-    ...     pass
-    """
-    several = n_items > chunk and thread_count() > 1
-    return single_threaded_blas() if several else nullcontext()
-
-
-_blas_lock = threading.RLock()
-_asked: list[int] = []  # limits of BLAS that are in force: the smallest one counts
-_before: list[tuple[Any, int]] = []  # BLAS libraries, and their threads without a limit
-_inherited = False  # whether `_before` is that of a parent that forked while BLAS was limited
-
-
-@contextmanager
-def _blas_limited(count: int) -> Iterator[None]:
-    """BLAS uses at most so many threads inside the block.
-
-    Blocks of several threads may overlap: the last one out lifts the limit, so that no caller
-    restores what another one had set.
-    """
-    global _before, _inherited
-    with _blas_lock:
-        if not _asked and not _inherited:
-            _before = [(library, library.get_num_threads()) for library in _blas()]
-        _inherited = False
-        _asked.append(count)
-        _set_blas()
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            if count in _asked:  # not so in a child that was forked in here
-                _asked.remove(count)
-            _set_blas()
-
-
-def _set_blas() -> None:
-    """Tell every BLAS library how many threads it may use now.
-
-    Newer versions of threadpoolctl give OpenBLAS to the thread that first set a limit, and
-    ignore all others for as long as that one lives: ours could neither set nor lift theirs.
-    """
-    for library, without in _before:
-        free = getattr(library, "clear_controlling_thread", None)
-        if free is not None:
-            free(force=True)
-        library.set_num_threads(min([without, *_asked]))
-        if free is not None:
-            free(force=True)
-
-
-def _blas() -> list[Any]:
-    """The BLAS libraries of this process, looked up again when SciPy has brought its own."""
-    return _blas_libraries("scipy.linalg" in sys.modules)
-
-
-@cache
-def _blas_libraries(_with_scipy: bool) -> list[Any]:
-    from threadpoolctl import ThreadpoolController
-
-    found = ThreadpoolController().lib_controllers
-    return [library for library in found if library.user_api == "blas"]
 
 
 def share_out(work: Callable[[slice], None], n_items: int, least: int) -> None:
@@ -229,10 +89,14 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
     """Call a kernel that is declared with `by_row` on all its rows, on all threads at once.
 
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
-    code (`kernels.pool`): Python is not asked between.
+    code (`kernels.pool`): Python is not asked between. Very few rows keep the interpreter's lock,
+    since many callers at once would wait for it longer than their rows take.
     """
     if n_rows < 2 * least:  # a single row would feel the questions that follow
-        kernel(*arguments)
+        if n_rows * LITTLE < least:
+            kernel.shared(-1, 0, *arguments)
+        else:
+            kernel(*arguments)
         return
     threads = min(_free(), n_rows // max(least, 1))
     if threads > 1:
@@ -298,13 +162,11 @@ def map_blocks(function: Callable[[slice], Result], blocks: Sequence[slice]) -> 
     def take(number: int) -> None:
         if errors:
             return
-        token = _limit.set(1)
         try:
-            found[number] = function(blocks[number])
+            with limit_here(1):
+                found[number] = function(blocks[number])
         except Exception as error:
             errors[number] = error
-        finally:
-            _limit.reset(token)
 
     with single_threaded_blas():
         _on_threads(take, len(blocks))
@@ -319,7 +181,11 @@ _at_work: dict[object, int] = {}  # threads that each caller or helper has been 
 def _free() -> int:
     """Threads that a caller may use: one at least, and no more than cores are free."""
     limit = thread_count()
-    return limit if limit <= 1 else max(1, min(limit, _available() - sum(list(_at_work.values()))))
+    return (
+        limit
+        if limit <= 1
+        else max(1, min(limit, limits.available() - sum(list(_at_work.values()))))
+    )
 
 
 def _on_threads(work: Callable[[int], None], count: int) -> None:
@@ -411,7 +277,7 @@ class _Pool:
             with suppress(IndexError):  # another caller may be faster
                 self.idle.pop()
                 return
-        if len(self.started) < max(64, _available()):
+        if len(self.started) < max(64, limits.available()):
             # Not by `threading`: its conditions, too, stay locked where an interrupt comes.
             _thread.start_new_thread(self._serve, ())
             self.started.append(None)
@@ -448,53 +314,16 @@ def _even(n_items: int, chunk: int, threads: int) -> int:
     return min(chunk, -(-even // 8) * 8 if chunk % 8 == 0 else even)
 
 
-def _default_count() -> int:
-    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    most = _available()
-    return max(1, min(most, int(wanted))) if wanted.isdecimal() and int(wanted) else most
-
-
-@cache
-def _available() -> int:
-    """Cores that this process may use (joblib counts them too, but takes 50 ms to load)."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        cores = os.cpu_count() or 1
-    return max(1, math.ceil(min(cores, _quota())))
-
-
-def _quota() -> float:
-    """Cores that a Linux container may use at a time; infinite where nothing limits them."""
-    for names in _QUOTA_FILES:
-        try:
-            quota, period = " ".join(Path(name).read_text() for name in names).split()
-            return int(quota) / int(period) if int(quota) > 0 else math.inf
-        except (OSError, ValueError, ZeroDivisionError):  # "max" is no number
-            continue
-    return math.inf
-
-
 @cache
 def _pool() -> _Pool:
     return _Pool()
 
 
 def _start_anew() -> None:
-    """In a forked child: threads do not survive a fork, nor does what they were about to undo."""
-    global _blas_lock, _inherited
+    """In a forked child: threads do not survive a fork."""
     _pool.cache_clear()
-    _blas_lock = threading.RLock()
-    _inherited = bool(_asked) or _inherited
-    _asked.clear()
     _at_work.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    # The lock is held meanwhile: BLAS stops its threads for a fork, and hangs if told to start
-    # some just then.
-    os.register_at_fork(
-        before=lambda: _blas_lock.acquire(),
-        after_in_parent=lambda: _blas_lock.release(),
-        after_in_child=_start_anew,
-    )
+    os.register_at_fork(after_in_child=_start_anew)

@@ -206,7 +206,7 @@ def _fused_stages(cell: CellEngine, rows: Block, limits: FloatArray) -> Bounded 
 
 def _way_to_fuse(cell: CellEngine, rows: Block, limits: FloatArray) -> JitThird | None:
     whole = cell.third is not None and cell.full is None  # it has the first form on its way
-    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED or cell.third_now is None:
+    if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
         return None
     from kernelite.backends.cpu.kernels.third_dense import two_tiers
 

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite import __version__
-from kernelite.backends.onnx.forms import kernel_values, log_sums
 from kernelite.backends.onnx.graph import (
     IR_VERSION,
     OPSET,
@@ -35,6 +34,7 @@ from kernelite.backends.onnx.graph import (
 from kernelite.backends.onnx.scores import evaluate, prepared, variances
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
+from kernelite.model.export.exact import kernel_values, log_sums
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
 from kernelite.program.criteria import (

@@ -41,6 +41,8 @@ class Operations:
     `kernelite.machine.ops` says what each does.
     """
 
+    by_products = True
+
     if TYPE_CHECKING:
         dtype: np.dtype[Any]
         _made: dict[Any, Value]

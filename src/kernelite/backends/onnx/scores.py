@@ -11,17 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelite.backends.onnx.forms import evaluate_exact, kernel_values
 from kernelite.backends.onnx.graph import Formula, Value
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.arithmetic import ONNX
-from kernelite.machine.polynomial_term import PolynomialTail
-from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel
+from kernelite.model.export.exact import exact_scores, kernel_values
 from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.program.criteria import label_criterion
 from kernelite.series.cells import Approximation, Cell
-from kernelite.series.rounding import SAFETY, UNIT, sum_error
+from kernelite.series.rounding import sum_error
 
 __all__ = ["evaluate", "prepared", "variances"]
 
@@ -55,7 +52,8 @@ def evaluate(
     k = selection.head.n_scores
     scores, bounds = _total(pieces, each, k)
     if model.tail is not None:
-        values, rounding = _polynomial(model.tail, X)
+        tail: Formula = model.tail
+        values, rounding = tail.values(X, ONNX)
         scores, bounds = scores + values, None if bounds is None else bounds + rounding
     for beyond in far if bounds is not None else []:
         bounds = X.graph.where(beyond, np.inf, bounds)
@@ -76,16 +74,10 @@ def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
     """Rows after the steps of a machine; `far` gets those that no bound is known of, (m, 1)."""
     xp = X.graph
     for step in steps_of(model):
-        if isinstance(step, AffineMap):
-            X = X - step.shift
-            X = (X if step.low is None else X - step.low) * step.scale
-        elif isinstance(step, Projection):
-            X, reach = X - step.shift, plain_reach(step)
-            if reach is not None:
-                far.append(~(xp.sqrt(xp.squared_norms(X)[:, None]) <= reach))
-            X = X @ step.matrix.T
-        else:
-            X = X[:, step.columns]
+        reach = plain_reach(step)
+        if reach is not None:
+            far.append(~(xp.sqrt(xp.squared_norms(step.gaps(X))[:, None]) <= reach))
+        X = step.formula(X)
     return X
 
 
@@ -114,8 +106,12 @@ def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value,
 
 
 def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
-    assert piece.expansion is not None
-    return evaluate_exact(piece.expansion, rows), None
+    expansion = piece.expansion
+    assert expansion is not None
+    r, k = expansion.n_features + 1, expansion.n_outputs
+    # A tensor of degree 3 takes three times its packed numbers here.
+    fold = k * r * r * (r + 1) / 2 <= expansion.n_centers * (r + 15 + k)
+    return exact_scores(expansion, rows, fold=fold), None
 
 
 def _total(
@@ -188,19 +184,3 @@ def _evaluate_cell(
         scores.updated(still_open, better.scores),
         bounds.updated(still_open, better_bounds),
     )
-
-
-def _polynomial(tail: PolynomialTail, X: Value) -> tuple[Value, Value]:
-    """P of rows, and bounds on its rounding; see `PolynomialTail.values`."""
-    xp = X.graph
-    z = (X - tail.shift) / tail.scale
-    monomials = []
-    for powers in tail.powers:
-        term = xp.full((X.shape[0],), 1.0)
-        for feature in np.flatnonzero(powers):
-            for _ in range(int(powers[feature])):
-                term = term * z[:, int(feature)]
-        monomials.append(term)
-    terms = xp.stack(monomials, axis=1)
-    unit = ONNX.worse * SAFETY * tail.units * UNIT
-    return terms @ tail.coefficients, (xp.abs(terms) @ np.abs(tail.coefficients)) * unit

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = [
+    "DOUBLE",
     "FloatArray",
     "Rows",
     "RowsLike",
@@ -30,7 +31,7 @@ __all__ = [
     "fit_width",
     "is_sparse",
     "is_tensor",
-    "plain_row",
+    "plain_rows",
     "refuse_csr",
     "refuse_no_rows",
     "row_blocks",
@@ -61,7 +62,7 @@ RowsLike: TypeAlias = ArrayLike | SparseLike | FrameLike
 
 def is_sparse(X: object) -> TypeGuard[Any]:
     """Whether `X` is a SciPy sparse matrix or array (SciPy itself need not be loaded)."""
-    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+    return type(X) is not np.ndarray and hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
 def is_tensor(X: object) -> bool:
@@ -116,19 +117,29 @@ def check_rows(
     return rows
 
 
-def plain_row(X: NDArray[Any], n_features: int) -> FloatArray | None:
-    """A single row of numbers as the engines take it; None where `X` is anything else.
+def plain_rows(X: Any, n_features: int) -> FloatArray | None:
+    """Rows of numbers as the engines take them; None where `X` is no table of such, or is wider.
+
+    The quick way for arrays and lists: what it leaves, `check_rows` takes or refuses.
 
     Examples
     --------
-    >>> plain_row(np.array([[1, 2]], dtype=np.int8), 2), plain_row(np.array([[1.0]]), 2)
-    (array([[1., 2.]]), None)
+    >>> plain_rows(np.array([[1, 2]], dtype=np.int8), 2), plain_rows([[1.0, 2.0]], 2)
+    (array([[1., 2.]]), array([[1., 2.]]))
+    >>> plain_rows(np.array([[1.0]]), 2), plain_rows(["one", "two"], 2)
+    (None, None)
     """
-    if X.shape != (1, n_features) or X.dtype.kind not in "fiub":
+    if type(X) is list:
+        try:
+            X = np.asarray(X)
+        except (TypeError, ValueError):  # ragged, or rows of another library
+            return None
+    if type(X) is not np.ndarray or X.ndim != 2 or X.shape[1] != n_features:
         return None
-    if X.dtype is DOUBLE and X.flags.c_contiguous and X.flags.aligned:
-        return X
-    return _doubles(X)
+    dtype, flags = X.dtype, X.flags
+    if dtype == DOUBLE and flags.c_contiguous and flags.aligned:
+        return X if dtype is DOUBLE else X.view(DOUBLE)
+    return _doubles(X) if dtype.kind in "fiub" else None
 
 
 DOUBLE = np.dtype(np.float64)  # an equal one may be another object, which kernels refuse

@@ -11,7 +11,7 @@ and on whatever else stands for scores, so that exports have them too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
     "BoolArray",
+    "BySign",
     "Head",
     "Judged",
     "Kind",
@@ -43,6 +44,28 @@ ANSWERS = {
     "score_samples": "score_samples",
 }
 """Methods of a compiled model, and the functions of its head that answer them."""
+
+
+class BySign(NamedTuple):
+    """How one score tells which of two labels a row has.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (2,)
+        That of scores beyond the threshold, and that of all others.
+    threshold : float
+        A label is proven where the score is farther from it than the score's bound. How far a
+        score is from it is the margin.
+    above : bool
+        Whether scores beyond it are larger ones.
+    closed : bool
+        Whether a score at the threshold counts as beyond.
+    """
+
+    labels: NDArray[Any]
+    threshold: float = 0.0
+    above: bool = True
+    closed: bool = False
 
 
 class Head:
@@ -77,6 +100,11 @@ class Head:
     @property
     def voting_classes(self) -> NDArray[Any] | None:
         """Labels, where a class that wins all of its pairs is the label; None elsewhere."""
+        return None
+
+    @property
+    def by_sign(self) -> BySign | None:
+        """How the label follows from one score; None where it takes more."""
         return None
 
     @property

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
+from kernelite.machine.heads.base import (
+    BoolArray,
+    BySign,
+    Judged,
+    LabelHead,
+    Range,
+    checked_classes,
+)
 from kernelite.machine.heads.calibrated import SigmoidCalibrator, softmax, softmax_range
 from kernelite.machine.heads.intervals import (
     best_decided,
@@ -180,6 +187,11 @@ class LinearHead(LabelHead):
         """Decision values; probabilities of a logistic one."""
         more = {"predict_proba", "predict_log_proba"} if self.logistic else set()
         return frozenset({"predict", "decision_function", *more})
+
+    @property
+    def by_sign(self) -> BySign | None:
+        """Of two classes."""
+        return BySign(np.asarray(self.classes)[::-1]) if self.n_scores == 1 else None
 
     def winners(self, scores: FloatArray) -> NDArray[np.intp]:
         """Index into `classes` of each row's label."""

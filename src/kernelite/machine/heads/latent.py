@@ -168,6 +168,12 @@ class LatentClassesHead(LabelHead):
         """Refused: means alone do not tell."""
         raise InputError("labels of this Gaussian process need the variance of every machine.")
 
+    def machine_probabilities(self, means: FloatArray, variances: FloatArray) -> FloatArray:
+        """Each machine's for itself, of the same shape: not yet divided by their sum."""
+        latent = LatentHead(np.arange(2))
+        each = latent.class_probabilities(means.reshape(-1, 1), variances.reshape(-1))
+        return each[:, 1].reshape(means.shape)
+
     def from_moments(self, method: str, means: FloatArray, variances: FloatArray) -> NDArray[Any]:
         """Labels of shape (m,), or probabilities of shape (m, K)."""
         return self.inner.answer(method, ops(means).concat([means, variances], axis=1))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads.base import BoolArray, Head, Judged, Range
+from kernelite.machine.heads.base import BoolArray, BySign, Head, Judged, Range
 from kernelite.machine.heads.intervals import score_range, widened
 from kernelite.machine.heads.pairwise import density_probabilities
 from kernelite.machine.ops import ops
@@ -59,6 +59,11 @@ class OutlierHead(Head):
         """As scikit-learn's OneClassSVM, and probabilities where LIBSVM stored marks."""
         names = {"predict", "decision_function", "score_samples"}
         return frozenset(names if self.density_marks is None else names | {"predict_proba"})
+
+    @property
+    def by_sign(self) -> BySign:
+        """Always."""
+        return BySign(np.array([1, -1]), closed=self.zero_is_inlier)
 
     def predict(self, scores: FloatArray) -> NDArray[np.intp]:
         """+1 or -1, shape (m,)."""

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.machine.heads.base import BoolArray, Judged, LabelHead, Range, checked_classes
+from kernelite.machine.heads.base import (
+    BoolArray,
+    BySign,
+    Judged,
+    LabelHead,
+    Range,
+    checked_classes,
+)
 from kernelite.machine.heads.calibrated import SigmoidCalibrator
 from kernelite.machine.heads.intervals import SLACK, outwards, score_range, squash
 from kernelite.machine.heads.pairwise import (
@@ -125,6 +132,13 @@ class ClassifierHead(LabelHead):
     def voting_classes(self) -> NDArray[Any] | None:
         """Labels, where votes decide."""
         return self.classes if self.by_votes else None
+
+    @property
+    def by_sign(self) -> BySign | None:
+        """Of two classes, unless probabilities tell."""
+        if self.n_classes != 2 or self.labels_by_probability:
+            return None
+        return BySign(self.classes, self.threshold, self.first_positive, self.zero_is_first)
 
     @property
     def votes_by_sign(self) -> bool:

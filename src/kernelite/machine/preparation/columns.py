@@ -78,6 +78,10 @@ class Selection:
         """r."""
         return len(self.columns)
 
+    def formula(self, rows: Any) -> Any:
+        """The selected features of dense rows, over `machine.ops`."""
+        return rows[:, self.columns]
+
     def __call__(self, rows: Any) -> Any:
         """The selected features."""
         rows = rows if is_sparse(rows) else np.asarray(rows)

@@ -152,6 +152,15 @@ class Projection:
             out[block] = self._block(rows[block])
         return out
 
+    def gaps(self, rows: FloatArray) -> FloatArray:
+        """g of dense rows behind scalers, over `machine.ops`: shape (m, d)."""
+        scaled = rows if self._first is None else self._first.formula(rows)
+        return scaled - self.shift
+
+    def formula(self, rows: FloatArray) -> FloatArray:
+        """M g in plain arithmetic, over `machine.ops`: shape (m, r)."""
+        return self.gaps(rows) @ self.matrix.T
+
     @property
     def plain_reach(self) -> float:
         """|g| up to which plain arithmetic is within `slack`."""

@@ -6,23 +6,17 @@ on the rows as float32 holds them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, check_rows, dense_block, row_blocks
-from kernelite.machine.affine import AffineMap
-from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import CosineKernel
-from kernelite.machine.preparation.projection import Projection
-from kernelite.model.export.selection import Selection, about_their_mean, packed, steps_of
-from kernelite.series.cells import Approximation
-from kernelite.series.cubic import cubic_values
-from kernelite.series.packed import linear_map, packed_degree, pair_places
-from kernelite.series.spectral import SpectralForm
+from kernelite.machine.ops import NumpyOps
+from kernelite.model.export.exact import exact_scores
+from kernelite.model.export.selection import Selection, steps_of
+from kernelite.support.records import dataclass
 
 __all__ = ["Float32Error", "float32_error", "scores_in"]
 
@@ -82,96 +76,103 @@ def float32_error(selection: Selection, sample: Any = None) -> Float32Error:
 
 def scores_in(dtype: Any, selection: Selection, rows: FloatArray) -> FloatArray:
     """Scores of shape (m, k), computed in a precision and returned as doubles."""
-    model, out = selection.model, np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
-    X = rows.astype(dtype)
-    if model.parts:
-        X = _prepared(steps_of(model), X)
+    out = np.zeros((len(rows), selection.head.n_scores), dtype=dtype)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for piece in selection.pieces:
-            seen = _prepared(steps_of(piece.model), X)
-            if piece.approximation is not None:
-                out[:, piece.outputs] += _form_scores(piece.approximation, seen, dtype)
-            else:
-                assert piece.expansion is not None
-                out[:, piece.outputs] += _exact_scores(piece.expansion, seen, dtype)
-        if model.tail is not None:
-            out += model.tail.values(X.astype(np.float64))[0].astype(dtype)
+        for block in row_blocks(len(rows), TILE):  # differences of all features are held at once
+            _add_scores(selection, rows[block].astype(dtype), out[block])
     return out.astype(np.float64)
 
 
-def _prepared(steps: Sequence[Any], X: NDArray[Any]) -> NDArray[Any]:
-    """Rows after affine maps, selections and whitening, in their own precision."""
-    for step in steps:
-        if isinstance(step, Projection):
-            X = (X - step.shift.astype(X.dtype)) @ step.matrix.T.astype(X.dtype)
-        elif isinstance(step, AffineMap):
-            X = X - step.shift.astype(X.dtype)
-            X = X if step.low is None else X - step.low.astype(X.dtype)
-            X = X * step.scale.astype(X.dtype)
-        else:
-            X = X[:, step.columns]
+def _add_scores(selection: Selection, rows: NDArray[Any], out: NDArray[Any]) -> None:
+    model: Any = selection.model
+    X: Any = Rounded(rows)
+    if model.parts:
+        X = _prepared(model, X)
+    for piece in selection.pieces:
+        seen, served = _prepared(piece.model, X), piece.approximation
+        if served is None:
+            assert piece.expansion is not None
+            out[:, piece.outputs] += exact_scores(piece.expansion, seen).array
+            continue
+        cell_of_row = served.assign(seen.array.astype(np.float64))
+        for index, cell in enumerate(served.cells):
+            mine = np.flatnonzero(cell_of_row == index)
+            form: Any = cell.form
+            found = form.evaluate(Rounded(seen.array[mine])).scores
+            out[np.ix_(mine, piece.outputs)] += found.array
+    if model.tail is not None:
+        out += model.tail.values(X)[0].array
+
+
+def _prepared(model: Any, X: Any) -> Any:
+    for step in steps_of(model):
+        X = step.formula(X)
     return X
 
 
-def _form_scores(approximation: Approximation, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    out = np.empty((len(X), approximation.form.n_outputs), dtype=dtype)
-    cell_of_row = approximation.assign(X.astype(np.float64))
-    for index, cell in enumerate(approximation.cells):
-        form, mine = cell.form, np.flatnonzero(cell_of_row == index)
-        U = X[mine] - form.point.astype(dtype)
-        squares = np.einsum("ij,ij->i", U, U)[:, None]
-        g = U @ form.linear.astype(dtype) + form.constant.astype(dtype)
-        if isinstance(form, SpectralForm):
-            g += squares * form.mid.astype(dtype)
-            U, matrices = U @ form.basis.astype(dtype), form.cores.astype(dtype)
-        else:
-            matrices = form.quadratic.astype(dtype)
-        for j, matrix in enumerate(matrices):
-            g[:, j] += np.einsum("ij,ij->i", U @ matrix, U)
-        if form.damped:
-            E = np.exp(dtype(-form.gamma) * squares)
-            g = np.where(E > 0, g * E, dtype(0))
-        out[mine] = g + form.intercept.astype(dtype)
-    return out
+def _operator(function: Any, *, turned: bool = False) -> Any:
+    def operate(self: Rounded, other: Any) -> Rounded:
+        sides = self.array, _array(other, self.array.dtype)
+        return Rounded(function(*sides[::-1] if turned else sides))
+
+    return operate
 
 
-def _exact_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    if not expansion.has_series:
-        return _kernel_scores(expansion, X, dtype)
-    gamma = expansion.gamma
-    A, b = expansion.coefficients.astype(dtype), expansion.intercept.astype(dtype)
-    if expansion.kernel.quadratic:
-        products = X @ (gamma * expansion.dense_centers().T).astype(dtype) + dtype(expansion.coef0)
-        return np.square(products) @ A + b
-    point, shifted, own = about_their_mean(expansion)
-    U = X - point.astype(dtype)
-    tile = U @ (2.0 * gamma * shifted.T).astype(dtype)
-    tile -= dtype(gamma) * np.einsum("ij,ij->i", U, U)[:, None]
-    tile -= own.astype(dtype)
-    return np.exp(np.minimum(tile, dtype(0))) @ A + b
+class Rounded:
+    """An array whose formulas stay in its own precision, whatever constants are written in."""
+
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.shape, self.ndim = array.shape, array.ndim
+
+    def __array_namespace__(self) -> RoundedOps:
+        return RoundedOps(self.array.dtype)
+
+    def __getitem__(self, key: Any) -> Rounded:
+        return Rounded(self.array[key])
+
+    def __neg__(self) -> Rounded:
+        return Rounded(-self.array)
+
+    def __invert__(self) -> Rounded:
+        return Rounded(~self.array)
 
 
-def _kernel_scores(expansion: KernelExpansion, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    kernel: Any = expansion.kernel
-    if packed_degree(expansion) == 1:
-        found = linear_map(expansion)
-        X = CosineKernel.normalized(X) if isinstance(kernel, CosineKernel) else X
-        seen = X if found.columns is None else X[:, found.columns]
-        return np.asarray(seen @ found.weights.T.astype(dtype) + found.intercept.astype(dtype))
-    b, tensor = expansion.intercept.astype(dtype), packed(expansion)
-    if tensor is not None:
-        w = np.hstack([X, np.ones((len(X), 1), dtype)])
-        if tensor.ndim == 2:
-            return cubic_values(tensor.astype(dtype), w) + b
-        first, second = pair_places(w.shape[1])
-        pairs = w[:, first] * w[:, second]
-        each = [((pairs @ M.astype(dtype)) * pairs).sum(axis=1) for M in tensor]
-        return np.stack(each, axis=1) + b
-    centers, A = expansion.dense_centers().astype(dtype), expansion.coefficients.astype(dtype)
-    out = np.empty((len(X), len(b)), dtype)
-    for block in row_blocks(len(X), TILE):  # differences of all features are held at once
-        out[block] = kernel.values(X[block], centers) @ A + b
-    return out
+for _name in ("add", "sub", "mul", "truediv", "matmul", "gt", "ge", "lt", "le", "eq", "ne"):
+    setattr(Rounded, f"__{_name}__", _operator(getattr(operator, _name)))
+for _name in ("add", "sub", "mul", "truediv"):
+    setattr(Rounded, f"__r{_name}__", _operator(getattr(operator, _name), turned=True))
+
+
+class RoundedOps:
+    """NumPy's operations in one precision."""
+
+    by_products = True
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(NumpyOps, name)
+
+        def call(*given: Any, **options: Any) -> Any:
+            found = function(*(_array(x, self.dtype) for x in given), **options)
+            return Rounded(_array(found, self.dtype))
+
+        return call
+
+
+def _array(x: Any, dtype: np.dtype[Any]) -> Any:
+    """What a formula holds, in a precision; shapes and names stay as they are."""
+    if isinstance(x, Rounded):
+        return x.array
+    if isinstance(x, list):
+        return [_array(part, dtype) for part in x]
+    real = isinstance(x, np.ndarray | np.floating) and x.dtype.kind == "f"
+    return x.astype(dtype) if real else x
 
 
 def _rows(selection: Selection, sample: Any) -> tuple[FloatArray, str]:

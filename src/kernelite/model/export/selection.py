@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, is_sparse
-from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.preparation import Kept
-from kernelite.machine.preparation.columns import Selection as Features
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.series.cells import Approximation
@@ -43,7 +41,6 @@ Part: TypeAlias = Literal["all", "approximation", "exact"]
 Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
-EXPORTED_STEPS = (AffineMap, Features, Projection)
 TRIED = 8  # features on which a formula is tried
 LEAST = 1e-250  # that the largest number of a tensor must be above
 
@@ -196,19 +193,13 @@ def _falls_back(pieces: tuple[Piece, ...]) -> bool:
 
 
 def steps_of(model: CompiledModel) -> tuple[Any, ...]:
-    """What rows go through before a machine, one simple step after the other."""
-    found: list[Any] = []
-    for step in model.preparation.steps:
-        if isinstance(step, Projection) and step.marks:  # scalers that it holds
-            found.append(AffineMap.of(*zip(step.marks, step.by, strict=True)))  # type: ignore[arg-type]
-        found.append(step)
-    return tuple(found)
+    """What rows go through before a machine."""
+    return tuple(model.preparation.steps)
 
 
 def plain_reach(step: Any) -> float | None:
     """|z - t| from which plain arithmetic of a step is not as exact as its model counts on."""
-    counted = isinstance(step, Projection) and step.slack.size
-    return step.plain_reach if counted else None
+    return step.plain_reach if isinstance(step, Projection) and step.slack.size else None
 
 
 def require_kernels(
@@ -264,7 +255,7 @@ def packed(expansion: KernelExpansion) -> FloatArray | None:
 def _check_rows(model: CompiledModel) -> None:
     for machine in (model, *(part.model for part in model.parts)):
         for step in steps_of(machine):
-            if not isinstance(step, EXPORTED_STEPS):
+            if not hasattr(step, "formula"):
                 name = step.name if isinstance(step, Kept) else type(step).__name__
                 if name == "Columns":
                     name = "ColumnTransformer" if step.by_name else "encoders or imputers"

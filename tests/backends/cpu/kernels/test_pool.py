@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu import threads
+from kernelite.backends.cpu import limits, threads
 from kernelite.backends.cpu.kernels import objects, pool
 from kernelite.backends.cpu.kernels.compiling import Matrix, OutLongs, OutVector, Vector, kernel
 from kernelite.backends.cpu.kernels.providers import jit_available
@@ -36,7 +36,7 @@ def sums_of_rows(
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_available", lambda: 4)
+    monkeypatch.setattr(limits, "available", lambda: 4)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
@@ -104,8 +104,8 @@ def test_callers_on_many_threads_and_one_thread() -> None:
 FIRST_USE = """
 import threading
 import numpy as np
-from kernelite.backends.cpu import threads
-threads._available = lambda: 8
+from kernelite.backends.cpu import limits, threads
+limits.available = lambda: 8
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.backends.cpu.kernels import quadratic_dense
 from kernelite.series.series import quadratic_form

@@ -12,5 +12,5 @@ static inline int NAME_decided(const double *x)
     double scores[NAME_OUTPUTS], bounds[NAME_OUTPUTS];
     NAME_ROW(x);
     NAME_bounded(row, scores, bounds);
-    return NAME_SETTLED(scores, bounds);
+    return NAME_settled(scores, bounds);
 }

@@ -4,6 +4,6 @@ static inline int NAME_index_decided(const double *x, int *decided)
     double scores[NAME_OUTPUTS], bounds[NAME_OUTPUTS];
     NAME_ROW(x);
     NAME_bounded(row, scores, bounds);
-    *decided = NAME_SETTLED(scores, bounds);
+    *decided = NAME_settled(scores, bounds);
     return NAME_winner(scores);
 }

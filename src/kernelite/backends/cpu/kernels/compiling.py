@@ -38,6 +38,7 @@ __all__ = [
     "KernelSource",
     "Longs",
     "Matrix",
+    "OutBools",
     "OutInts",
     "OutLongs",
     "OutMatrix",
@@ -76,6 +77,7 @@ Singles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", False]
 SingleMatrix: TypeAlias = Annotated[NDArray[np.float32], 2, "float32", False]
 OutVector: TypeAlias = Annotated[FloatArray, 1, "float64", True]
 OutMatrix: TypeAlias = Annotated[FloatArray, 2, "float64", True]
+OutBools: TypeAlias = Annotated[NDArray[np.bool_], 1, "bool", True]
 OutSingles: TypeAlias = Annotated[NDArray[np.float32], 1, "float32", True]
 OutInts: TypeAlias = Annotated[NDArray[np.int32], 1, "int32", True]
 OutLongs: TypeAlias = Annotated[NDArray[np.int64], 1, "int64", True]

@@ -6,6 +6,8 @@ and numbers of them, and calls the kernel; a second one has the threads of a poo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.ir as ir
@@ -15,7 +17,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from kernelite.backends.cpu.kernels.compiling import ArrayType, KernelSource
-from kernelite.backends.cpu.kernels.objects import HEAD, OBJECTS, SERVER, SHARE, TABLE
+from kernelite.backends.cpu.kernels.objects import HEAD, OBJECTS, SERVER, SHARE, TABLE, WORDS
 
 __all__ = ["Entry", "SharedEntry", "numba_type", "pool_text"]
 
@@ -39,17 +41,10 @@ _POOL_TEXT = """
 
 define void @{server}() {{
 start:
-  %pool_word = load i64, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {pool})
-  %pool = inttoptr i64 %pool_word to ptr
-  %wait = load ptr, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {sem_wait})
-  %post = load ptr, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {sem_post})
-  %done = getelementptr i64, ptr %pool, i64 4
-  %function_at = getelementptr i64, ptr %pool, i64 8
-  %given_at = getelementptr i64, ptr %pool, i64 9
-  %tickets = getelementptr i64, ptr %pool, i64 10
+{known}
   br label %sleep
 sleep:
-  %woken = call i32 %wait(ptr %pool)
+  %woken = call i32 %wait(ptr %work)
   br label %look
 look:
   %left = load atomic i64, ptr %tickets seq_cst, align 8
@@ -61,50 +56,42 @@ take:
   %taken = extractvalue {{ i64, i1 }} %tried, 1
   br i1 %taken, label %run, label %look
 run:
-  %function = load ptr, ptr %function_at
-  %given = load ptr, ptr %given_at
-  call void %function(ptr %given)
+  %called = load ptr, ptr %function
+  %argument = load ptr, ptr %given
+  call void %called(ptr %argument)
   %told = call i32 %post(ptr %done)
   br label %look
 }}
 
-define {linkage} void @{share}(ptr %function, ptr %given, i64 %helpers) {{
+define {linkage} void @{share}(ptr %called, ptr %argument, i64 %helpers) {{
 start:
-  %pool_word = load i64, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {pool})
-  %pool = inttoptr i64 %pool_word to ptr
-  %wait = load ptr, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {sem_wait})
-  %post = load ptr, ptr getelementptr ([{entries} x i64], ptr @{table}, i64 0, i64 {sem_post})
-  %done = getelementptr i64, ptr %pool, i64 4
-  %function_at = getelementptr i64, ptr %pool, i64 8
-  %given_at = getelementptr i64, ptr %pool, i64 9
-  %tickets = getelementptr i64, ptr %pool, i64 10
-  %busy = getelementptr i64, ptr %pool, i64 11
+{known}
   %tried = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
   %free = extractvalue {{ i64, i1 }} %tried, 1
   br i1 %free, label %together, label %alone
 alone:
-  call void %function(ptr %given)
+  call void %called(ptr %argument)
   ret void
 together:
-  store ptr %function, ptr %function_at
-  store ptr %given, ptr %given_at
+  store ptr %called, ptr %function
+  store ptr %argument, ptr %given
   store atomic i64 %helpers, ptr %tickets seq_cst, align 8
   br label %more
 more:
   %i = phi i64 [ 0, %together ], [ %next, %wake ]
   %asked = icmp sge i64 %i, %helpers
-  br i1 %asked, label %work, label %wake
+  br i1 %asked, label %work_on, label %wake
 wake:
-  %told = call i32 %post(ptr %pool)
+  %told = call i32 %post(ptr %work)
   %next = add i64 %i, 1
   br label %more
-work:
-  call void %function(ptr %given)
+work_on:
+  call void %called(ptr %argument)
   %left = atomicrmw xchg ptr %tickets, i64 0 seq_cst
   %begun = sub i64 %helpers, %left
   br label %expect
 expect:
-  %missing = phi i64 [ %begun, %work ], [ %fewer, %ended ], [ %missing, %listen ]
+  %missing = phi i64 [ %begun, %work_on ], [ %fewer, %ended ], [ %missing, %listen ]
   %all = icmp sle i64 %missing, 0
   br i1 %all, label %free_again, label %listen
 listen:
@@ -123,9 +110,14 @@ free_again:
 
 def pool_text(linkage: str = "") -> str:
     """LLVM's text of the pool."""
-    places = {name: OBJECTS.index(name) for name in ("sem_wait", "sem_post", "pool")}
+    table = f"[{len(OBJECTS)} x i64], ptr @{TABLE}, i64 0, i64"
+    known = [
+        f"  %{name} = load ptr, ptr getelementptr ({table} {OBJECTS.index(of)})"
+        for name, of in (("pool", "pool"), ("wait", "sem_wait"), ("post", "sem_post"))
+    ]
+    known += [f"  %{name} = getelementptr i64, ptr %pool, i64 {at}" for name, at in WORDS.items()]
     names = {"table": TABLE, "entries": len(OBJECTS), "server": SERVER, "share": SHARE}
-    return _POOL_TEXT.format(linkage=linkage, **names, **places)
+    return _POOL_TEXT.format(linkage=linkage, known="\n".join(known), **names)
 
 
 class Entry:
@@ -161,9 +153,7 @@ class Entry:
             one = builder.load(builder.gep(given, [i64(i)]))
             value = self.array if isinstance(kind, ArrayType) else self.number
             values.append(value(one, kind))
-        state = self.call("PyEval_SaveThread", self.pointer)
         failed, found = self.run(values)
-        self.call("PyEval_RestoreThread", ir.VoidType(), state)
         with cgutils.if_unlikely(builder, failed):
             builder.ret(self.call("PyErr_NoMemory", self.pointer))
         builder.ret(self.call("PyLong_FromLongLong", self.pointer, found))
@@ -173,8 +163,16 @@ class Entry:
 
     def run(self, values: list[Any]) -> tuple[Any, Any]:
         """Whether the kernel failed, and the whole number that it returns."""
-        failed, found = self.called(self.builder, values)
+        with self.unlocked():
+            failed, found = self.called(self.builder, values)
         return failed, self.whole(found)
+
+    @contextmanager
+    def unlocked(self) -> Iterator[None]:
+        """What is written inside runs without the interpreter's lock."""
+        state = self.call("PyEval_SaveThread", self.pointer)
+        yield
+        self.call("PyEval_RestoreThread", ir.VoidType(), state)
 
     def called(self, builder: Any, values: list[Any]) -> tuple[Any, Any]:
         """Whether the kernel failed, and what it returns."""
@@ -281,7 +279,9 @@ class SharedEntry(Entry):
     """As `Entry`, given the number of helpers and of rows that a thread takes at a time.
 
     All that the threads need is in one structure: the next row, how many rows there are and are
-    taken at a time, whether one failed, then the kernel's arguments.
+    taken at a time, whether one failed, then the kernel's arguments. A number of helpers below 0
+    has the caller work alone and keep the interpreter's lock, since to give it up and to get it
+    back takes longer than little work does while other threads want it.
     """
 
     before = 2
@@ -290,6 +290,17 @@ class SharedEntry(Entry):
         """As `Entry.run`; such kernels return nothing."""
         builder, i64 = self.builder, self.i64
         helpers, step, *values = values
+        failed = builder.alloca(ir.IntType(1))
+        with builder.if_else(builder.icmp_signed("<", helpers, i64(0))) as (locked, unlocked):
+            with locked:
+                builder.store(self.called(builder, values)[0], failed)
+            with unlocked, self.unlocked():
+                builder.store(self.shared(helpers, step, values), failed)
+        return builder.load(failed), i64(0)
+
+    def shared(self, helpers: Any, step: Any, values: list[Any]) -> Any:
+        """Whether the kernel failed in one of the threads."""
+        builder, i64 = self.builder, self.i64
         first = self.kernel.by_row[0]
         rows = builder.extract_value(self.struct(builder, first, values[first]).shape, 0)
         fields = [i64(0), rows, step, i64(0), *values]
@@ -302,7 +313,7 @@ class SharedEntry(Entry):
         addresses = [builder.bitcast(one, self.pointer) for one in (part, given)]
         builder.call(share, [*addresses, helpers])
         failed = builder.load(builder.gep(given, [ir.IntType(32)(0), ir.IntType(32)(3)]))
-        return builder.icmp_unsigned("!=", failed, i64(0)), i64(0)
+        return builder.icmp_unsigned("!=", failed, i64(0))
 
     def struct(self, builder: Any, i: int, value: Any) -> Any:
         """numba's view of argument i, to be looked into."""

@@ -22,6 +22,7 @@ __all__ = [
     "SERVER",
     "SHARE",
     "TABLE",
+    "WORDS",
     "callable_at",
     "object_table",
     "why_unlike",
@@ -44,7 +45,10 @@ OBJECTS = (
     *("array", "float", "float of NumPy", "int", "True", "False"),
     *(*DTYPES, *FUNCTIONS, *SYSTEM, "pool"),
 )
-POOL = (ctypes.c_int64 * 16)()  # the memory of `pool`
+# The memory of `pool`, in words of eight bytes: two semaphores of four words, the function and its
+# argument, how many helpers may still begin, and whether a call has the threads.
+WORDS = {"work": 0, "done": 4, "function": 8, "given": 9, "tickets": 10, "busy": 11}
+POOL = (ctypes.c_int64 * 16)()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(POOL))  # threads sleep in it until the process ends
 
 

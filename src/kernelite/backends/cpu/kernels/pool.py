@@ -6,8 +6,6 @@ many rows until none is left (`tracing` writes that loop). No thread needs the i
 meanwhile, neither to begin nor to end. While one call has the threads, others do their work alone.
 
 The threads are Python's own, started when first asked for, and wait in `kernelite_serve` for good.
-Memory of the pool, in words of eight bytes: two semaphores of four words, the function and its
-argument, how many helpers may still begin, and whether a call has the threads.
 """
 
 from __future__ import annotations
@@ -20,11 +18,9 @@ from functools import cache
 from typing import Any
 
 from kernelite.backends.cpu.kernels import providers
-from kernelite.backends.cpu.kernels.objects import POOL
+from kernelite.backends.cpu.kernels.objects import POOL, WORDS
 
 __all__ = ["ensure_helpers"]
-
-SEMAPHORE_WORDS = 4
 
 
 def ensure_helpers(count: int) -> int:
@@ -59,8 +55,8 @@ def _begin_anew() -> None:
     global _starting
     POOL[:] = [0] * len(POOL)
     library = ctypes.CDLL(None)
-    for at in (0, SEMAPHORE_WORDS):
-        library.sem_init(ctypes.byref(POOL, 8 * at), 0, 0)
+    for name in ("work", "done"):
+        library.sem_init(ctypes.byref(POOL, 8 * WORDS[name]), 0, 0)
     _started.clear()
     _starting = _thread.allocate_lock()
 

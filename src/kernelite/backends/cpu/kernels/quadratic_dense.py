@@ -11,6 +11,7 @@ Twin: `QuadraticForm.evaluate`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class JitForm:
         """k."""
         return len(self.outputs)
 
-    @property
+    @cached_property
     def least_rows(self) -> int:
         """Rows that are worth a thread."""
         work = 16.0 * self.blocks.shape[0] * self.blocks.shape[1] + 8.0 * len(self.point) + 32.0

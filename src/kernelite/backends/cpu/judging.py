@@ -1,0 +1,81 @@
+"""Which rows are settled, and labels of two classes, each in one pass of a kernel.
+
+In: a criterion and what a stage found, or a head. NumPy's own way, `program.cascade.judged` and the
+head's `predict`, takes several passes on one thread, and lets go of the interpreter's lock in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.heads import Head
+from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
+from kernelite.program.cascade import judged
+from kernelite.program.criteria import Criterion
+
+__all__ = ["Finish", "judge", "labels_of"]
+
+Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
+"""What makes answers of scores of shape (m, k)."""
+
+_NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
+_WORD = 8  # bytes of a label that a kernel writes as it is
+
+
+def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
+    """As `judged`, by a kernel where the criterion can be told in numbers."""
+    rule, scores, bounds = criterion.rule, found.scores, found.bounds
+    if rule is None or (bounds is None and rule.margin < 0.0) or not jit_available():
+        return judged(criterion, found, farthest)
+    if isinstance(bounds, Factored):
+        if scores.shape[1] > 1:
+            return judged(criterion, found, farthest)
+        bounds = spelled_out(bounds)
+    from kernelite.backends.cpu.kernels import judging
+
+    squares, m = found.sq_norms, len(scores)
+    settled, counts = np.empty(m, dtype=np.bool_), np.zeros(3, dtype=np.int64)
+    tolerance = rule.tolerance
+    if 0 < len(tolerance) < scores.shape[1]:
+        tolerance = np.broadcast_to(tolerance, scores.shape[1]).copy()
+    share_rows(
+        *(judging.settle_rows, m, judging.ROWS_PER_THREAD, scores),
+        *(_NO_BOUNDS if bounds is None else bounds, _NO_SQUARES if squares is None else squares),
+        *(tolerance, rule.by_bound, rule.threshold, rule.margin, farthest, settled, counts),
+    )
+    n_open, outside, unknown = counts.tolist()
+    known = squares is not None or (bounds is not None and found.finite_if_bounded)
+    return Settled(settled, n_open, outside if farthest < np.inf else 0, known and not unknown)
+
+
+def labels_of(head: Head) -> Finish:
+    """The head's `predict`; by a kernel where the sign of one score is the label."""
+    sign = head.by_sign
+    if sign is None or not jit_available():
+        return head.predict
+    from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, label_rows
+
+    labels = np.ascontiguousarray(sign.labels)
+    as_words = labels.dtype.itemsize == _WORD and labels.dtype.kind in "iufmM"
+    words = labels.view(np.int64) if as_words else np.arange(2)
+    threshold = float(sign.threshold)
+
+    def finish(scores: FloatArray) -> NDArray[Any]:
+        if len(scores) == 1:
+            score = scores.item()
+            beyond = score > threshold if sign.above else score < threshold
+            first = beyond or (sign.closed and score == threshold)
+            return labels[:1].copy() if first else labels[1:].copy()
+        found = np.empty(len(scores), dtype=np.int64)
+        given = words, threshold, sign.above, sign.closed, found
+        share_rows(label_rows, len(scores), ROWS_PER_THREAD, scores, *given)
+        return found.view(labels.dtype) if as_words else labels[found]
+
+    return finish

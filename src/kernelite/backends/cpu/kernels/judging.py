@@ -1,0 +1,118 @@
+"""What follows an engine's pass over the rows: bounds, which rows are settled, labels of two.
+
+Twins: `exact_rounding.ExactRounding.bounds`, `program.criteria`, and `predict` of the heads, which
+take several passes of NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.backends.cpu.kernels.compiling import (
+    Longs,
+    Matrix,
+    OutBools,
+    OutLongs,
+    OutMatrix,
+    Vector,
+    instruction,
+    ir,
+    kernel,
+    types,
+)
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+
+__all__ = ["ROWS_PER_THREAD", "bound_rows", "label_rows", "settle_rows"]
+
+ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
+
+
+@instruction(types.void(types.uintp, types.int64))
+def _add(builder: Any, address: Any, number: Any) -> None:
+    """Add to a number that other threads add to as well."""
+    place = builder.inttoptr(address, ir.IntType(64).as_pointer())
+    builder.atomic_rmw("add", place, number, "monotonic")
+
+
+@kernel(by_row=("scores", "bounds", "squares", "settled"))
+def settle_rows(
+    scores: Matrix,
+    bounds: Matrix,
+    squares: Vector,
+    tolerance: Vector,
+    by_bound: bool,
+    threshold: float,
+    margin: float,
+    farthest: float,
+    settled: OutBools,
+    counts: OutLongs,
+) -> None:
+    """Whether |score - threshold| is above bound or margin, and all bounds within the tolerance.
+
+    Without a tolerance, or with a margin below 0, nothing is asked of these. `counts` gets the
+    rows that stay open, those with |u|^2 of `farthest` or more, and those with an |u|^2, or else a
+    bound, that is not finite.
+    """
+    m, k, asked = settled.shape[0], scores.shape[1], len(tolerance) > 0
+    by_margin = margin >= 0.0
+    n_open, outside, unknown = 0, 0, 0
+    for i in range(m):
+        good = True
+        if by_bound:
+            good = abs(scores[i, 0] - threshold) > bounds[i, 0]
+        if by_margin:
+            good = abs(scores[i, 0] - threshold) > margin
+        if asked:
+            for j in range(k):
+                good = good & (bounds[i, j] <= tolerance[j])
+        settled[i] = good
+        n_open += not good
+    if len(squares) > 0:
+        for i in range(m):
+            outside += not squares[i] < farthest
+            unknown += not squares[i] < np.inf
+    elif len(bounds) > 0:
+        for i in range(m):
+            for j in range(k):
+                unknown += not bounds[i, j] < np.inf
+    place = np.uintp(counts.ctypes.data)
+    _add(place, n_open)
+    _add(place + np.uintp(8), outside)
+    _add(place + np.uintp(16), unknown)
+
+
+@kernel(by_row=("squares", "scores", "bounds"))
+def bound_rows(
+    squares: Vector, numbers: Vector, intercept: float, scores: OutMatrix, bounds: OutMatrix
+) -> None:
+    """Rounding bounds of one output's exact sums; rows far from all centers get the intercept."""
+    shrunk, radius, root, underflows = numbers[0], numbers[1], numbers[2], numbers[3]
+    lengths, spread, largest, gamma = numbers[4], numbers[5], numbers[6], numbers[7]
+    weight, constant = numbers[8], numbers[9]
+    for i in range(len(squares)):
+        gap = max(np.sqrt(squares[i]) * shrunk - radius, 0.0) * root
+        nearest = gap * gap * shrunk
+        near = nearest < underflows and squares[i] < np.inf
+        relative = exp_nonpositive(-nearest) * (lengths + spread * (largest + gamma * squares[i]))
+        bounds[i, 0] = (relative if near else 0.0) * weight + constant
+        if not near:
+            scores[i, 0] = intercept
+
+
+@kernel(by_row=("scores", "labels"))
+def label_rows(
+    scores: Matrix, words: Longs, threshold: float, above: bool, closed: bool, labels: OutLongs
+) -> None:
+    """The first word where the score is above the threshold (or below), the second elsewhere.
+
+    `closed`: a score at the threshold gets the first one too.
+    """
+    first, second = words[0], words[1]
+    for i in range(len(labels)):
+        score = scores[i, 0]
+        beyond = score > threshold if above else score < threshold
+        if closed:
+            beyond = beyond | (score == threshold)
+        labels[i] = first if beyond else second

@@ -1,0 +1,226 @@
+"""How many cores there are, and how many threads may be used: by our kernels and by BLAS.
+
+A limit of our kernels holds for the calling thread; BLAS keeps one setting a process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernelite.support.errors import InputError
+
+__all__ = [
+    "available",
+    "limit_here",
+    "limit_threads",
+    "one_thread",
+    "one_thread_each",
+    "single_threaded_blas",
+    "thread_count",
+]
+
+# Control groups of version 2 hold quota and period in one file, those of version 1 in two.
+_QUOTA_FILES = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+_limit: ContextVar[int | None] = ContextVar("kernelite_threads", default=None)
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Threads to use.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        A number; negative ones count from all available cores (-1: all, -2: all but one). By
+        default what `limit_threads` set, else all cores this process may use (its affinity and
+        the container's quota), or OMP_NUM_THREADS if that is fewer.
+
+    Examples
+    --------
+    >>> thread_count(3)
+    3
+    >>> with limit_threads(1):
+    ...     thread_count()
+    1
+    """
+    if n_jobs is None:
+        limit = _limit.get()
+        return _default_count() if limit is None else limit
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise InputError(f"`n_jobs` must be a positive or negative integer, got {n_jobs!r}.")
+    return n_jobs if n_jobs > 0 else max(1, available() + 1 + n_jobs)
+
+
+@contextmanager
+def limit_threads(n_jobs: int | None) -> Iterator[int]:
+    """Use this many threads inside the block, in our kernels and in BLAS; None changes nothing.
+
+    The limit of our kernels holds for the calling thread. BLAS keeps one setting a process: it is
+    the smallest that any thread asks for at the time.
+
+    Examples
+    --------
+    >>> with limit_threads(2) as threads:
+    ...     threads
+    2
+    """
+    if n_jobs is None:
+        yield thread_count()
+        return
+    threads = thread_count(n_jobs)
+    with limit_here(threads), _blas_limited(threads):
+        yield threads
+
+
+@contextmanager
+def limit_here(threads: int) -> Iterator[None]:
+    """Our kernels use at most so many threads where they are called inside the block."""
+    token = _limit.set(threads)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def one_thread() -> AbstractContextManager[int]:
+    """As `limit_threads(1)`.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     thread_count()
+    1
+    """
+    return limit_threads(1)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """BLAS uses one thread inside the block, because our own threads call it."""
+    return _blas_limited(1)
+
+
+def one_thread_each(n_items: int, chunk: int) -> AbstractContextManager[None]:
+    """`single_threaded_blas` where several of our threads will call it, else nothing.
+
+    Setting and lifting the limit takes longer than a single row does.
+
+    Examples
+    --------
+    >>> with one_thread_each(1, 1):
+    ...     pass
+    """
+    several = n_items > chunk and thread_count() > 1
+    return single_threaded_blas() if several else nullcontext()
+
+
+_blas_lock = threading.RLock()
+_asked: list[int] = []  # limits of BLAS that are in force: the smallest one counts
+_before: list[tuple[Any, int]] = []  # BLAS libraries, and their threads without a limit
+_inherited = False  # whether `_before` is that of a parent that forked while BLAS was limited
+
+
+@contextmanager
+def _blas_limited(count: int) -> Iterator[None]:
+    """BLAS uses at most so many threads inside the block.
+
+    Blocks of several threads may overlap: the last one out lifts the limit, so that no caller
+    restores what another one had set.
+    """
+    global _before, _inherited
+    with _blas_lock:
+        if not _asked and not _inherited:
+            _before = [(library, library.get_num_threads()) for library in _blas()]
+        _inherited = False
+        _asked.append(count)
+        _set_blas()
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if count in _asked:  # not so in a child that was forked in here
+                _asked.remove(count)
+            _set_blas()
+
+
+def _set_blas() -> None:
+    """Tell every BLAS library how many threads it may use now.
+
+    Newer versions of threadpoolctl give OpenBLAS to the thread that first set a limit, and
+    ignore all others for as long as that one lives: ours could neither set nor lift theirs.
+    """
+    for library, without in _before:
+        free = getattr(library, "clear_controlling_thread", None)
+        if free is not None:
+            free(force=True)
+        library.set_num_threads(min([without, *_asked]))
+        if free is not None:
+            free(force=True)
+
+
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process, looked up again when SciPy has brought its own."""
+    return _blas_libraries("scipy.linalg" in sys.modules)
+
+
+@cache
+def _blas_libraries(_with_scipy: bool) -> list[Any]:
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
+
+
+def _default_count() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = available()
+    return max(1, min(most, int(wanted))) if wanted.isdecimal() and int(wanted) else most
+
+
+@cache
+def available() -> int:
+    """Cores that this process may use (joblib counts them too, but takes 50 ms to load)."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        cores = os.cpu_count() or 1
+    return max(1, math.ceil(min(cores, _quota())))
+
+
+def _quota() -> float:
+    """Cores that a Linux container may use at a time; infinite where nothing limits them."""
+    for names in _QUOTA_FILES:
+        try:
+            quota, period = " ".join(Path(name).read_text() for name in names).split()
+            return int(quota) / int(period) if int(quota) > 0 else math.inf
+        except (OSError, ValueError, ZeroDivisionError):  # "max" is no number
+            continue
+    return math.inf
+
+
+def _start_anew() -> None:
+    """In a forked child: the threads that were about to lift a limit of BLAS are not there."""
+    global _blas_lock, _inherited
+    _blas_lock = threading.RLock()
+    _inherited = bool(_asked) or _inherited
+    _asked.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock is held meanwhile: BLAS stops its threads for a fork, and hangs if told to start
+    # some just then.
+    os.register_at_fork(
+        before=lambda: _blas_lock.acquire(),
+        after_in_parent=lambda: _blas_lock.release(),
+        after_in_child=_start_anew,
+    )

@@ -1,0 +1,306 @@
+"""Latent variances of Gaussian processes, row by row, with proven bounds.
+
+    x = weights * k(X, z),    variance = k(z, z) - |L^-1 x|^2
+
+Kernel values come from compiled loops; what they err by is their kernel's word (`machine.kernels`).
+`factors` has the products that take the place of solving. `LatentVariance` is the definition: it
+answers the first rows, before a product has paid for itself, and where no bound is to be had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.exact_pointwise import PointwiseRounding
+from kernelite.backends.cpu.factors import (
+    MARGIN,
+    Eigenvectors,
+    InverseFactor,
+    ShortRest,
+    deviation_bound,
+)
+from kernelite.backends.cpu.fused_pointwise import FusedPointwise
+from kernelite.backends.cpu.panels import middle
+from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import Kernel
+from kernelite.machine.variance import LatentVariance, Posterior
+from kernelite.series.rounding import UNIT
+from kernelite.support.records import dataclass
+
+__all__ = ["Covariances", "Variances"]
+
+VALUE_UNITS = 40.0  # that a kernel value errs by besides its kernel's word: amplitudes and sums
+STEP = 16  # eigenvectors come in such groups
+INVERTED = 0.25  # rows per training row after which an inverse has paid,
+DECOMPOSED = 16.0  # and eigenvectors
+MOST_INVERTED, MOST_DECOMPOSED = 8_192, 2_560  # training rows
+TILE_ROWS = 256
+FEWEST_ROWS = 64  # of a call that eigenvectors are computed in: no single row waits for them
+WORTH = 0.9  # of the products with an inverse
+SINGLES = 0.6  # of these, where they are in single precision
+AGAIN = 40.0  # times as long takes a row that comes alone or with a few others
+NEARBY = 4.0  # times the centers' radius: rows so near share one bound of kernel values
+SHORT_STEPS = (32, 48, 64, 96, 128, 192, 256)  # leading eigenvectors that may leave a short rest
+
+
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """k(X, z) of rows, with a bound on what each value errs by.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+    centers : tuple of ndarray of shape (n, d)
+    fused : tuple of FusedPointwise or None
+        Compiled loops, where there are some for the kernel.
+    points : tuple of ndarray of shape (d,)
+        Amid the centers.
+    roundings : tuple of PointwiseRounding
+    amplitudes : ndarray of shape (p,)
+    constant : float
+    """
+
+    kernels: tuple[Kernel, ...]
+    centers: tuple[FloatArray, ...]
+    fused: tuple[FusedPointwise | None, ...]
+    points: tuple[FloatArray, ...]
+    roundings: tuple[PointwiseRounding, ...]
+    amplitudes: FloatArray
+    constant: float
+
+    @classmethod
+    def prepare(
+        cls, posterior: Posterior, expansions: Sequence[KernelExpansion], mapped: Sequence[bool]
+    ) -> Covariances | None:
+        """Lay centers out; None where a kernel's own k(z, z) depends on the row, or is unproven."""
+        kernels, centers, fused, points, roundings = [], [], [], [], []
+        for expansion, through_map in zip(expansions, mapped):
+            kernel = expansion.kernel
+            if not kernel.shifts or not kernel.proven or not expansion.n_centers:
+                return None
+            rows = np.ascontiguousarray(expansion.dense_centers())
+            one = np.full((len(rows), 1), 1.0 / len(rows))
+            unit = KernelExpansion(rows, one, np.zeros(1), kernel=kernel)
+            if expansion.uncertainty is not None:
+                known = expansion.uncertainty
+                unit = unit.rounded(
+                    gamma=known.gamma,
+                    centers=known.centers,
+                    rows=known.rows,
+                    relative=known.relative,
+                )
+            point = middle(rows)
+            loops = FusedPointwise.prepare(kernel, rows, one)
+            kernels.append(kernel)
+            centers.append(rows)
+            fused.append(loops if isinstance(loops, FusedPointwise) and loops.ready else None)
+            points.append(point)
+            roundings.append(
+                PointwiseRounding.of(unit, point, VALUE_UNITS, mapped=bool(through_map))
+            )
+        return cls(
+            *(tuple(kernels), tuple(centers), tuple(fused), tuple(points), tuple(roundings)),
+            np.atleast_1d(posterior.amplitude).astype(np.float64),
+            float(posterior.constant),
+        )
+
+    def __call__(self, rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Values of shape (m, width), zeros beyond n, and what each of a row's may be off by."""
+        total, errors = None, np.zeros(1)
+        for p, (amplitude, seen) in enumerate(zip(self.amplitudes, rows)):
+            K = self._values(p, seen)
+            if amplitude != 1.0:
+                K *= amplitude
+            if total is None:
+                total = K
+            else:
+                total += K
+            errors = errors + abs(float(amplitude)) * self._errors(p, seen)
+        assert total is not None
+        if self.constant:
+            total[:, : len(self.centers[0])] += self.constant
+        return total, (errors + self._summing) * MARGIN
+
+    @cached_property
+    def _summing(self) -> float:
+        """What amplitudes and sums of kernels round."""
+        size = float(np.abs(self.amplitudes).sum()) + abs(self.constant)
+        return 4.0 * len(self.kernels) * UNIT * size
+
+    def _errors(self, p: int, rows: FloatArray) -> FloatArray:
+        """Of kernel values, shape (m,), or (1,) where one number does for all these rows."""
+        reach, error = self._near[p]
+        U = rows - self.points[p]
+        if float(np.abs(U).max(initial=0.0)) <= reach:
+            return error
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.roundings[p].bounds(np.einsum("ij,ij->i", U, U))[:, 0]
+
+    @cached_property
+    def _near(self) -> list[tuple[float, FloatArray]]:
+        """Per kernel: what no feature of an ordinary row is farther from the point by, and errors.
+
+        Errors do not become smaller with the distance, so that those of the farthest do for all.
+        """
+        found = []
+        for rounding, point in zip(self.roundings, self.points):
+            reach = NEARBY * rounding.radius
+            most = np.array([reach * reach * len(point) * MARGIN])
+            found.append((reach, rounding.bounds(most)[:, 0]))
+        return found
+
+    def _values(self, p: int, rows: FloatArray) -> FloatArray:
+        fused, n = self.fused[p], len(self.centers[p])
+        if fused is None:
+            tile = np.zeros((len(rows), self.width))
+            tile[:, :n] = self.kernels[p].values(rows, self.centers[p])
+            return tile
+        tile = np.empty((len(rows), self.width))
+        fused.fill(fused.seen(rows), slice(0, self.width), tile)
+        if fused.loop.factor != 1.0:
+            tile *= fused.loop.factor
+        tile[:, n:] = 0.0
+        return tile
+
+    @cached_property
+    def width(self) -> int:
+        """n, or what compiled loops fill: whole panels."""
+        wide = [len(one.coefficients) for one in self.fused if one is not None]
+        return max([len(self.centers[0]), *wide])
+
+
+class Variances:
+    """Latent variances of one posterior.
+
+    Parameters
+    ----------
+    latent : LatentVariance
+        The definition.
+    mapped : sequence of bool
+        Whether rows of each expansion come through an affine map.
+    tolerance : float, optional
+        What standard deviations may be off by; None: nothing but rounding.
+    """
+
+    def __init__(
+        self, latent: LatentVariance, mapped: Sequence[bool], tolerance: float | None
+    ) -> None:
+        self.latent, self.tolerance = latent, tolerance
+        self.posterior = latent.posterior
+        self.covariances = Covariances.prepare(latent.posterior, latent.expansions, mapped)
+        n = len(self.posterior.weights)
+        self.weighted = not bool((self.posterior.weights == 1.0).all())
+        self.spread = math.sqrt(n) * float(np.abs(self.posterior.weights).max(initial=0.0))
+        self.inverse: InverseFactor | None = None
+        self.quick: Eigenvectors | ShortRest | None = None
+        self._asked, self._inverted, self._decomposed = 0, n > MOST_INVERTED, n > MOST_DECOMPOSED
+
+    def expects(self, count: int, *, proven: bool = False) -> bool:
+        """Whether so many rows more make it worth while to see some of them: `expect`."""
+        self._asked += count
+        if self.covariances is None:
+            return False
+        n = len(self.posterior.weights)
+        inverts = not self._inverted and (proven or self._asked >= INVERTED * n)
+        pays = self._asked >= DECOMPOSED * n and count >= FEWEST_ROWS
+        return inverts or (not self._decomposed and pays and self.tolerance is not None)
+
+    def expect(self, count: int, some: Sequence[FloatArray]) -> None:
+        """Make ready what pays for so many rows, of which `some` are shown.
+
+        Parameters
+        ----------
+        count : int
+        some : sequence of ndarray
+            Rows as each expansion sees them.
+        """
+        assert self.covariances is not None
+        if not self._inverted:
+            self._inverted = True
+            self.inverse = InverseFactor.of(self.posterior.factor, self.covariances.width)
+        pays = self._asked >= DECOMPOSED * len(self.posterior.weights) and count >= FEWEST_ROWS
+        if not self._decomposed and pays and self.tolerance is not None:
+            self._decomposed = True
+            if self.inverse is not None:
+                self.quick = self._chosen(some, self.inverse)
+
+    def __call__(self, rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Variances of shape (m,), and how far they may be off; infinite where nothing is known."""
+        if self.inverse is None or self.covariances is None:
+            return self.latent.variance(rows), np.full(len(rows[0]), np.inf)
+        if self.quick is None:
+            return self._by(self.inverse, rows)
+        variances, errors = self._by(self.quick, rows)
+        still = np.flatnonzero(~self._settles(variances, errors))
+        if len(still):
+            found = self._by(self.inverse, [seen[still] for seen in rows])
+            variances[still], errors[still] = found
+        return variances, errors
+
+    def _by(
+        self, factor: InverseFactor | Eigenvectors | ShortRest, rows: Sequence[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """By one of them, tile by tile."""
+        m = len(rows[0])
+        if m <= TILE_ROWS:
+            return self._left(*factor.squares(*self._inputs(rows)))
+        variances, errors = np.empty(m), np.empty(m)
+        for tile in row_blocks(m, TILE_ROWS):
+            found = factor.squares(*self._inputs([seen[tile] for seen in rows]))
+            variances[tile], errors[tile] = self._left(*found)
+        return variances, errors
+
+    def _inputs(self, rows: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """x of shape (m, n), and how far each is from where it should be."""
+        assert self.covariances is not None
+        X, errors = self.covariances(rows)
+        if self.weighted:
+            X[:, : len(self.posterior.weights)] *= self.posterior.weights
+        return X, errors * (self.spread * MARGIN)
+
+    def _left(self, q: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """k(z, z) - q."""
+        prior = self.posterior.diagonal
+        return prior - q, errors + 4.0 * UNIT * (abs(prior) + q)
+
+    def _settles(self, variances: FloatArray, errors: FloatArray) -> NDArray[np.bool_]:
+        assert self.tolerance is not None
+        return np.asarray(deviation_bound(variances, errors) <= self.tolerance)
+
+    def _chosen(
+        self, some: Sequence[FloatArray], inverse: InverseFactor
+    ) -> Eigenvectors | ShortRest | None:
+        """What makes products of rows like these cheapest; None if that is the inverse."""
+        assert self.covariances is not None
+        factor, n = self.posterior.factor, len(self.posterior.weights)
+        every = Eigenvectors.all_of(factor, self.covariances.width)
+        if every is None or n <= 2 * STEP:
+            return None
+        X, moved = self._inputs(some)
+        C, squares = X @ every.vectors, np.einsum("ij,ij->i", X, X)
+        best: Eigenvectors | ShortRest | None = None
+        cheapest = WORTH
+        for m in range(STEP, n // 2, STEP):
+            if 2.0 * m / n >= cheapest:
+                break
+            found = every.leading(m).of_products(C[:, :m], squares, moved)
+            if (cost := 2.0 * m / n + self._unsettled(found)) < cheapest:
+                best, cheapest = every.leading(m), cost
+        for m in (step for step in SHORT_STEPS if step <= n // 8):
+            short = ShortRest.of(every.leading(m).kept(), inverse, factor)
+            if short is None:
+                break
+            found = short.squares(X.copy(), moved)
+            if (cost := 4.0 * m / n + SINGLES + self._unsettled(found)) < cheapest:
+                best, cheapest = short, cost
+        return best.kept() if isinstance(best, Eigenvectors) else best
+
+    def _unsettled(self, found: tuple[FloatArray, FloatArray]) -> float:
+        """What rows cost that the inverse has to answer as well, in its own time for all."""
+        return AGAIN * (1.0 - float(self._settles(*self._left(*found)).mean()))

@@ -1,0 +1,83 @@
+"""The exact model over the operations of `kernelite.machine.ops`, for all targets of exports.
+
+In: an expansion, and rows of shape (m, d). Out: scores (m, k), kernel values (m, n), or the
+logarithms of sums (m,). Distances are taken by differences, or, where a target says `by_products`
+and enough digits are left, by one product about the centers' mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import CosineKernel
+from kernelite.machine.ops import ops
+from kernelite.model.export.selection import about_their_mean, packed
+from kernelite.series.packed import linear_map, packed_degree, pair_places
+from kernelite.series.rounding import UNIT
+
+__all__ = ["exact_scores", "kernel_values", "log_sums"]
+
+FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
+LOST_DIGITS = 1e-9  # the relative error of a kernel value from which products are not taken
+
+
+def exact_scores(expansion: KernelExpansion, rows: Any, *, fold: bool = True) -> Any:
+    """f of each row: one product, a packed polynomial, or all kernel values.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    rows : array of shape (m, d)
+    fold : bool
+        Whether a polynomial is taken as a tensor, where that has fewer numbers than the centers.
+    """
+    xp, b = ops(rows), expansion.intercept
+    if packed_degree(expansion) == 1:
+        found = linear_map(expansion)
+        if isinstance(expansion.kernel, CosineKernel):
+            rows = CosineKernel.normalized(rows)
+        seen = rows if found.columns is None else rows[:, found.columns]
+        return seen @ found.weights.T + found.intercept
+    tensor = packed(expansion) if fold else None
+    if tensor is None:
+        return kernel_values(expansion, rows) @ expansion.coefficients + b
+    Y = xp.concat([rows, xp.full((rows.shape[0], 1), 1.0)], axis=1)
+    if tensor.ndim == 2:
+        return xp.contract_cubic(Y, tensor) + b
+    first, second = pair_places(expansion.n_features + 1)
+    return xp.contract(Y[:, first] * Y[:, second], tensor) + b
+
+
+def kernel_values(expansion: KernelExpansion, rows: Any) -> Any:
+    """k(x_i, z) for every row and center: shape (m, n)."""
+    if expansion.kernel.damps:
+        return ops(rows).exp(_exponents(expansion, rows))
+    return expansion.kernel.values(rows, expansion.dense_centers())
+
+
+def log_sums(expansion: KernelExpansion, rows: Any) -> Any:
+    """The logarithm of a sum of positive bumps, where the sum would underflow: shape (m,)."""
+    xp = ops(rows)
+    with np.errstate(divide="ignore"):
+        exponents = _exponents(expansion, rows) + np.log(expansion.coefficients[:, 0])
+    top = xp.max(exponents, axis=1, keepdims=True)
+    top = xp.where(xp.isinf(top), 0.0, top)
+    return xp.log(xp.sum(xp.exp(exponents - top), axis=1)) + top[:, 0]
+
+
+def _exponents(expansion: KernelExpansion, rows: Any) -> Any:
+    """-gamma |x_i - z|^2, shape (m, n): by products, where the target takes these and may."""
+    xp, gamma, farthest = ops(rows), expansion.gamma, None
+    if getattr(type(xp), "by_products", False):
+        farthest = FARTHEST[np.dtype(xp.dtype).name]
+        point, shifted, own = about_their_mean(expansion)
+        if (shifted.shape[1] + 8) * 4.0 * own.max(initial=0.0) * UNIT > LOST_DIGITS:
+            farthest = None
+    if farthest is None:
+        return xp.squared_distances(rows, expansion.dense_centers()) * -gamma
+    U = xp.clip(rows - point, -farthest, farthest)
+    products = U @ (2.0 * gamma * shifted.T) - own
+    return xp.minimum(products - xp.squared_norms(U)[:, None] * gamma, 0.0)

@@ -1,0 +1,164 @@
+"""Kernels that judge rows say what criteria, heads and bounds say by NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kernelite as kl
+from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.judging import judge, labels_of
+from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.machine.heads import ClassifierHead, Head, LinearHead, OutlierHead
+from kernelite.program.bounded import Bounded, Factored, spelled_out
+from kernelite.program.cascade import judged
+from kernelite.program.criteria import (
+    And,
+    Criterion,
+    Margin,
+    Proven,
+    SameAnswer,
+    Within,
+    predict_criterion,
+)
+from tests.helpers import random_expansion
+
+pytestmark = pytest.mark.skipif(not jit_available(), reason="no kernels here")
+
+AWKWARD = [0.0, -0.0, 0.25, -0.25, 5e-324, -5e-324, np.inf, -np.inf, np.nan, 1e308, 0.3, -7.0]
+HEADS: dict[str, Head] = {
+    "second positive": ClassifierHead(np.array(["no", "yes"]), first_positive=False),
+    "first positive": ClassifierHead(np.array([3, 7])),
+    "threshold": ClassifierHead(np.array([0.5, 1.5]), threshold=0.25),
+    "closed": ClassifierHead(np.array([False, True]), zero_is_first=True, threshold=0.25),
+    "closed, second": ClassifierHead(np.array([1, 2]), first_positive=False, zero_is_first=True),
+    "small": ClassifierHead(np.array([1, 2], dtype=np.int16)),
+    "outlier": OutlierHead(),
+    "inlier at zero": OutlierHead(zero_is_inlier=True),
+    "linear": LinearHead(np.array(["a", "b"])),
+}
+
+
+def found(m: int = 1000, k: int = 1, seed: int = 0) -> Bounded:
+    rng = np.random.default_rng(seed)
+    scores, bounds = rng.normal(size=(m, k)), 0.3 * np.abs(rng.normal(size=(m, k)))
+    squares = rng.random(m)
+    grid = np.array([(s, b) for s in AWKWARD for b in (0.0, 0.25, np.inf, np.nan)])[:m]
+    scores[: len(grid), 0], bounds[: len(grid), 0] = grid.T
+    return Bounded(scores, bounds, squares)
+
+
+def criteria(head: Head) -> list[Criterion]:
+    same = SameAnswer(head, "decision_function")
+    return [
+        predict_criterion(head, None),
+        same,
+        Proven(same),
+        Margin(head, 0.4),
+        And(same, Within(np.array([0.2]))),
+        Within(np.array([0.2])),
+    ]
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_rows_are_settled_as_the_criterion_says(name: str) -> None:
+    head = HEADS[name]
+    for criterion in criteria(head):
+        assert criterion.rule is not None
+        for given in (found(), found()._replace(sq_norms=None), found(3), found(0)):
+            with np.errstate(invalid="ignore"):
+                expected, got = judged(criterion, given, 0.5), judge(criterion, given, 0.5)
+            np.testing.assert_array_equal(got.rows, expected.rows)
+            assert (got.n_open, got.outside) == (expected.n_open, expected.outside)
+            assert got.finite == expected.finite
+            for i in range(min(len(given.scores), 60)):
+                settled = criterion.rule.settles(given.scores[i, 0], given.bounds[i, 0])
+                assert settled == expected.rows[i]
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_labels_are_those_of_the_head(name: str) -> None:
+    head, scores = HEADS[name], found().scores
+    finish = labels_of(head)
+    assert finish != head.predict
+    for some in (scores, scores[:0], *(scores[i : i + 1] for i in range(60))):
+        expected = head.predict(some)
+        np.testing.assert_array_equal(finish(some), expected)
+        assert finish(some).dtype == expected.dtype
+
+
+def test_several_outputs_within_a_tolerance() -> None:
+    for tolerance in (np.array([0.3, 0.2, 0.5]), np.array([0.3])):
+        criterion = Within(tolerance)
+        expected, got = judged(criterion, found(k=3)), judge(criterion, found(k=3), np.inf)
+        np.testing.assert_array_equal(got.rows, expected.rows)
+
+
+def test_a_row_that_is_not_finite_is_seen() -> None:
+    criterion = Within(np.array([0.2]))
+    clean = Bounded(np.zeros((9, 1)), np.zeros((9, 1)), np.ones(9))
+    assert judge(criterion, clean, np.inf).finite
+    for value in (np.nan, np.inf):
+        squares = np.ones(9)
+        squares[7] = value
+        assert not judge(criterion, clean._replace(sq_norms=squares), np.inf).finite
+        bounds = np.zeros((9, 1))
+        bounds[7] = value
+        unknown = clean._replace(sq_norms=None, bounds=bounds, finite_if_bounded=True)
+        assert not judge(criterion, unknown, np.inf).finite
+    assert not judge(criterion, clean._replace(sq_norms=None), np.inf).finite
+
+
+def test_what_cannot_be_told_in_numbers_is_asked_of_the_criterion() -> None:
+    three = ClassifierHead(np.array([0, 1, 2]))
+    assert predict_criterion(three, None).rule is None
+    given = found(k=3)
+    got = judge(predict_criterion(three, None), given, np.inf)
+    np.testing.assert_array_equal(got.rows, three.decided(given.scores, given.bounds))
+    factored = Bounded(np.zeros((4, 2)), Factored(np.arange(4.0), np.ones(2), np.zeros(2)))
+    assert judge(Within(np.array([1.5, 2.5])), factored, np.inf).rows.tolist() == [
+        *(True, True, False, False)
+    ]
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 0.3, 5.0])
+def test_bounds_of_exact_sums_are_the_formulas(gamma: float) -> None:
+    rng = np.random.default_rng(3)
+    engine = ExactEngine.prepare(random_expansion(rng, n=50, d=4, gamma=gamma))
+    rounding = engine.dense.rounding
+    squares = np.array([0.0, 1.0, 1e-300, 4.0, 900.0, 1e6, 1e200, 1e308, np.inf, np.nan])
+    scores = rng.normal(size=(len(squares), 1))
+    before = scores.copy()
+    got, expected = rounding.bounded(scores, squares, 4), spelled_out(rounding.bounds(squares, 4))
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    far = rounding.far(squares)
+    assert far.any()
+    np.testing.assert_array_equal(
+        scores[far], np.repeat(engine.expansion.intercept[None], far.sum(), 0)
+    )
+    np.testing.assert_array_equal(scores[~far], before[~far])
+
+
+def test_a_wide_row_is_answered_as_among_others(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{weight} " + " ".join(f"{i + 1}:{entry}" for i, entry in enumerate(center))
+        for weight, center in zip([*[1.0] * 20, *[-1.0] * 20], rng.normal(size=(40, 3)).tolist())
+    ]
+    head = "svm_type c_svc\nkernel_type rbf\ngamma 0.1\nnr_class 2\ntotal_sv 40\nrho 0.1\n"
+    text = head + "label 1 -1\nnr_sv 20 20\nSV\n" + "\n".join(lines) + "\n"
+    (tmp_path / "model").write_text(text)
+    fast = kl.compile(tmp_path / "model", rng.normal(size=(50, 3)))
+    rows = rng.normal(size=(60, 5))
+    rows[::3, 3:] = 0.0
+    for method in ("predict", "decision_function"):
+        together = getattr(fast, method)(rows)
+        alone = np.concatenate([getattr(fast, method)(row[None]) for row in rows])
+        np.testing.assert_allclose(alone, together, rtol=1e-9, atol=1e-12)
+    for bad in (np.nan, np.inf):
+        for place in (1, 4):
+            row = np.zeros((1, 5))
+            row[0, place] = bad
+            with pytest.raises(kl.InputError, match="NaN or infinity"):
+                fast.predict(row)
+    assert fast.predict(np.array([[0.0, 0.0, 0.0, 1e200, 0.0]])).shape == (1,)

@@ -1,0 +1,223 @@
+"""Standard deviations are within their bounds of the real ones, whatever computes them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    RationalQuadratic,
+    WhiteKernel,
+)
+
+import kernelite as kl
+from kernelite.backends.cpu import variance
+from kernelite.backends.cpu.factors import (
+    Eigenvectors,
+    InverseFactor,
+    ShortRest,
+    _norm_of_sizes,
+    deviation_bound,
+)
+from kernelite.backends.cpu.joint_variance import JointMoments
+from kernelite.model import moments
+from kernelite.model.moments import posterior_of
+from tests.oracle import at_most, real, true_variances
+
+KERNELS = {
+    "rbf": 1.5 * RBF(1.3) + WhiteKernel(0.1),
+    "rbf, little noise": RBF(1.0) + WhiteKernel(1e-8),
+    "length scales": RBF([0.7, 2.0, 1.1]) + WhiteKernel(0.05),
+    "matern 1/2": Matern(1.2, nu=0.5) + WhiteKernel(0.01),
+    "matern 3/2": 0.3 * Matern(1.2, nu=1.5) + WhiteKernel(0.1),
+    "matern 5/2": Matern(2.0, nu=2.5) + ConstantKernel(0.5) + WhiteKernel(0.1),
+    "rational": RationalQuadratic(1.0, 0.7) + WhiteKernel(0.1),
+    "two rbf": RBF(0.5) + 2.0 * RBF(3.0) + WhiteKernel(0.2),
+    "sum": 2.0 * Matern(1.0, nu=1.5) + RBF(2.0) + WhiteKernel(0.1),
+    "product": RBF(2.0) * RationalQuadratic(1.0, 1.0) + WhiteKernel(0.1),
+}
+
+
+def fitted(name: str, n: int = 24, seed: int = 0) -> tuple[GaussianProcessRegressor, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    X[1] = X[0] + 1e-9
+    model = GaussianProcessRegressor(KERNELS[name], alpha=1e-9, optimizer=None)
+    rows = np.concatenate([rng.normal(size=(8, 3)), X[:2], 1e3 * rng.normal(size=(2, 3))])
+    return model.fit(X, np.sin(X[:, 0])), rows
+
+
+def ratio(truth: list, found: np.ndarray, errors: np.ndarray) -> float:
+    """The largest |found - truth| / error."""
+    assert (errors >= 0).all()
+    return max(at_most(abs(t - real(f)) / real(e)) for t, f, e in zip(truth, found, errors))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_variances_are_within_their_bounds(name: str) -> None:
+    model, rows = fitted(name)
+    fast = kl.compile(model, model.X_train_, guarantee="exact")
+    posterior, expansions = posterior_of(fast)
+    engine = fast._variances
+    seen = fast._runner.dense(fast_rows(fast, rows), slice(0, len(rows)))
+    truth = true_variances(posterior, expansions, seen)
+    inverse = InverseFactor.of(posterior.factor, engine.covariances.width)
+    every = Eigenvectors.all_of(posterior.factor, engine.covariances.width)
+    assert inverse is not None
+    assert every is not None
+    assert ratio(truth, *engine._by(inverse, seen)) <= 1.0
+    for m in (1, 5, 20, 23):
+        leading = every.leading(m).kept()
+        assert ratio(truth, *engine._by(leading, seen)) <= 1.0
+        short = ShortRest.of(leading, inverse, posterior.factor)
+        if short is not None:
+            assert ratio(truth, *engine._by(short, seen)) <= 1.0
+
+
+def fast_rows(fast: kl.CompiledModel, rows: np.ndarray) -> object:
+    from kernelite.model.serving import rows_and_runner
+
+    return rows_and_runner(fast, rows)[0]
+
+
+@pytest.mark.parametrize("name", ["rbf", "length scales", "matern 5/2", "two rbf"])
+@pytest.mark.parametrize("guarantee", ["certified", "exact"])
+def test_deviations_are_within_std_bound(
+    name: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before an inverse is there, with it, with eigenvectors; a row alone and among others."""
+    model, few = fitted(name, 120)
+    rows = np.tile(few, (8, 1))
+    fast = kl.compile(model, model.X_train_, guarantee=guarantee)
+    posterior, expansions = posterior_of(fast)
+    seen = fast._runner.dense(fast_rows(fast, few), slice(0, len(few)))
+    truth = [t**0.5 for t in true_variances(posterior, expansions, seen)]
+    first = fast.predict(few, return_std=True)[1]
+    bounds = fast.std_bound(few)
+    assert np.isfinite(bounds).all()
+    if guarantee == "certified":
+        np.testing.assert_allclose(bounds, float(fast.tolerance[0]), rtol=1e-6)
+    else:
+        assert bounds.max() < 1e-8
+    monkeypatch.setattr(variance, "DECOMPOSED", 0.0)
+    monkeypatch.setattr(variance, "AGAIN", 0.0)
+    many = fast.predict(rows, return_std=True)[1][: len(few)]
+    assert (fast._variances.quick is not None) == (guarantee == "certified")
+    alone = np.concatenate([fast.predict(row[None], return_std=True)[1] for row in few])
+    for found in (first, many, alone):
+        assert ratio(truth, found, bounds) <= 1.0
+
+
+def test_outputs_have_bounds_of_their_own() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 2))
+    y = np.stack([X[:, 0], 100.0 * X[:, 1]], axis=1)
+    kernel = RBF(1.0) + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True).fit(X, y)
+    fast = kl.compile(model, X)
+    deviations, bounds = fast.predict(X, return_std=True)[1], fast.std_bound(X)
+    assert bounds.shape == deviations.shape == (30, 2)
+    np.testing.assert_allclose(bounds[:, 1] / bounds[:, 0], deviations[:, 1] / deviations[:, 0])
+    expected = model.predict(X, return_std=True)[1]
+    assert (np.abs(deviations - expected) <= bounds + 1e-9).all()
+
+
+def test_nothing_is_known_where_a_kernel_grows() -> None:
+    X = np.random.default_rng(2).normal(size=(20, 2))
+    kernel = DotProduct() + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(kernel, optimizer=None).fit(X, X[:, 0])
+    assert (kl.compile(model, X).std_bound(X) == np.inf).all()
+
+
+def test_a_factor_next_to_singular_is_not_inverted() -> None:
+    factor = np.eye(40) + np.tril(np.full((40, 40), -1e3), -1)
+    assert InverseFactor.of(factor) is None
+
+
+def test_bounds_of_roots() -> None:
+    found = deviation_bound(np.array([1.0, -0.1, 0.5]), np.array([0.1, 0.2, np.inf]))
+    assert found[0] >= 1.0 - np.sqrt(0.9)
+    assert found[1] >= np.sqrt(0.1)
+    assert found[2] == np.inf
+
+
+def test_the_norm_of_sizes_is_not_below() -> None:
+    for seed in range(5):
+        W = np.tril(np.random.default_rng(seed).normal(size=(30, 30)))
+        W[:, 3] = 0.0
+        assert _norm_of_sizes(W) >= np.linalg.norm(np.abs(W), 2)
+
+
+def test_single_precision_serves_what_eigenvectors_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rough kernel in many features: no small number of eigenvectors settles a row."""
+    rng = np.random.default_rng(3)
+    X, Z = rng.normal(size=(520, 12)), rng.normal(size=(700, 12))
+    model = GaussianProcessRegressor(Matern(4.0, nu=0.5) + WhiteKernel(0.3), optimizer=None)
+    fast = kl.compile(model.fit(X, X[:, 0]), X)
+    monkeypatch.setattr(variance, "DECOMPOSED", 0.0)
+    found = fast.predict(Z, return_std=True)[1]
+    assert isinstance(fast._variances.quick, ShortRest)
+    expected = model.predict(Z, return_std=True)[1]
+    assert (np.abs(found - expected) <= fast.std_bound(Z)).all()
+
+
+def test_a_classifier_of_two_classes() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 2))
+    model = GaussianProcessClassifier(RBF(1.0), optimizer=None).fit(X, X[:, 0] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = kl.compile(model, X).predict_proba(X)
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> tuple[GaussianProcessClassifier, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=60), [-0.5, 0.5])
+    model = GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None).fit(X, y)
+    return model, rng.normal(size=(300, 2))
+
+
+def test_all_classes_share_kernel_values(classifier) -> None:
+    """Once enough rows were asked; labels are those of the definition, and variances proven."""
+    model, Z = classifier
+    fast = kl.compile(model, model.base_estimator_.estimators_[0].X_train_)
+    found, labels = fast.predict_proba(Z), fast.predict(Z)
+    joint = fast.__dict__["_joint"]
+    assert isinstance(joint, JointMoments)
+    np.testing.assert_allclose(found, model.predict_proba(Z), atol=5e-4)
+    np.testing.assert_array_equal(labels, model.predict(Z))
+    alone = np.concatenate([fast.predict_proba(row[None]) for row in Z[:20]])
+    np.testing.assert_allclose(alone, found[:20], atol=1e-3)
+    means, variances, errors = joint(Z[:12])
+    for i, part in enumerate(fast.parts):
+        posterior, expansions = posterior_of(part.model)
+        truth = true_variances(posterior, expansions, [Z[:12]])
+        assert ratio(truth, variances[:, i], errors[:, i]) <= 1.0
+        np.testing.assert_allclose(means[:, i], expansions[0].scores(Z[:12])[:, 0], atol=1e-12)
+
+
+def test_rows_whose_classes_are_close_go_by_the_definition(
+    classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, Z = classifier
+    fast = kl.compile(model, model.base_estimator_.estimators_[0].X_train_)
+    monkeypatch.setattr(moments, "STEEPEST", 1e6)  # nothing is settled
+    fast.predict_proba(Z)
+    np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
+    np.testing.assert_array_equal(fast.predict(Z), model.predict(Z))
+
+
+def test_exact_classifiers_do_not_share(classifier) -> None:
+    model, Z = classifier
+    fast = kl.compile(model, guarantee="exact")
+    np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
+    assert fast.__dict__.get("_joint") is None
