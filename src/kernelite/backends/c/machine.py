@@ -21,7 +21,7 @@ from kernelite.model.export.exact import exact_scores, log_sums
 from kernelite.model.export.selection import Selection, steps_of
 from kernelite.model.export.tracing import Node, Trace
 from kernelite.program.criteria import And, Margin, Within, label_criterion
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
@@ -234,7 +234,7 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
         _add_answers(source, made)
     body, how = "    NAME_ROW(x);\n", ["by the exact model"]
     if selection.approximation is not None:
-        tiers, how = _add_forms(source, made, selection.approximation.cells)
+        tiers, how = _add_forms(source, made, selection.approximation)
         body += tiers
     if expansion is not None:
         x = Trace("C").input("x", served.n_features)
@@ -282,27 +282,27 @@ def _add_answers(source: Source, made: Functions) -> None:
         made.add(said, "winner", {"scores": scores}, returned=rule[1])
 
 
-def _add_forms(source: Source, made: Functions, cells: tuple[Cell, ...]) -> tuple[str, list[str]]:
+def _add_forms(source: Source, made: Functions, forms: Approximation) -> tuple[str, list[str]]:
     """NAME_form, NAME_bounded, NAME_third, as far as they are needed; which of them answers."""
     selection = source.selection
     proves = selection.falls_back and selection.model.guarantee == "certified"
     if not selection.falls_back and not selection.decided:
-        _add_each(made, cells, "form", bounded=False)
+        _add_form(made, forms, "form", bounded=False)
         return "    NAME_form(row, scores);\n", ["by the form"]
     if not (proves or selection.decided):
-        _add_each(made, cells, "form", bounded=False)
+        _add_form(made, forms, "form", bounded=False)
         _add_settled(source, made, bounded=False)
         body = "    NAME_form(row, scores);\n    if (NAME_settled(scores))\n        return;\n"
         return body, ["by the form where its margin is above the tested threshold", EXACTLY]
-    _add_each(made, cells, "bounded", bounded=True)
+    _add_form(made, forms, "bounded", bounded=True)
     _add_settled(source, made, bounded=True)
     answer = "    if (NAME_settled(scores, bounds))\n        return;\n"
     body = f"    REAL bounds[NAME_OUTPUTS];\n    NAME_bounded(row, scores, bounds);\n{answer}"
     how = ["by the form where that is proven to be good enough"]
     if selection.decided:
         return body.removesuffix(answer), ["by the form"]
-    if all(cell.has_second_tier for cell in cells):
-        _add_each(made, cells, "third", bounded=True)
+    if forms.has_second_form:
+        _add_form(made, forms, "third", bounded=True)
         body += f"    NAME_third(row, scores, bounds);\n{answer}"
         how.append("by the form of third order where that is")
     return body, [*how, EXACTLY]
@@ -311,46 +311,24 @@ def _add_forms(source: Source, made: Functions, cells: tuple[Cell, ...]) -> tupl
 EXACTLY = "by the exact model"
 
 
-def _add_each(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
-    """A function of the nearest cell's form, by its definition."""
+def _add_form(made: Functions, forms: Approximation, name: str, *, bounded: bool) -> None:
+    """A function of a form, by its definition."""
     said = {
         "form": "The form.",
         "bounded": "The form, and bounds on its errors, which hold for IEEE doubles.",
         "third": "The form of third order, for rows that the first bound leaves open.",
     }[name]
-    for i, cell in enumerate(cells):
-        x = Trace("C").input("x", cell.form.n_features)
-        row: Any = x
-        if name == "third":
-            found, bounds = cell.second(row, None, C)
-        else:
-            found, bounds = cell.form.evaluate(row), None
-            if bounded:
-                assert cell.certificate is not None
-                bounds = cell.form.bounds(cell.certificate, found, 2, C)
-        outputs = {"scores": found.scores} | ({"bounds": bounds} if bounded else {})
-        made.add(said, name if len(cells) == 1 else f"{name}_{i}", {"x": x}, outputs)
-    if len(cells) > 1:
-        _add_choice(made, cells, name, bounded=bounded)
-
-
-def _add_choice(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
-    """A function that asks the form about the nearest point."""
-    points = np.stack([cell.form.point for cell in cells])
-    if f"{made.w.name}_cell(" not in made.text:
-        x = Trace("C").input("x", points.shape[1])
-        nearness = x @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
-        said = "The cell of a row: the nearest expansion point."
-        made.add(said, "cell", {"x": x}, returned=x.trace.argmax(nearness))
-    more, passed = (", REAL *bounds", ", bounds") if bounded else ("", "")
-    calls = "".join(
-        f"    case {i}:\n        NAME_{name}_{i}(x, scores{passed});\n        break;\n"
-        for i in range(len(cells))
-    )
-    made.text += made.w.fill(
-        f"\nstatic inline void NAME_{name}(const REAL *x, REAL *scores{more})\n{{\n"
-        f"    switch (NAME_cell(x)) {{\n{calls}    }}\n}}\n"
-    )
+    x = Trace("C").input("x", forms.form.n_features)
+    row: Any = x
+    if name == "third":
+        found, bounds = forms.second(row, None, C)
+    else:
+        found, bounds = forms.form.evaluate(row), None
+        if bounded:
+            assert forms.certificate is not None
+            bounds = forms.form.bounds(forms.certificate, found, 2, C)
+    outputs = {"scores": found.scores} | ({"bounds": bounds} if bounded else {})
+    made.add(said, name, {"x": x}, outputs)
 
 
 def _add_settled(source: Source, made: Functions, *, bounded: bool) -> None:

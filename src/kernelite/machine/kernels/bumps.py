@@ -43,6 +43,7 @@ class Bump(ScaledRadial):
     shape: Literal["tophat", "epanechnikov", "linear", "cosine"] = "tophat"
     peaks = True
     vanishes = True
+    statistic = ""  # no loops are compiled
 
     def __post_init__(self) -> None:
         super().__post_init__()
