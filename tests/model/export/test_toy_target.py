@@ -23,7 +23,7 @@ from kernelite.machine.ops import ops
 from kernelite.model.export.emitting import OPERATORS
 from kernelite.model.export.exact import exact_scores
 from kernelite.model.export.selection import select, steps_of
-from kernelite.model.export.tracing import Node, Trace
+from kernelite.model.export.tracing import Trace, Traced
 from kernelite.program.criteria import label_criterion
 from kernelite.series.series import SeriesForm, quadratic_form
 from kernelite.support.errors import UnsupportedModelError
@@ -65,14 +65,14 @@ class Interpreter:
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def value(self, node: Node, given: dict[str, np.ndarray], known: dict[Node, Any]) -> Any:
+    def value(self, node: Traced, given: dict[str, np.ndarray], known: dict[Traced, Any]) -> Any:
         if node not in known:
             sides = [self.value(side, given, known) for side in node.inputs]
             self.count[node.op] += node.size
             known[node] = self._operate(node, sides, given)
         return known[node]
 
-    def _operate(self, node: Node, sides: list[Any], given: dict[str, np.ndarray]) -> Any:
+    def _operate(self, node: Traced, sides: list[Any], given: dict[str, np.ndarray]) -> Any:
         op = node.op
         if op == "constant":
             return node.data
@@ -107,11 +107,10 @@ def answers(model: Any, rows: np.ndarray, count: Counter[str]) -> tuple[Any, np.
         seen = step.formula(seen)
     served, criterion, found, settled = selection.approximation, None, None, None
     if served is not None:
-        (cell,) = served.cells
-        evaluated = cell.form.evaluate(seen)
+        evaluated = served.form.evaluate(seen)
         found = evaluated.scores
         if selection.falls_back:
-            bounds = cell.form.bounds(cell.certificate, evaluated, 2, NUMPY)
+            bounds = served.form.bounds(served.certificate, evaluated, 2, NUMPY)
             criterion = label_criterion(model.head, model.tolerance)
             settled = criterion(found, bounds)
     exact = None if selection.expansion is None else exact_scores(selection.expansion, seen)
@@ -129,9 +128,7 @@ def answers(model: Any, rows: np.ndarray, count: Counter[str]) -> tuple[Any, np.
 TRIED = [
     name
     for name, model in CASES.items()
-    if "predict" in model.head.offers
-    and model.guarantee != "calibrated"  # the toy has no margin
-    and (model.approximation is None or len(model.approximation.cells) == 1)
+    if "predict" in model.head.offers and model.guarantee != "calibrated"  # the toy has no margin
 ]
 
 
