@@ -17,14 +17,14 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
 from kernelite.backends.cpu.kernels.densify import dense_rows
 from kernelite.backends.cpu.threads import limit_threads, thread_count
 from kernelite.data.rows.inputs import row_blocks
 from kernelite.data.tables import fast_libsvm, libsvm_data
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.rounding import damped, damping
@@ -137,9 +137,14 @@ def cubic(options: argparse.Namespace) -> None:
         expansion = KernelExpansion(rng.normal(size=(50, d)), rng.normal(size=50), 0.0, gamma=0.1)
         point = np.zeros(d)
         third = cubic_form([cubic_tensor(expansion, point, 0)], d)
-        cell = Cell(quadratic_form(expansion, point), certify(expansion, point), cubic=third)
+        cell = Approximation(
+            quadratic_form(expansion, point), certify(expansion, point), cubic=third
+        )
         rows = rng.normal(size=(int(max(512, options.work / d**3)), d))
-        ready = {name: CellEngine.prepare(cell, fused=name == "jit") for name in ("numpy", "jit")}
+        ready = {
+            name: ApproximationEngine.prepare(cell, fused=name == "jit")
+            for name in ("numpy", "jit")
+        }
         runs: dict[str, Scores] = {
             name: lambda engine=engine, rows=rows: engine.second(rows).scores
             for name, engine in ready.items()

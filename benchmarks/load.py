@@ -89,7 +89,7 @@ def _models(X: np.ndarray, y: np.ndarray) -> dict[str, kl.CompiledModel]:
     options: dict[str, Any] = {"plan": "estimate", "on_invalid": "ignore"}
     return {
         "form": kl.compile(smooth, X, guarantee="none", **options),
-        "cascade": kl.compile(rough, X, guarantee="certified", cells=1, rank="full", **options),
+        "cascade": kl.compile(rough, X, guarantee="certified", rank="full", **options),
         "exact": kl.compile(rough, X, guarantee="exact", **options),
         "exact, six classes": kl.compile(several, X, guarantee="exact", **options),
     }

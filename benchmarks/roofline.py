@@ -68,16 +68,14 @@ def work_a_row(model: CompiledModel, stats: Stats) -> tuple[float, float]:
     if model.approximation is None:
         return exact, moved
     rows = max(stats.rows, 1)
-    cell = model.approximation.cells[0]
-    flops = _form(cell.form, d, k)
-    if len(model.approximation.cells) > 1:
-        flops += 2.0 * len(model.approximation.cells) * d
-    second = 0.0 if cell.full is None else _form(cell.full, d, k)
-    if isinstance(cell.cubic, CubicForm):
-        second += 2.0 * cell.cubic.packed.size
-        second += 0.0 if cell.cubic.basis is None else 2.0 * d * cell.cubic.rank
-    elif cell.cubic is not None:
-        rank = cell.cubic.basis.shape[1]
+    forms = model.approximation
+    flops = _form(forms.form, d, k)
+    second = 0.0 if forms.full is None else _form(forms.full, d, k)
+    if isinstance(forms.cubic, CubicForm):
+        second += 2.0 * forms.cubic.packed.size
+        second += 0.0 if forms.cubic.basis is None else 2.0 * d * forms.cubic.rank
+    elif forms.cubic is not None:
+        rank = forms.cubic.basis.shape[1]
         second += 2.0 * (d * rank + k * rank * rank)
     after_first = stats.rows - stats.stages.get(FIRST, 0)
     flops += second * after_first / rows + exact * stats.exact / rows

@@ -146,8 +146,7 @@ def test_labels_of_random_machines_are_those_of_real_arithmetic(
     expansion, head, rows = machine
     truth = true_scores(expansion, rows)
     wanted = [true_label(head, scores) for scores in truth]
-    sparse_cells = certified(source(expansion, head), rows, cells=1)
-    for fast in (certified(source(expansion, head), rows), sparse_cells):
+    for fast in (certified(source(expansion, head), rows),):
         labels, stats = fast.predict(rows, return_stats=True)
         assert stats.undecidable == 0
         np.testing.assert_array_equal(labels, wanted)
@@ -362,7 +361,7 @@ def test_multi_class_rows_are_decided_by_votes_not_by_pairs() -> None:
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     svc = SVC(gamma=0.05).fit(X[:900], y[:900])
-    fast = certified(svc, X[:900], cells=1, expansion_point="mean", plan="form")
+    fast = certified(svc, X[:900], expansion_point="mean", plan="form")
     assert fast.approximation is not None
     labels, stats = fast.predict(X[900:], return_stats=True)
     np.testing.assert_array_equal(labels, svc.predict(X[900:]))

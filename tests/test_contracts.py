@@ -19,7 +19,7 @@ ROOT = Path(kernelite.__file__).parent
 
 # From a class to what one target makes of it.
 TABLES = {
-    *("backends/cpu/cell.py", "backends/cpu/forms.py"),
+    *("backends/cpu/approximation.py", "backends/cpu/forms.py"),
     *("backends/torch/forms.py", "backends/torch/heads.py"),
     "store/approxsvm.py",  # the heads and the form that approxsvm's text can hold
 }

@@ -114,7 +114,7 @@ options = {"max_disagreement": 0.1, "on_invalid": "ignore"}
 for guarantee in ("certified", "calibrated", "none", "exact"):
     model = kl.compile("svm.model", rows, guarantee=guarantee, **options)
     assert set(model.predict(rows)) == {1, -1}
-kl.compile("svm.model", rows, cells=4).save("svm.kernelite")
+kl.compile("svm.model", rows).save("svm.kernelite")
 with open("rows.svm", "w") as file:
     file.writelines(f"1 1:{a} 2:{b}\\n" for a, b in rows)
 """

@@ -17,9 +17,9 @@ from benchmarks.gpu.samples import Sample
 from benchmarks.gpu.together import in_processes, process_count
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.exact import ExactSums
-from kernelite.backends.torch.forms import CellForm
+from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import FusedSums
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
@@ -185,14 +185,14 @@ def _evaluations(
     try:
         point = expansion.dense_centers().mean(axis=0)
         form, certificate = quadratic_form(expansion, point), certify(expansion, point)
-        cells = {"form": Cell(form, certificate)}
+        cells = {"form": Approximation(form, certificate)}
         if form.n_features > 2:
             cut = truncate(spectrum(form), int(rng.integers(1, form.n_features)))
-            cells["truncated form"] = Cell(cut, certificate)
+            cells["truncated form"] = Approximation(cut, certificate)
     except KerneliteError:
         return found
     for name, cell in cells.items():
-        lowered = CellForm(cell).to(device)
+        lowered = FirstForm(cell).to(device)
         found.append((f"{name}, operations", lowered(there)[0]))
         if lowered.layout is not None:
             found.append((f"{name}, kernel", lowered.layout(there)))

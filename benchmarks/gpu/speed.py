@@ -18,7 +18,7 @@ from kernelite.backends.torch.forms import KernelLayout
 from kernelite.backends.torch.kernels import fused as kernels
 from kernelite.backends.torch.kernels.form import FormTiles, run_form
 from kernelite.backends.torch.kernels.split import run_split
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
@@ -58,7 +58,9 @@ def best(call: Callable[[], Any], turns: int = 5) -> float:
     return min(found)
 
 
-def _form_rate(cell: Cell, m: int, d: int, copied: float, dtype: torch.dtype) -> dict[str, Any]:
+def _form_rate(
+    cell: Approximation, m: int, d: int, copied: float, dtype: torch.dtype
+) -> dict[str, Any]:
     """Rows per second and the share of the bandwidth, of the kernel and of torch operations."""
     layout = KernelLayout(cell).cuda()
     rows = torch.randn(m, d, dtype=dtype, device="cuda") * 0.5
@@ -84,10 +86,10 @@ def forms() -> dict[str, Any]:
     copied = _copy_rate(torch.randn(1 << 29, dtype=torch.float64, device="cuda"))
     rng = np.random.default_rng(0)
     small = kl.KernelExpansion(rng.normal(size=(500, 22)), rng.normal(size=500), 0.1, gamma=0.01)
-    full = Cell(quadratic_form(small, np.zeros(22)), certify(small, np.zeros(22)))
+    full = Approximation(quadratic_form(small, np.zeros(22)), certify(small, np.zeros(22)))
     wide = kl.KernelExpansion(rng.normal(size=(300, 776)), rng.normal(size=300), 0.1, gamma=1e-4)
     cut = truncate(spectrum(quadratic_form(wide, np.zeros(776))), 15)
-    truncated = Cell(cut, certify(wide, np.zeros(776)))
+    truncated = Approximation(cut, certify(wide, np.zeros(776)))
     both = (torch.float64, torch.float32)
     return {
         "copy, TB/s": 1e-12 * copied,
@@ -258,7 +260,7 @@ def tune() -> list[str]:
 def _tune_forms() -> list[str]:
     rng = np.random.default_rng(0)
     small = kl.KernelExpansion(rng.normal(size=(500, 22)), rng.normal(size=500), 0.1, gamma=0.01)
-    cell = Cell(quadratic_form(small, np.zeros(22)), certify(small, np.zeros(22)))
+    cell = Approximation(quadratic_form(small, np.zeros(22)), certify(small, np.zeros(22)))
     layout = KernelLayout(cell).cuda()
     rows = torch.randn(1 << 25, 22, dtype=torch.float64, device="cuda")
     scores = torch.empty(len(rows), 1, dtype=torch.float64, device="cuda")

@@ -104,7 +104,7 @@ def _shares(source: Any, sample: np.ndarray, test: np.ndarray) -> dict[str, floa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         form = kl.compile(source, sample, guarantee="none", rank="full", certificate=True)
-        plan = kl.compile(source, sample, guarantee="certified", cells=1)
+        plan = kl.compile(source, sample, guarantee="certified")
     approximate = form.scores(test, on_invalid="ignore")
     bound = form.score_bound(test)
     decided, stats = plan.predict(test, return_stats=True)

@@ -16,7 +16,7 @@ import kernelite as kl
 
 X, y = make_blobs(900, centers=5, cluster_std=1.1, center_box=(-5, 5), random_state=4)
 svc = SVC(gamma=0.01, C=50).fit(X, y)
-fast = kl.compile(svc, X, cells=1)
+fast = kl.compile(svc, X)
 print(fast.plan.summary)
 
 # %%

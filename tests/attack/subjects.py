@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.factors import Eigenvectors, InverseFactor, ShortRest
@@ -28,7 +28,7 @@ from kernelite.machine.kernels import Gaussian, Radial
 from kernelite.machine.pairs import columns_of_class
 from kernelite.machine.variance import Posterior
 from kernelite.program.cascade import Cascade
-from kernelite.series.cells import Approximation, Cell, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import Certificate, certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
@@ -73,9 +73,9 @@ class Model(Case):
         return certify(self.expansion, self.point)
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Approximation:
         """Both."""
-        return Cell(self.form, self.certificate)
+        return Approximation(self.form, self.certificate)
 
 
 def made(seed: int, number: int) -> tuple[Model, np.random.Generator]:
@@ -159,7 +159,7 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     """Another kernel: as the engine serves it, in single precision, by tiles and by loops."""
     engine = case.engine
     yield f"kernel, {case.kind}", judge, *scores_and_bounds(engine.run(case.rows))
-    if engine.single is not None and engine.single.ready:
+    if engine.single is not None:
         yield f"kernel, single precision, {case.kind}", judge, *engine.single.run(case.rows)
     if engine.takes_sparse:
         scores, bounds = scores_and_bounds(engine.run(csr_array(case.rows)))
@@ -167,7 +167,7 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     plain = PointwiseExact.prepare(case.expansion)  # also where a polynomial collapses
     bounds = plain.rounding.bounds(plain.squares(case.rows))
     ways = {"tiles": plain._add_tiles}
-    if plain.fused is not None and plain.fused.ready:
+    if plain.fused is not None:
         ways["loops"] = plain.fused.add
     for how, add in ways.items():
         sums = np.zeros((len(case.rows), case.expansion.n_outputs))
@@ -222,7 +222,7 @@ def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     engine = case.engine
     k = case.expansion.n_outputs
     K = (1 + round((1 + 8 * k) ** 0.5)) // 2
-    if engine.pairs is not None and engine.pairs.ready:
+    if engine.pairs is not None:
         first = bool(rng.random() < 0.5)
         winners, leads = engine.pairs.winners(case.rows, ties_to_first=first)
         elected = np.where((winners >= 0) & (leads == 0.0), winners, np.nan)[:, None]
@@ -259,11 +259,11 @@ def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
     kernel = case.expansion.kernel
     engine = case.engine
     yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
-    if engine.single is not None and engine.single.ready:
+    if engine.single is not None:
         scores, bounds = engine.single.run(case.rows)
         yield "exact, single precision", judge, scores, _known(bounds)
     for sums, name in ((engine.quick, "quick"), (engine.quickest, "quickest")):
-        if sums is not None and sums.ready:
+        if sums is not None:
             scores, bounds = sums.run(case.rows)
             yield f"exact, {name} exponentials", judge, scores, _known(bounds)
     if rng.random() < 0.2:
@@ -272,20 +272,14 @@ def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
         yield f"exact, sparse, {kernel}", judge, scores, bounds
 
 
-def _first(cell: Cell, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
-    return _of_cells((cell,), rows, fused)
-
-
-def _of_cells(
-    cells: tuple[Cell, ...], rows: np.ndarray, fused: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    found = forms_alone(Approximation(cells), fused=fused).run(rows, None)
+def _first(cell: Approximation, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+    found = forms_alone(cell, fused=fused).run(rows, None)
     scores, bounds = scores_and_bounds(found)
     return scores, _known(bounds)
 
 
-def _second(cell: Cell, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
-    engine = CellEngine.prepare(cell, fused=fused)
+def _second(cell: Approximation, rows: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+    engine = ApproximationEngine.prepare(cell, fused=fused)
     scores, bounds = scores_and_bounds(engine.second(rows, engine.first.run(rows)))
     return scores, _known(bounds)
 
@@ -309,14 +303,18 @@ def _rank(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answe
     fused, how = _engine(rng)
     form, certificate = case.form, case.certificate
     cut = truncate(spectrum(form), int(rng.integers(case.expansion.n_features + 1)))
-    yield f"rank, {how}", judge, *_first(Cell(cut, certificate), case.rows, fused)
+    yield f"rank, {how}", judge, *_first(Approximation(cut, certificate), case.rows, fused)
 
 
 def _rank_full(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
     form, certificate = case.form, case.certificate
     cut = truncate(spectrum(form), int(rng.integers(case.expansion.n_features + 1)))
-    yield f"rank, full, {how}", judge, *_second(Cell(cut, certificate, full=form), case.rows, fused)
+    yield (
+        f"rank, full, {how}",
+        judge,
+        *_second(Approximation(cut, certificate, full=form), case.rows, fused),
+    )
 
 
 def _cubic(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
@@ -325,15 +323,19 @@ def _cubic(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
     tensors = [cubic_tensor(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     cubic = cubic_form(tensors, int(rng.integers(1, d + 1)))
     first = truncate(spectrum(form), d // 2) if rng.random() < 0.3 else form
-    yield f"cubic, {how}", judge, *_second(Cell(first, certificate, cubic=cubic), case.rows, fused)
+    yield (
+        f"cubic, {how}",
+        judge,
+        *_second(Approximation(first, certificate, cubic=cubic), case.rows, fused),
+    )
 
 
 def _product(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     (fused, how), d = _engine(rng), case.expansion.n_features
     form, certificate = case.form, case.certificate
     tensors = [cubic_tensor(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
-    cell = Cell(form, certificate, cubic=cubic_form(tensors, d))
-    engine = CellEngine.prepare(cell, fused=fused)
+    cell = Approximation(form, certificate, cubic=cubic_form(tensors, d))
+    engine = ApproximationEngine.prepare(cell, fused=fused)
     if engine.paired is None:
         return
     if engine.paired.fused is not None:
@@ -350,16 +352,8 @@ def _directional(case: Model, judge: Judge, rng: np.random.Generator) -> Iterato
     grams = [cubic_gram(case.expansion, case.point, j) for j in range(case.expansion.n_outputs)]
     slack = gram_slack(case.expansion, certificate.rounding)
     bound = directional_bound(grams, int(rng.integers(1, d + 1)), slack)
-    cell = Cell(form, certificate, cubic=bound)
-    yield f"directional, {how}", judge, *_second(cell, case.rows, fused)
-
-
-def _cells(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
-    fused, how = _engine(rng)
-    centers = case.expansion.dense_centers()
-    points = centers[rng.integers(len(centers), size=2)]
-    cells = [Cell(quadratic_form(case.expansion, p), certify(case.expansion, p)) for p in points]
-    yield f"several points, {how}", judge, *_of_cells((case.cell, *cells), case.rows, fused)
+    forms = Approximation(form, certificate, cubic=bound)
+    yield f"directional, {how}", judge, *_second(forms, case.rows, fused)
 
 
 def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
@@ -369,7 +363,7 @@ def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[An
     wider, rows, sq_norms = widened(case.expansion, case.rows, beyond)
     own = Judge(wider, rows)
     outside = OutsideRows(case.rows, sq_norms, 0.0)
-    forms = form_stages(Approximation((case.cell,)), fused=fused)
+    forms = form_stages(case.cell, fused=fused)
     whole = Runner.with_engine(case.engine, forms).cascade
     stages = damped(whole, case.expansion.gamma, case.expansion.intercept, None).stages
     for number, name in ((0, f"widened, {how}"), (-1, "widened, exact")):
@@ -430,7 +424,6 @@ SUBJECTS = {
     "cubic": _cubic,
     "product": _product,
     "directional": _directional,
-    "several points": _cells,
     "widened": _widened,
     "sparse rows": _sparse,
     "near centers": _local,

@@ -31,7 +31,7 @@ def test_what_was_not_given_is_not_passed_on(parse) -> None:
 def test_compile_options(parse) -> None:
     given = parse(
         *("--guarantee", "none", "--expansion-point", "0.5,-1,2e-1", "--max-bytes", "2M"),
-        *("--tolerance", "0.1", "--random-state", "3", "--cells", "4"),
+        *("--tolerance", "0.1", "--random-state", "3"),
         *("--max-disagreement", "0.01", "--confidence", "0.9"),
     )
     assert compile_options(given) == {
@@ -40,7 +40,6 @@ def test_compile_options(parse) -> None:
         "max_bytes": 2 * 2**20,
         "tolerance": 0.1,
         "random_state": 3,
-        "cells": 4,
         "max_disagreement": 0.01,
         "confidence": 0.9,
     }

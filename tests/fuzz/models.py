@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import kernelite as kl
-from tests.store.models import HEADS, compiled, with_cells
+from tests.store.models import HEADS, compiled, proven
 
 __all__ = ["METHODS", "answers_of", "models", "with_text"]
 
@@ -19,7 +19,7 @@ def models() -> list[kl.CompiledModel]:
     heads = [HEADS[name] for name in ("three", "texts", "platt", "objects")]
     found = [compiled(head, exact=i % 2 == 0) for i, head in enumerate(heads)]
     found += [
-        with_cells(),
+        proven(),
         compiled(HEADS["three"], exact=True, sparse=True),
         compiled(HEADS["regressor"], exact=True, kernel="poly2"),
         compiled(HEADS["outlier"], names=("a", "b", "c", "d"), notes=("a note",)),

@@ -29,11 +29,11 @@ def honest() -> Any:
 
 
 def changed(model: Any, **fields: Any) -> Any:
-    """A copy whose first cell has other fields: of its form, or `certificate`."""
-    cell, *rest = model.approximation.cells
-    certificate = fields.pop("certificate", cell.certificate)
-    cell = replace(cell, form=replace(cell.form, **fields), certificate=certificate)
-    return replace(model, approximation=replace(model.approximation, cells=(cell, *rest)))
+    """A copy whose form has other fields, or another `certificate`."""
+    had = model.approximation
+    certificate = fields.pop("certificate", had.certificate)
+    form = replace(had.form, **fields)
+    return replace(model, approximation=replace(had, form=form, certificate=certificate))
 
 
 def test_a_changed_form_is_refused(honest: Any) -> None:
@@ -58,7 +58,7 @@ def test_a_smaller_certificate_is_found_by_a_deep_check(
     honest: Any, tmp_path: Any, capsys: Any
 ) -> None:
     short = "the certificate of the form is too small"
-    certificate = honest.approximation.cells[0].certificate
+    certificate = honest.approximation.certificate
     small = changed(honest, certificate=replace(certificate, rho=certificate.rho * 0.9))
     assert list(disagreements(small, deep=True)) == [
         "the certificate of the form is too small: rho"

@@ -38,10 +38,9 @@ def exact_labels(source: Machine, rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("K", [2, 3, pytest.param(4, marks=pytest.mark.campaign)])
-@pytest.mark.parametrize("cells", [None, 1, 4])
-def test_the_rate_is_kept_on_new_rows(K: int, cells: int | None) -> None:
+def test_the_rate_is_kept_on_new_rows(K: int) -> None:
     source, rows = machine(K, K=K)
-    fast = kl.compile(source, rows, cells=cells, **OPTIONS)
+    fast = kl.compile(source, rows, **OPTIONS)
     fresh = np.random.default_rng(77).normal(size=(4000, 4))
     labels, stats = fast.predict(fresh, return_stats=True)
     # 0.01 promised with confidence 0.9; 0.02 on 4,000 rows would be far outside.
@@ -54,7 +53,7 @@ def test_the_rate_is_kept_on_new_rows(K: int, cells: int | None) -> None:
 
 def test_rows_above_the_threshold_are_the_forms() -> None:
     source, rows = machine()
-    fast = kl.compile(source, rows, cells=1, **OPTIONS)
+    fast = kl.compile(source, rows, **OPTIONS)
     assert fast.approximation is not None
     assert fast.threshold is not None
     stats = fast.predict(rows, return_stats=True)[1]
@@ -81,7 +80,7 @@ def test_testing_rows_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         changed = rows.copy()
         tests = np.sort(order[len(rows) // 5 :])
         changed[tests] = factor * rows[tests]
-        fast = kl.compile(source, changed, cells=1, **OPTIONS)
+        fast = kl.compile(source, changed, **OPTIONS)
         forms.append(fast.form)
     np.testing.assert_array_equal(grids[0], grids[1])
     if forms[0] is not None and forms[1] is not None:
@@ -93,7 +92,7 @@ def test_testing_rows_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_given_point_is_used() -> None:
     source, rows = machine()
-    fast = kl.compile(source, rows, cells=1, expansion_point=[0.5, 0.0, 0.0, 0.0], **OPTIONS)
+    fast = kl.compile(source, rows, expansion_point=[0.5, 0.0, 0.0, 0.0], **OPTIONS)
     assert fast.form is not None
     np.testing.assert_array_equal(fast.form.point, [0.5, 0.0, 0.0, 0.0])
 
@@ -151,15 +150,9 @@ def test_values_cannot_be_calibrated() -> None:
         kl.compile(source, rows, **OPTIONS)
 
 
-def test_cells_that_do_not_fit_are_refused() -> None:
-    source, rows = machine()
-    with pytest.raises(InputError, match="fewer `cells`"):
-        kl.compile(source, rows, cells=8, max_bytes=500, **OPTIONS)
-
-
 def test_probabilities_and_decisions_follow_the_threshold() -> None:
     source, rows = machine()
-    fast = kl.compile(source, rows, cells=1, **OPTIONS)
+    fast = kl.compile(source, rows, **OPTIONS)
     scores = source.expansion.scores(rows)[:, 0]
     got = fast.decision_function(rows)
     served = np.abs(got - scores) > 1e-9

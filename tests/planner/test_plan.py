@@ -13,17 +13,17 @@ import kernelite.planner.measure
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.option import array_bytes, spread_cost, tiers_cost, unseen_cost
+from kernelite.planner.costs import exact_cost
+from kernelite.planner.option import array_bytes, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
 from kernelite.planner.tolerances import default_tolerance, given_tolerance
 from kernelite.program.criteria import label_criterion
 from kernelite.series import remainder
-from kernelite.series.cells import Approximation, cells_cost
+from kernelite.series.approximation import Approximation
 from kernelite.series.spectral import SpectralForm
 from kernelite.sources import Machine
 from kernelite.support.errors import InputError
@@ -121,31 +121,6 @@ def test_every_candidate_says_why_it_lost() -> None:
         assert part in text
 
 
-def test_cells_are_tried_when_asked_for() -> None:
-    source, rows = model(d=3, n=600, gamma=0.3)
-    fast = kl.compile(source, rows, cells=4)
-    candidates = (fast.plan.chosen, *fast.plan.others)
-    assert all("cells" in candidate.name or candidate.is_exact for candidate in candidates)
-    assert sum("cells" in candidate.name for candidate in candidates) >= 1
-    exact = ExactEngine.prepare(source.expansion).run(rows).scores
-    np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
-
-
-@pytest.mark.parametrize(
-    ("plan", "close", "timed"),
-    [("measure", 0.0, True), ("auto", 0.0, False), ("auto", 1e9, True), ("estimate", 1e9, False)],
-)
-def test_finalists_are_timed_if_asked_for_or_close(
-    plan: str, close: float, timed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernelite.planner.measure, "CLOSE", close)
-    source, rows = model(d=6, gamma=0.01)
-    fast = kl.compile(source, rows, plan=plan)
-    assert fast.plan.measured == timed
-    exact = ExactEngine.prepare(source.expansion).run(rows).scores
-    np.testing.assert_array_equal(fast.predict(rows), source.head.predict(exact))
-
-
 def test_an_extreme_gamma_is_planned_exactly_and_says_so() -> None:
     centers = np.repeat([[1e20], [2e20]], 2000, axis=0)  # so many that a form would be cheaper
     expansion = KernelExpansion(centers, np.repeat([1.0, -1.0], 2000), 0.1, gamma=1e-40)
@@ -161,10 +136,10 @@ def test_pruning_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not built could not have been the cheapest."""
     for seed, gamma, d in ((0, 0.02, 30), (1, 0.05, 12), (2, 0.1, 6)):
         source, rows = model(seed, d=d, gamma=gamma, n=800)
-        pruned = plan_of(source, rows, cells=1).chosen
+        pruned = plan_of(source, rows).chosen
         with monkeypatch.context() as patch:
             patch.setattr(Search, "_may_pay", lambda self, *rest: True)
-            assert plan_of(source, rows, cells=1).chosen == replace(pruned)
+            assert plan_of(source, rows).chosen == replace(pruned)
 
 
 def test_nothing_open_in_the_sample_is_not_nothing_open() -> None:
@@ -209,11 +184,10 @@ def test_costs_add_up() -> None:
     source, rows = model(d=10, gamma=0.02)
     fast = kl.compile(source, rows, plan="estimate")
     assert fast.approximation is not None
-    cell = fast.approximation.cells[0]
+    cell = fast.approximation
     open_all = tiers_cost(fast.approximation, source.expansion, 1.0, 1.0)
     open_none = tiers_cost(fast.approximation, source.expansion, 0.0, 0.0)
     assert open_all > exact_cost(source.expansion, labels=True) + open_none + cell.second_cost()
-    assert cells_cost(10, 1, 16) > cells_cost(10, 1, 4) > open_none
 
 
 def test_a_plan_prints_unknown_costs() -> None:
@@ -223,7 +197,7 @@ def test_a_plan_prints_unknown_costs() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"cells": 1.5}, {"cells": "2"}, {"cells": 0}, {"max_bytes": None}, {"max_bytes": "1 MB"}],
+    [{"max_bytes": None}, {"max_bytes": "1 MB"}],
 )
 def test_options_that_are_no_numbers_are_named(option: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"`{next(iter(option))}` must be"):
@@ -234,7 +208,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     source, rows = model()
     options: dict[str, Any] = {"guarantee": "none", "on_invalid": "ignore"}
     assert kl.compile(source, rows, rank=np.int64(2), **options).form.rank == 2
-    assert kl.compile(source, rows, cells=np.int64(1), max_bytes=np.int64(10**6)) is not None
+    assert kl.compile(source, rows, max_bytes=np.int64(10**6)) is not None
 
 
 @pytest.mark.parametrize("guarantee", ["certified", "none", "exact"])
@@ -284,7 +258,7 @@ def test_forms_that_cannot_win_are_not_certified(monkeypatch: pytest.MonkeyPatch
     """Votes behind a form cost more than the exact labels of ten classes: nothing is built."""
     svc, X = _digits()
     calls: list[str] = []
-    for name in ("certify", "quadratic_form", "cell_points"):
+    for name in ("certify", "spectrum"):
         monkeypatch.setattr(
             kernelite.planner.search, name, lambda *rest, name=name, **more: calls.append(name)
         )
@@ -324,7 +298,6 @@ def test_rows_that_no_sample_shows_cost_less_behind_a_second_tier() -> None:
     alone, behind = (unseen_cost(first, source.expansion, 1e-3, left) for left in (1.0, 0.1))
     assert 0.0 < behind < alone
     assert unseen_cost(first, source.expansion, 0.0, 1.0) == 0.0
-    assert spread_cost(30, 1, 1) == 0.0 < spread_cost(30, 1, 4) < spread_cost(30, 9, 4)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 19])
@@ -358,7 +331,6 @@ def certified(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     monkeypatch.setattr(kernelite.planner.proof_probe, "DEAR_PAIRS", 0.0)
     monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0.0)
     monkeypatch.setattr(kernelite.planner.proof_probe, "SOME_CENTERS", 500)
-    monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
     return points
 
 

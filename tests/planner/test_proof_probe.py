@@ -13,7 +13,7 @@ from kernelite.backends.cpu.tiers import forms_alone
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN
 from kernelite.program.criteria import Within
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
@@ -34,12 +34,12 @@ def test_given_up_only_where_the_certificate_settles_nothing(gamma, tolerance):
     criterion = Within(np.full(2, tolerance))
     point = sample.mean(axis=0)
     form = quadratic_form(expansion, point)
-    left = ProofProbe(expansion, sample, criterion, cells_least=np.inf).left(point, 0.0)
-    forms = forms_alone(Approximation((Cell(form, certify(expansion, point)),)), fused=False)
+    left = ProofProbe(expansion, sample, criterion).left(point, 0.0)
+    forms = forms_alone(Approximation(form, certify(expansion, point)), fused=False)
     open_share = float((forms.run(sample, criterion).stage == OPEN).mean())
     assert left or open_share > 0.8
     if open_share < 0.4:
-        assert ProofProbe(expansion, sample, criterion, cells_least=0.0).left(point, 0.0)
+        assert ProofProbe(expansion, sample, criterion).left(point, 0.0)
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 0.03, 1.0])
@@ -48,10 +48,10 @@ def test_shares_left_open_are_those_of_the_form(gamma):
     expansion = random_expansion(rng, n=200, d=3, k=2, gamma=gamma)
     sample, criterion = rng.normal(size=(200, 3)), Within(np.full(2, 0.05))
     certificate = certify(expansion, np.zeros(3))
-    probe = ProofProbe(expansion, sample, criterion, cells_least=np.inf)
+    probe = ProofProbe(expansion, sample, criterion)
     second, third = probe.left_open(np.zeros(3), certificate)
-    cell = Cell(quadratic_form(expansion, np.zeros(3)), certificate)
-    forms = forms_alone(Approximation((cell,)), fused=False)
+    cell = Approximation(quadratic_form(expansion, np.zeros(3)), certificate)
+    forms = forms_alone(cell, fused=False)
     found = float((forms.run(probe.rows, criterion).stage == OPEN).mean())
     assert second == pytest.approx(found, abs=0.02)
     assert third <= second
@@ -62,7 +62,6 @@ def test_no_matrix_is_built_where_the_certificate_says_that_it_cannot_win(monkey
     rng = np.random.default_rng(0)
     centers, labels = rng.normal(size=(2500, 12)), rng.integers(0, 3, 2500)
     model = SVC(gamma=0.05).fit(centers, labels)
-    monkeypatch.setattr(kernelite.planner.search, "CELLS_BUDGET", 0.0)
     monkeypatch.setattr(kernelite.planner.search.ProofProbe, "left", lambda *_: True)
     monkeypatch.setattr(kernelite.planner.proof_probe, "quadratic_form", None)
     plan = kernelite.compile(model, centers, plan="estimate").plan
@@ -75,23 +74,5 @@ def test_cheap_models_and_polynomials_are_always_tried():
     for n, kernel in ((50, "rbf"), (2500, "poly2")):
         expansion = random_expansion(rng, n=n, d=2, gamma=50.0, kernel=kernel)
         sample = rng.normal(size=(40, 2))
-        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])), cells_least=np.inf)
+        probe = ProofProbe(expansion, sample, Within(np.array([1e-12])))
         assert probe.left(np.zeros(2), 0.0)
-
-
-@pytest.mark.usefixtures("_small_models_too")
-def test_cells_can_keep_it_alive():
-    rng = np.random.default_rng(0)
-    places = 40.0 * rng.normal(size=(16, 2))
-    rows = np.repeat(places, 40, axis=0) + 0.1 * rng.normal(size=(640, 2))
-    expansion = random_expansion(rng, n=100, d=2, gamma=0.05)
-    expansion = type(expansion)(
-        np.repeat(places, 10, axis=0) + 0.1 * rng.normal(size=(160, 2)),
-        rng.random(160),
-        [0.0],
-        gamma=0.05,
-    )
-    point = rows.mean(axis=0)
-    criterion = Within(np.array([0.05]))
-    assert not ProofProbe(expansion, rows, criterion, cells_least=np.inf).left(point, 0.0)
-    assert ProofProbe(expansion, rows, criterion, cells_least=0.0).left(point, 0.0)

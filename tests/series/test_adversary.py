@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
@@ -30,20 +30,22 @@ def candidates(expansion: KernelExpansion, point: np.ndarray) -> dict[str, Calla
     tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
     grams = [cubic_gram(expansion, point, j) for j in range(expansion.n_outputs)]
     along = directional_bound(grams, 1, gram_slack(expansion, certificate.rounding))
-    cut = Cell(truncate(spectrum(form), d // 2), certificate)
+    cut = Approximation(truncate(spectrum(form), d // 2), certificate)
     some, whole = cubic_form(tensors, 1), cubic_form(tensors, d)
     return {
-        "form": lambda rows: first_tier(Cell(form, certificate), rows, fused=False),
+        "form": lambda rows: first_tier(Approximation(form, certificate), rows, fused=False),
         "truncated": lambda rows: first_tier(cut, rows, fused=False),
-        "cubic": lambda rows: second_tier(Cell(form, certificate, cubic=whole), rows, fused=False),
+        "cubic": lambda rows: second_tier(
+            Approximation(form, certificate, cubic=whole), rows, fused=False
+        ),
         "product": lambda rows: with_product(
-            Cell(form, certificate, cubic=whole), rows, fused=False
+            Approximation(form, certificate, cubic=whole), rows, fused=False
         ),
         "cubic, one direction": lambda rows: second_tier(
-            Cell(form, certificate, cubic=some), rows, fused=False
+            Approximation(form, certificate, cubic=some), rows, fused=False
         ),
         "directional": lambda rows: second_tier(
-            Cell(form, certificate, cubic=along), rows, fused=False
+            Approximation(form, certificate, cubic=along), rows, fused=False
         ),
     }
 
@@ -95,7 +97,7 @@ def test_the_optimiser_can_find_what_it_looks_for() -> None:
     form, certificate = quadratic_form(expansion, np.zeros(2)), certify(expansion, np.zeros(2))
 
     def too_small(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scores, bounds = first_tier(Cell(form, certificate), rows, fused=False)
+        scores, bounds = first_tier(Approximation(form, certificate), rows, fused=False)
         return scores, 0.99 * bounds
 
     assert worst_row(expansion, too_small, expansion.dense_centers() + 0.3)[1] > 1.005

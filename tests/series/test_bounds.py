@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.kernels.compiling import jit_available
@@ -19,7 +19,7 @@ from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series.cells import Approximation, Cell, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound, gram_slack
@@ -37,23 +37,29 @@ ONE_CORE = settings(
 Scored = tuple[str, np.ndarray, np.ndarray]
 
 
-def first_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+def first_tier(
+    cell: Approximation, rows: np.ndarray, *, fused: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds of a cell's form."""
-    found = forms_alone(Approximation((cell,)), fused=fused).run(rows, None)
+    found = forms_alone(cell, fused=fused).run(rows, None)
     scores, bounds = scores_and_bounds(found)
     return scores, _known(bounds)
 
 
-def second_tier(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+def second_tier(
+    cell: Approximation, rows: np.ndarray, *, fused: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds of a cell's second tier, for all rows."""
-    engine = CellEngine.prepare(cell, fused=fused)
+    engine = ApproximationEngine.prepare(cell, fused=fused)
     scores, bounds = scores_and_bounds(engine.second(rows, engine.first.run(rows)))
     return scores, _known(bounds)
 
 
-def with_product(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+def with_product(
+    cell: Approximation, rows: np.ndarray, *, fused: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores and bounds with a product for the third order, for all rows."""
-    engine = CellEngine.prepare(cell, fused=fused)
+    engine = ApproximationEngine.prepare(cell, fused=fused)
     assert engine.paired is not None
     if engine.paired.fused is not None:
         found = third_dense.scores(engine.paired.fused, rows)
@@ -68,18 +74,20 @@ def _known(bounds: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(bounds), np.inf, bounds)
 
 
-def every_cell(expansion: KernelExpansion, point: np.ndarray) -> Iterator[tuple[str, Cell, bool]]:
+def every_cell(
+    expansion: KernelExpansion, point: np.ndarray
+) -> Iterator[tuple[str, Approximation, bool]]:
     """Name, cell, and whether it has a second tier: the forms that a plan may choose."""
     d, k = expansion.n_features, expansion.n_outputs
     form, certificate = quadratic_form(expansion, point), certify(expansion, point)
-    whole = Cell(form, certificate)
+    whole = Approximation(form, certificate)
     yield "form", whole, False
     pairs = spectrum(form)
     ranks = {0, 1, d // 2, d}
     for rank in ranks:
         cut = truncate(pairs, rank)
-        yield f"rank {rank}", Cell(cut, certificate), False
-        yield f"rank {rank}, full", Cell(cut, certificate, full=form), True
+        yield f"rank {rank}", Approximation(cut, certificate), False
+        yield f"rank {rank}, full", Approximation(cut, certificate, full=form), True
     if expansion.kernel.quadratic:
         return
     tensors = [cubic_tensor(expansion, point, output) for output in range(k)]
@@ -89,12 +97,13 @@ def every_cell(expansion: KernelExpansion, point: np.ndarray) -> Iterator[tuple[
     }
     for rank in ranks - {0}:
         cubic = cubic_form(tensors, rank)
-        yield f"cubic {rank}", Cell(form, certificate, cubic=cubic), True
+        yield f"cubic {rank}", Approximation(form, certificate, cubic=cubic), True
         cut = truncate(pairs, d // 2)
-        yield f"truncated, cubic {rank}", Cell(cut, certificate, cubic=cubic), True
+        yield f"truncated, cubic {rank}", Approximation(cut, certificate, cubic=cubic), True
         for name, gram in grams.items():
             bound = directional_bound(gram, rank, gram_slack(expansion, certificate.rounding))
-            yield f"directional {rank} ({name})", Cell(form, certificate, cubic=bound), True
+            along = Approximation(form, certificate, cubic=bound)
+            yield f"directional {rank} ({name})", along, True
 
 
 def every_answer(case: Case) -> Iterator[Scored]:
@@ -145,7 +154,7 @@ def test_bounds_of_widened_models_hold(case: Case, power: float, seed: int) -> N
 
     def answers() -> Iterator[Scored]:
         for name, cell, _ in every_cell(case.expansion, case.point):
-            forms = form_stages(Approximation((cell,)), fused=jit_available())
+            forms = form_stages(cell, fused=jit_available())
             whole = Runner.with_engine(engine, forms).cascade
             stages = damped(whole, engine.expansion.gamma, engine.expansion.intercept, cell.form)
             for stage in stages.stages:
@@ -154,24 +163,6 @@ def test_bounds_of_widened_models_hold(case: Case, power: float, seed: int) -> N
                     yield f"{name}, {stage.name}", scores, _known(bounds)
 
     assert_bounded(wider, rows, answers())
-
-
-@settings(ONE_CORE, max_examples=max(10, HOW_MANY // 4))
-@given(cases(max_features=12, max_centers=60), st.integers(0, 2**32 - 1))
-def test_bounds_of_cells_hold(case: Case, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    centers = case.expansion.dense_centers()
-    points = [case.point, *centers[rng.integers(len(centers), size=2)]]
-    cells = tuple(
-        Cell(quadratic_form(case.expansion, p), certify(case.expansion, p)) for p in points
-    )
-
-    def answers() -> Iterator[Scored]:
-        for fused in (False, True):
-            found = forms_alone(Approximation(cells), fused=fused).run(case.rows, None)
-            yield f"cells, fused {fused}", *scores_and_bounds(found)
-
-    assert_bounded(case.expansion, case.rows, answers())
 
 
 @settings(ONE_CORE, max_examples=max(10, HOW_MANY // 4))
@@ -210,14 +201,14 @@ def test_bounds_of_local_sums_hold(case: Case, budget: float, start: float) -> N
 @pytest.mark.parametrize("degree", [2, 3])
 def test_the_bound_is_attained_by_one_center(distance: float, degree: int) -> None:
     one = KernelExpansion([[distance, 0.0]], [-2.0], 0.5, gamma=0.7)
-    cell = Cell(quadratic_form(one, np.zeros(2)), certify(one, np.zeros(2)))
+    cell = Approximation(quadratic_form(one, np.zeros(2)), certify(one, np.zeros(2)))
     rows = one.dense_centers()
     if degree == 2:
         scores, bounds = first_tier(cell, rows, fused=False)
     else:
         cubic = cubic_form([cubic_tensor(one, np.zeros(2), 0)], 2)
         scores, bounds = second_tier(
-            Cell(cell.form, cell.certificate, cubic=cubic), rows, fused=False
+            Approximation(cell.form, cell.certificate, cubic=cubic), rows, fused=False
         )
     ratio = error_ratios(true_scores(one, rows), scores, bounds)[0, 0]
     assert ratio <= 1.0
@@ -241,7 +232,7 @@ def test_one_far_center_spoils_nothing(far: float) -> None:
     case = Case(expansion, np.array([0.5]), rows)
     assert_bounded(expansion, rows, every_answer(case))
     bounds = first_tier(
-        Cell(quadratic_form(expansion, case.point), certify(expansion, case.point)),
+        Approximation(quadratic_form(expansion, case.point), certify(expansion, case.point)),
         rows,
         fused=False,
     )[1]
@@ -256,7 +247,7 @@ def test_extreme_coefficients(size: float) -> None:
         rng.normal(size=(6, 3)), size * rng.normal(size=(6, 2)), 0.0 * np.ones(2), gamma=0.1
     )
     case = Case(expansion, np.zeros(3), rng.normal(size=(3, 3)))
-    form = Cell(quadratic_form(expansion, case.point), certify(expansion, case.point))
+    form = Approximation(quadratic_form(expansion, case.point), certify(expansion, case.point))
     answers = [("form", *first_tier(form, case.rows, fused=False))]
     answers.append(("exact", *scores_and_bounds(ExactEngine.prepare(expansion).run(case.rows))))
     if size < 1:
@@ -281,6 +272,6 @@ def test_a_polynomial_of_rows_whose_squares_underflow(
     rng = np.random.default_rng(0)
     centers, rows = rng.normal(size=(5, 3)) * center, rng.normal(size=(20, 3)) * row
     model = KernelExpansion(centers, rng.normal(size=5), 0.0, gamma=gamma, kernel="poly2")
-    cell = Cell(quadratic_form(model, np.zeros(3)), certify(model, np.zeros(3)))
+    cell = Approximation(quadratic_form(model, np.zeros(3)), certify(model, np.zeros(3)))
     scores, bounds = first_tier(cell, rows, fused=fused)
     assert error_ratios(true_scores(model, rows), scores, bounds).max() <= 1.0

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.uncertainty import Uncertainty
-from kernelite.series.cells import Cell, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
@@ -50,13 +50,13 @@ def answers(model, rows):
     point = np.zeros(model.n_features)
     certificate, form = certify(model, point), quadratic_form(model, point)
     for fused in (True, False):
-        engine = CellEngine.prepare(Cell(form, certificate), fused=fused)
+        engine = ApproximationEngine.prepare(Approximation(form, certificate), fused=fused)
         yield "form", *scores_and_bounds(engine.first.run(rows))
     yield "exact", *scores_and_bounds(ExactEngine.prepare(model).run(rows))
     if model.kernel.damps:
         tensors = [cubic_tensor(model, point, output) for output in range(model.n_outputs)]
-        engine = CellEngine.prepare(
-            Cell(form, certificate, cubic=cubic_form(tensors, 3)), fused=False
+        engine = ApproximationEngine.prepare(
+            Approximation(form, certificate, cubic=cubic_form(tensors, 3)), fused=False
         )
         yield "cubic", *scores_and_bounds(engine.second(rows, engine.first.run(rows)))
         near = LocalEngine.prepare(model, LocalSums(np.full(model.n_outputs, 1e-9)))

@@ -13,7 +13,7 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound
@@ -27,9 +27,9 @@ def binary_head(labels: Any = (1, -1), **options: Any) -> ClassifierHead:
     return ClassifierHead(np.array(labels), **options)
 
 
-def one_cell(form: QuadraticForm) -> Approximation:
+def one_form(form: QuadraticForm) -> Approximation:
     """An approximation with that form alone."""
-    return Approximation((Cell(form),))
+    return Approximation(form)
 
 
 def compiled(
@@ -61,7 +61,7 @@ def compiled(
     guarantee = "exact" if exact else "none"
     return CompiledModel(
         head=head,
-        approximation=None if form is None else one_cell(form),
+        approximation=None if form is None else one_form(form),
         expansion=expansion if exact else None,
         guarantee=guarantee,  # type: ignore[arg-type]
         plan=Plan(guarantee, chosen, (), 12.5, notes),
@@ -70,32 +70,28 @@ def compiled(
     )
 
 
-def with_cells(seed: int = 0, d: int = 3, n: int = 8) -> CompiledModel:
-    """A certified model that has every kind of form, bound and tier that a cell can hold."""
+def proven(kind: int = 1, seed: int = 0, d: int = 3, n: int = 8) -> CompiledModel:
+    """A certified model: a form alone, or with all behind it; then a third order on few directions.
+
+    2 evaluates the third order on few directions, 3 bounds it.
+    """
     model = compiled(ClassifierHead(np.array([3, 1, 2])), seed=seed, d=d, n=n, exact=True)
-    expansion, rng = model.expansion, np.random.default_rng(seed)
+    expansion, point = model.expansion, np.random.default_rng(seed).normal(size=d)
     assert expansion is not None
-    cells = []
-    for number, point in enumerate(rng.normal(size=(4, d))):
-        form = quadratic_form(expansion, point)
-        tensors = [cubic_tensor(expansion, point, output) for output in range(3)]
-        grams = [cubic_gram(expansion, point, output) for output in range(3)]
-        cubics = (
-            None,
-            cubic_form(tensors, d),
-            cubic_form(tensors, d - 1),
-            directional_bound(grams, d - 1, np.zeros(3)),
-        )
-        truncated = truncate(spectrum(form), d - 1) if number % 2 else None
-        cells.append(
-            Cell(
-                form=form if truncated is None else truncated,
-                certificate=certify(expansion, point),
-                full=None if truncated is None else form,
-                cubic=cubics[number],
-            )
-        )
-    return replace(model, guarantee="certified", approximation=Approximation(tuple(cells)))
+    form = quadratic_form(expansion, point)
+    tensors = [cubic_tensor(expansion, point, output) for output in range(3)]
+    grams = [cubic_gram(expansion, point, output) for output in range(3)]
+    cubics = (
+        *(None, cubic_form(tensors, d), cubic_form(tensors, d - 1)),
+        directional_bound(grams, d - 1, np.zeros(3)),
+    )
+    approximation = Approximation(
+        form=truncate(spectrum(form), d - 1) if kind == 1 else form,
+        certificate=certify(expansion, point),
+        full=form if kind == 1 else None,
+        cubic=cubics[kind],
+    )
+    return replace(model, guarantee="certified", approximation=approximation)
 
 
 HEADS: dict[str, Head] = {

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from kernelite.machine.heads import ClassifierHead, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.series import QuadraticForm
 from kernelite.store import approxsvm
 from kernelite.store.files import load
 from kernelite.support.errors import FileFormatError, KerneliteError, UnsupportedModelError
-from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell
+from tests.store.models import HEADS, assert_same, binary_head, compiled, one_form
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernelite.model.serving.OutsideValidityWarning")
 
@@ -132,7 +132,7 @@ def test_numbers_survive_to_the_bit(
         max_sq_norm=draw.draw(st.floats(0, 3.4e38)),
     )
     head = binary_head((1, -1), threshold=draw.draw(floats), zero_is_first=True)
-    model = dataclasses.replace(compiled(head, d=d), approximation=one_cell(form))
+    model = dataclasses.replace(compiled(head, d=d), approximation=one_form(form))
     again_path = tmp_path_factory.mktemp("approx") / "m.approx"
     approxsvm.write(model, again_path)
     again = approxsvm.read(again_path)
@@ -178,7 +178,7 @@ def scaled(factor: float) -> CompiledModel:
     model = compiled()
     return dataclasses.replace(
         model,
-        approximation=one_cell(
+        approximation=one_form(
             dataclasses.replace(form_of(model), linear=form_of(model).linear * factor)
         ),
     )
@@ -188,18 +188,11 @@ def certified() -> CompiledModel:
     model = compiled()
     expansion = compiled(exact=True).expansion
     assert expansion is not None
-    cell = Cell(form_of(model), certificate=certify(expansion, np.zeros(4)))
-    return dataclasses.replace(model, approximation=Approximation((cell,)))
-
-
-def two_cells() -> CompiledModel:
-    model = compiled()
-    cells = (Cell(form_of(model)), Cell(form_of(model)))
-    return dataclasses.replace(model, approximation=Approximation(cells))
+    cell = Approximation(form_of(model), certificate=certify(expansion, np.zeros(4)))
+    return dataclasses.replace(model, approximation=cell)
 
 
 REFUSED = {
-    "cells": (two_cells, "it has 2 cells"),
     "a certificate": (certified, "it has a certificate"),
     "exact": (lambda: compiled(exact=True), "its guarantee is 'exact'"),
     "polynomial": (lambda: compiled(kernel="poly2"), "its kernel is polynomial"),
@@ -229,7 +222,7 @@ def test_vanishing_gamma_is_refused(tmp_path: Path) -> None:
     model = compiled()
     form = dataclasses.replace(model.form, gamma=1e-60)
     with pytest.raises(UnsupportedModelError, match="vanishes in single precision"):
-        written(dataclasses.replace(model, approximation=one_cell(form)), tmp_path)
+        written(dataclasses.replace(model, approximation=one_form(form)), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["platt", "regressor", "outlier"])

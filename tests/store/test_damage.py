@@ -1,4 +1,4 @@
-"""Damage to `.kernelite` files is found, and files of the first version are still read.
+"""Damage to `.kernelite` files is found, and files of format 3 are still read.
 
 A deep run: KERNELITE_FLIPS=10000 pytest tests/store/test_damage.py
 """
@@ -21,9 +21,9 @@ import kernelite
 from kernelite.store.document import content_digest
 from kernelite.store.files import VERSION, dumps, load, loads, stored_digest
 from kernelite.support.errors import FileFormatError
-from tests.store.models import HEADS, compiled, with_cells
+from tests.store.models import HEADS, compiled, proven
 
-OLD = Path(__file__).parent / "version_1"
+OLD = Path(__file__).parent / "format_3"
 FLIPS = int(os.environ.get("KERNELITE_FLIPS", "600"))
 
 
@@ -90,7 +90,7 @@ def _files() -> Any:
         (kernelite.compile(scaled, X), X),
         (kernelite.compile(SVC(gamma=0.5).fit(X, y), X, guarantee="exact"), X),
         (compiled(HEADS["three"], exact=True, sparse=True), np.eye(4)),
-        (with_cells(), np.random.default_rng(0).normal(size=(40, 3))),
+        (proven(), np.random.default_rng(0).normal(size=(40, 3))),
     ]:
         yield dumps(model), rows, model.predict(rows).tolist()
 
@@ -99,9 +99,9 @@ ANSWERS = json.loads((OLD / "answers.json").read_text())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_files_of_version_1_are_still_read(name: str, tmp_path: Path) -> None:
+def test_files_of_format_3_are_still_read(name: str, tmp_path: Path) -> None:
     path = OLD / f"{name}.kernelite"
-    assert stored_digest(path) == (1, None)
+    assert stored_digest(path)[0] == 3
     model, rows = load(path), np.array(ANSWERS[name]["rows"])
     # As they were, but for the rounding of another machine's kernels; labels to the letter.
     expected = np.array(ANSWERS[name]["predict"])
@@ -112,5 +112,5 @@ def test_files_of_version_1_are_still_read(name: str, tmp_path: Path) -> None:
         assert given.tolist() == expected.tolist()
     model.save(tmp_path / "again.kernelite")
     version, digest = stored_digest(tmp_path / "again.kernelite")
-    assert (version, len(digest or "")) == (VERSION, 32)
+    assert (version, len(digest)) == (VERSION, 32)
     assert load(tmp_path / "again.kernelite").predict(rows).tolist() == given.tolist()

@@ -27,7 +27,7 @@ from kernelite.store.files import _try_out, dumps, loads
 from kernelite.store.packing import csr_of, text_array, texts_of
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from tests.models import compiled, fitted
-from tests.store.models import with_cells
+from tests.store.models import proven
 
 NAMES = (
     "one vs rest generated",
@@ -168,7 +168,7 @@ def test_parts_that_do_not_fit_are_refused(name: str, change: Any) -> None:
 def test_a_gamma_whose_square_overflows_is_served() -> None:
     bump = kl.KernelExpansion([[0.0], [1.0]], [2.0, 1.0], 0.5, gamma=1.0)
     document, tensors = parts(dumps(kl.compile(bump, guarantee="none", on_invalid="ignore")))
-    document["model"]["approximation"]["cells"][0]["form"]["gamma"] = 1e300
+    document["model"]["approximation"]["form"]["gamma"] = 1e300
     model = loads(rebuilt(document, tensors))
     with np.errstate(all="ignore"):
         assert model.predict([[5.0]], on_invalid="ignore").shape == (1,)
@@ -328,12 +328,11 @@ def test_each_part_is_tried_out() -> None:
 
 
 def test_a_guarantee_needs_what_it_rests_on() -> None:
-    proven = with_cells()
-    assert proven.approximation is not None
-    cells = proven.approximation.cells
-    bare = replace(proven.approximation, cells=(*cells[:-1], replace(cells[-1], certificate=None)))
-    with pytest.raises(InputError, match="needs a certificate for each of its cells"):
-        replace(proven, approximation=bare)
+    certified = proven()
+    assert certified.approximation is not None
+    bare = replace(certified.approximation, certificate=None)
+    with pytest.raises(InputError, match="needs a certificate of its form"):
+        replace(certified, approximation=bare)
     value = compiled("svr diabetes", "certified")
     for tolerance in (0.0, -1.0, math.nan):
         with pytest.raises(InputError, match="must hold 1 positive numbers"):

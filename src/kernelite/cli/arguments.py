@@ -205,7 +205,6 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help=f"of a calibration (default: {default['confidence']:g})",
     )
-    add("--cells", metavar="COUNT", type=whole(1), help="expansion points to use")
     add("--max-bytes", metavar="BYTES", type=_bytes, help="the most a form may take, e.g. 512M")
     add("--random-state", metavar="SEED", type=whole(0), help="of what is drawn (default: 0)")
 
@@ -214,7 +213,7 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments for `kernelite.compile`: only what was given."""
     names = (
         *("guarantee", "expansion_point", "tolerance", "max_disagreement", "confidence"),
-        *("cells", "max_bytes", "random_state"),
+        *("max_bytes", "random_state"),
     )
     values = {name: getattr(args, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}

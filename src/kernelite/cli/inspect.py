@@ -75,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(facts)
         return 0
     facts.pop("plan", None)
-    facts = {name: value for name, value in facts.items() if value is not None or name == "digest"}
-    if "digest" in facts:
-        facts["digest"] = _digest_text(facts["digest"])
+    facts = {name: value for name, value in facts.items() if value is not None}
     width = max(map(len, facts))
     for name, value in facts.items():
         print(f"{name.replace('_', ' '):<{width}}  {_shown(value)}")
@@ -146,12 +144,6 @@ def plan_text(plan: Plan, most: int | None = None) -> str:
     return "\n".join([*lines[: cut + most], more])
 
 
-def _digest_text(digest: str | None) -> str:
-    if digest is None:
-        return "none, so damage would go unnoticed; save the model again to add one"
-    return f"{digest}, agrees with the content"
-
-
 def _promise(model: CompiledModel) -> str:
     if model.guarantee != "certified":
         return _PROMISES[model.guarantee]
@@ -160,11 +152,10 @@ def _promise(model: CompiledModel) -> str:
 
 def _bounds(model: CompiledModel) -> dict[str, Any]:
     assert model.approximation is not None
-    forms = [cell.form for cell in model.approximation.cells]
-    limit = min(form.gamma_max for form in forms)
+    form = model.approximation.form
+    limit = form.gamma_max
     return {
-        "expansion_points": len(forms),
-        "about_the_origin": not any(form.point.any() for form in forms),
+        "about_the_origin": not form.point.any(),
         "gamma_max_of_the_support_vectors": limit,
         "gamma_is_below_it": model.gamma < limit,
     }

@@ -72,11 +72,10 @@ def _largest_of(expansion: KernelExpansion) -> FloatArray:
 
 def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:
     """What forms sum up, beside the coordinates of rows."""
-    cells = () if model.approximation is None else model.approximation.cells
-    for cell in cells:
-        yield from cell.form.terms.items()
-        if cell.full is not None:
-            yield from cell.full.terms.items()
+    if model.approximation is None:
+        return
+    for form in (model.approximation.form, model.approximation.full):
+        yield from () if form is None else form.terms.items()
 
 
 def _check(total: FloatArray, what: str) -> None:
@@ -104,7 +103,7 @@ def check_model(model: ModelFields) -> None:
         raise InputError("a calibrated model needs a `threshold`.")
     if model.guarantee == "certified" and model.approximation:
         if not model.approximation.certified:
-            raise InputError("a certified model needs a certificate for each of its cells.")
+            raise InputError("a certified model needs a certificate of its form.")
         if model.tolerance is None and not model.head.proves_labels:
             raise InputError("a certified regressor needs a `tolerance`.")
 

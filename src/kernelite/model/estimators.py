@@ -94,7 +94,6 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         tolerance: float | None = None,
         max_disagreement: float | None = None,
         confidence: float | None = None,
-        cells: int | None = None,
         max_bytes: int | None = None,
         on_invalid: str = _DEFAULTS["on_invalid"],
         random_state: int | None = None,
@@ -105,7 +104,6 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc
         self.tolerance = tolerance
         self.max_disagreement = max_disagreement
         self.confidence = confidence
-        self.cells = cells
         self.max_bytes = max_bytes
         self.on_invalid = on_invalid
         self.random_state = random_state
@@ -228,7 +226,7 @@ class CompiledClassifier(ClassifierMixin, CompiledEstimator):  # type: ignore[mi
         `SVC()` by default; `estimator__C` and so on reach its parameters.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes
@@ -288,7 +286,7 @@ class CompiledRegressor(RegressorMixin, CompiledEstimator):  # type: ignore[misc
         `SVR()` by default.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes
@@ -321,7 +319,7 @@ class CompiledOutlierDetector(OutlierMixin, CompiledEstimator):  # type: ignore[
         `OneClassSVM()` by default.
     guarantee, expansion_point, on_invalid
         As in `kernelite.compile`; the training rows are the sample.
-    tolerance, max_disagreement, confidence, cells, max_bytes, random_state : optional
+    tolerance, max_disagreement, confidence, max_bytes, random_state : optional
         As in `kernelite.compile`; its defaults where None.
 
     Attributes

@@ -3,7 +3,7 @@
 In: a model with forms and an expansion, perhaps from a file that was changed. Out: sentences about
 what disagrees. Forms are compared with the expansion on rows that nobody can foresee, in random
 directions from their points: close to a point the bound shrinks like |u|^3, so that a change of any
-coefficient shows. `deep` compares more rows, of all cells, and computes certificates again.
+coefficient shows. `deep` compares more rows, and computes the certificate again.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.forms import certify
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.model.fields import ModelFields
 from kernelite.program.bounded import spelled_out
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import UNIT
 
 __all__ = ["disagreements"]
 
-CELLS = 4  # that loading looks at, chosen at random
 NEARNESS = 0.0, 1e-5, 1e-3, 1e-3, 0.01  # 2 gamma |u|^2 of the rows that loading compares,
 DEEP = (*NEARNESS, *np.geomspace(1e-8, 30.0, 60).tolist())  # and that a deep check does
 ROUNDED = 1e-6  # relative: sums in another order differ by less
@@ -39,8 +38,7 @@ def disagreements(model: ModelFields, *, deep: bool = False) -> Iterator[str]:
     ----------
     model : CompiledModel
     deep : bool
-        Compare all cells on many rows, and compute their certificates again: as long as compiling
-        takes.
+        Compare many rows, and compute the certificate again: as long as compiling takes.
 
     Examples
     --------
@@ -55,41 +53,36 @@ def disagreements(model: ModelFields, *, deep: bool = False) -> Iterator[str]:
     if expansion is None or approximation is None:
         return
     mapped, rng = model.preparation.input_map is not None, np.random.default_rng()
-    every = np.arange(len(approximation.cells))
-    chosen = every if deep or len(every) <= CELLS else rng.choice(every, CELLS, replace=False)
-    for index in chosen.tolist():
-        cell = approximation.cells[index]
-        if cell.certificate is None:  # calibrated: tested on rows, never proven
-            continue
-        name = f"form {index + 1}" if len(every) > 1 else "the form"
-        if not _agrees(expansion, cell, DEEP if deep else NEARNESS, rng):
-            yield f"{name} disagrees with the support vectors by more than its certificate says"
-        elif deep:
-            again = certify(expansion, cell.form.point, mapped=mapped)
-            if short := _below(cell.certificate, again):
-                yield f"the certificate of {name} is too small: {', '.join(short)}"
+    if approximation.certificate is None:  # calibrated: tested on rows, never proven
+        return
+    if not _agrees(expansion, approximation, DEEP if deep else NEARNESS, rng):
+        yield "the form disagrees with the support vectors by more than its certificate says"
+    elif deep:
+        again = certify(expansion, approximation.form.point, mapped=mapped)
+        if short := _below(approximation.certificate, again):
+            yield f"the certificate of the form is too small: {', '.join(short)}"
 
 
 def _agrees(
     expansion: KernelExpansion,
-    cell: Cell,
+    approximation: Approximation,
     nearness: tuple[float, ...],
     rng: np.random.Generator,
 ) -> bool:
-    """Whether both tiers of a cell are within their bounds on random rows about its point."""
-    point = cell.form.point
+    """Whether both forms are within their bounds on random rows about their point."""
+    point = approximation.form.point
     directions = rng.normal(size=(len(nearness), len(point)))
     directions /= np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
     width = 2.0 * expansion.gamma if expansion.kernel.damps else 1.0 / _scale(expansion.squares)
     rows = point + directions * np.sqrt(np.array(nearness) / width)[:, None]
-    engine = CellEngine.prepare(cell, fused=False)
+    engine = ApproximationEngine.prepare(approximation, fused=False)
     with np.errstate(all="ignore"):
         found = [engine.first.run(rows)]
-        if cell.has_second_tier:
+        if approximation.has_second_form:
             found.append(engine.second(rows))
         exact, slack = _exact(expansion, rows)
         for each in found:
-            assert each.bounds is not None  # of a cell with a certificate
+            assert each.bounds is not None  # there is a certificate
             if (np.abs(each.scores - exact) > spelled_out(each.bounds) + slack).any():
                 return False
     return True

@@ -28,7 +28,7 @@ from kernelite.model.serving import OnInvalid, runner_of
 from kernelite.planner.option import array_bytes
 from kernelite.planner.plan import Plan
 from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
-from kernelite.series.cells import Approximation, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
@@ -201,7 +201,7 @@ class ModelFields:
 
     @property
     def form(self) -> QuadraticForm | SpectralForm | None:
-        """The (first cell's) form; None when the plan is exact."""
+        """The form; None when the plan is exact."""
         return None if self.approximation is None else self.approximation.form
 
     @property

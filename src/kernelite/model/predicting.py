@@ -28,6 +28,7 @@ from kernelite.program.bounded import EXACT, Stats
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     Criterion,
+    LabelMargin,
     Margin,
     label_criterion,
     never,
@@ -329,5 +330,6 @@ def rule_of(model: ModelFields, criterion: Criterion) -> Criterion | None:
         return never  # no stage with fewer digits, whatever tolerance the method would have
     exact = model.approximation is None and not model.parts
     if model.guarantee == "calibrated" and criterion is not never and not exact:
-        return Margin(model.head, model.threshold or 0.0)
+        rule = LabelMargin if criterion.labels_alone else Margin
+        return rule(model.head, model.threshold or 0.0)
     return criterion

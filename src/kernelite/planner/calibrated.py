@@ -1,55 +1,52 @@
-"""Planning for "calibrated": how many cells, and which threshold, keeping choice and test apart.
+"""Planning for "calibrated": which form and which threshold, keeping choice and test apart.
 
-The first fifth of X (shuffled) chooses the centers, their number and the grid of thresholds; the
+The first fifth of X (shuffled) chooses the point, the form and the grid of thresholds; the
 rest only tests. See `series.calibration` for the promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.backends.cpu.tiers import forms_alone
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import array_bytes, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form
+from kernelite.series.approximation import Approximation
 from kernelite.series.calibration import (
     Calibration,
     calibrate,
     require_rows,
     threshold_grid,
 )
-from kernelite.series.cells import Approximation, Cell, cell_points
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError
 from kernelite.support.terminal import progress_bar
 
 __all__ = ["calibrated_plan"]
 
-CELL_COUNTS = (1, 4, 16, 32)
 BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """One number of cells, judged on the choosing rows."""
+    """A form, judged on the choosing rows."""
 
     approximation: Approximation
     fallback: float
     nanoseconds: float
 
     def candidate(self, verdict: str) -> Candidate:
-        count, name = len(self.approximation.cells), self.approximation.form.name
-        name = name if count == 1 else f"{count} cells, {name}"
-        nbytes = array_bytes(self.approximation)
+        name, nbytes = self.approximation.form.name, array_bytes(self.approximation)
         return Candidate(name, self.nanoseconds, self.fallback, nbytes, verdict)
 
 
@@ -61,8 +58,6 @@ def calibrated_plan(
     *,
     max_disagreement: float,
     confidence: float,
-    cells: int | None,
-    max_bytes: int,
     random_state: int,
 ) -> tuple[Approximation | None, float | None, Plan]:
     """The approximation, its threshold and the plan; (None, None, plan) when exact is cheaper.
@@ -79,16 +74,10 @@ def calibrated_plan(
         trial = _Trial(engine, head, choosing, max_disagreement, confidence)
         truth = trial.exact_labels(choosing)
         on_progress(0.2)
-        tried = [
-            trial.judged(approximation, truth)
-            for count in ((cells,) if cells is not None else CELL_COUNTS)
-            for approximation in _forms(expansion, choosing, point, count, max_bytes, random_state)
-        ]
-        if not tried:
-            raise InputError(
-                f"{cells} cells of this model need more than `max_bytes` or are not to be had for "
-                "its kernel; ask for fewer `cells`, or raise `max_bytes`."
-            )
+        form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
+        cut = truncated_form(form, choosing)
+        forms = [form] if cut is form else [form, cut]
+        tried = [trial.judged(Approximation(one), truth) for one in forms]
         best = min(tried, key=lambda option: option.nanoseconds)
         on_progress(0.5)
         found = trial.tested(best.approximation, testing)
@@ -100,28 +89,6 @@ def _split(rows: Rows, random_state: int) -> tuple[FloatArray, Rows]:
     order = np.random.default_rng(random_state).permutation(rows.shape[0])
     fifth = rows.shape[0] // 5
     return dense_block(rows, np.sort(order[:fifth])), rows[np.sort(order[fifth:])]
-
-
-def _forms(
-    expansion: KernelExpansion,
-    choosing: FloatArray,
-    point: FloatArray | None,
-    count: int,
-    max_bytes: int,
-    random_state: int,
-) -> Iterator[Approximation]:
-    """So many cells, if they are to be had; a single form also with its spectrum cut."""
-    if count == 1:
-        form = quadratic_form(expansion, choosing.mean(axis=0) if point is None else point)
-        yield Approximation((Cell(form),))
-        cut = truncated_form(form, choosing)
-        if cut is not form:
-            yield Approximation((Cell(cut),))
-        return
-    d, k = expansion.n_features, expansion.n_outputs
-    if 8 * k * d * d * count <= max_bytes and expansion.kernel.damps:
-        points = cell_points(choosing, count, random_state)
-        yield Approximation(tuple(Cell(quadratic_form(expansion, p)) for p in points))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
-from kernelite.backends.cpu.exact import exact_cost, judging_cost
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.backends.cpu.tiers import runs_at_once
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost, judging_cost
 from kernelite.planner.plan import Candidate
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.directional import product_cost
 from kernelite.series.series import GATHER
 from kernelite.support.records import dataclass
@@ -25,7 +25,6 @@ __all__ = [
     "array_bytes",
     "behind_cost",
     "judged_cost",
-    "spread_cost",
     "tiers_cost",
     "unseen_cost",
 ]
@@ -33,7 +32,6 @@ __all__ = [
 JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
 VOTED, COUNTED = 2.0, 0.4  # times `judging_cost`, of votes that bounds must leave sure, or need not
 FETCHED = 0.03  # and each byte of the arrays that a block's first open row brings from memory
-SPREAD = 8.0  # and each number that goes to a row's cell and back, where there are several
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +79,14 @@ def tiers_cost(
     `after_product` to the second tier. What does not run on all threads counts as often as there
     are threads.
     """
-    cell, count = approximation.cells[0], len(approximation.cells)
-    d, k = cell.form.n_features, cell.form.n_outputs
-    cost = approximation.first_cost + spread_cost(d, k, count)
-    cost += judged_cost(expansion, labels, proven=approximation.certified)
-    third = cell.cubic is not None and cell.cubic.evaluated
-    at_once = values and third and count == 1 and runs_at_once(cell.full, after_first)
+    d, k = approximation.form.n_features, approximation.form.n_outputs
+    cost = approximation.first_cost + judged_cost(expansion, labels, proven=approximation.certified)
+    third = approximation.cubic is not None and approximation.cubic.evaluated
+    at_once = values and third and runs_at_once(approximation.full, after_first)
     if at_once and after_product < 1.0:
-        cost += product_cost(d, k) + after_product * cell.second_cost()
+        cost += product_cost(d, k) + after_product * approximation.second_cost()
     else:
-        cost += (1.0 if at_once else after_first) * cell.second_cost(at_once=at_once)
+        cost += (1.0 if at_once else after_first) * approximation.second_cost(at_once=at_once)
     return cost + after_second * behind_cost(expansion, labels)
 
 
@@ -111,11 +107,6 @@ def behind_cost(expansion: KernelExpansion, labels: bool) -> float:
     return exact_cost(expansion, labels=labels and expansion.n_outputs == 1) + GATHER
 
 
-def spread_cost(d: int, k: int, count: int) -> float:
-    """What a row costs besides, to be taken to one of several cells: on one thread."""
-    return SPREAD * (d + 2 * k) * thread_count() if count > 1 else 0.0
-
-
 def unseen_cost(
     approximation: Approximation, expansion: KernelExpansion, share: float, narrowing: float
 ) -> float:
@@ -132,8 +123,7 @@ def unseen_cost(
     narrowing : float
         Of these, those that the second tier leaves open too.
     """
-    cell = approximation.cells[0]
-    second = array_bytes(cell.full) + array_bytes(cell.cubic)
+    second = array_bytes(approximation.full) + array_bytes(approximation.cubic)
     block = BLOCK_ELEMENTS / max(expansion.n_features, 4 * expansion.n_outputs, 1)
     fetched = -math.expm1(-share * block) * second
     fetched -= math.expm1(-share * narrowing * block) * expansion.nbytes

@@ -14,15 +14,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
@@ -122,15 +123,13 @@ def plan_certified(
     *,
     max_bytes: int,
     mapped: bool = False,
-    cells: int | None = None,
-    random_state: int = 0,
     choose: Measure | None = None,
     values: bool = False,
     wanted: str | None = None,
     engine: ExactEngine | None = None,
     on_progress: OnProgress = lambda share: None,
 ) -> tuple[Approximation | None, Plan]:
-    """Choose among points, ranks, cubic tiers, cells and the exact engine.
+    """Choose among points, ranks, third orders and the exact engine.
 
     Parameters
     ----------
@@ -143,10 +142,6 @@ def plan_certified(
     max_bytes : int
     mapped : bool
         Whether rows come through an affine map.
-    cells : int, optional
-        Ask for this many cells instead of letting the plan choose.
-    random_state : int
-        Seed of the clustering.
     choose : callable, optional
         Replaces estimated costs by measured ones (see `measure`).
     values : bool
@@ -164,15 +159,10 @@ def plan_certified(
         forced=wanted is not None,
         engine=engine,
     )
-    if cells is None or cells == 1:
-        points = search.narrowed(points)
-        for index, (name, point) in enumerate(points.items()):
-            share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
-            search.about(point, f"about the {name}", share)
-    for count in search.cells_that_may_pay() if cells is None else ():
-        search.cells(count, random_state, lambda share: None)
-    if cells is not None and cells > 1:
-        search.cells(cells, random_state, on_progress)
+    points = search.narrowed(points)
+    for index, (name, point) in enumerate(points.items()):
+        share = between(on_progress, index / (len(points) + 1), (index + 1) / (len(points) + 1))
+        search.about(point, f"about the {name}", share)
     options = [option.on_all_threads() for option in search.options]
     exact_nanoseconds = exact_candidate(expansion, "", labels=not values).nanoseconds
     if wanted is not None:

@@ -20,7 +20,6 @@ from kernelite.backends.cpu.forms import certify
 from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import cell_points
 from kernelite.series.certificate import Certificate
 from kernelite.series.remainder import PAIR_OVERHEAD, lower_gamma
 from kernelite.series.series import QuadraticForm, quadratic_form
@@ -29,10 +28,8 @@ from kernelite.support.errors import UnsupportedModelError
 __all__ = ["ProofProbe"]
 
 LEAST = 0.2  # the share of rows that a proof should settle to be worth its computation
-CELLS_LEAST = 0.6  # and that proofs about several points should settle: there are many of them
 ROWS = 256
 LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
-CELLS = 16
 BLOCK = 4096  # centers at a time
 DEAR_PAIRS = 1e10  # multiply-adds of all pairs, half a second, from which rho is estimated first
 SOME_CENTERS = 4096  # that estimate it
@@ -48,8 +45,6 @@ class ProofProbe:
     sample : ndarray of shape (m, d)
     criterion : callable of (scores, bounds)
         Which rows the guarantee accepts.
-    cells_least : float
-        The share of rows that forms about several points must settle to pay; above 1, never.
     engine : ExactEngine, optional
         Of the expansion, where it is at hand.
     """
@@ -60,34 +55,24 @@ class ProofProbe:
         sample: FloatArray,
         criterion: Criterion,
         *,
-        cells_least: float,
         engine: ExactEngine | None = None,
     ) -> None:
         self.expansion, self.criterion, self.engine = expansion, criterion, engine
-        cheap = expansion.n_centers**2 * expansion.n_outputs < LITTLE or expansion.kernel.quadratic
-        self.cheap, self.cells_least = cheap, max(cells_least, CELLS_LEAST)
+        few = expansion.n_centers**2 * expansion.n_outputs < LITTLE
+        self.cheap = few or expansion.kernel.quadratic
         self.rows = sample[:: -(-len(sample) // ROWS) or 1]
         pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
         self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
-        self._cells: float | None = None
         self._forms: dict[bytes, QuadraticForm] = {}
         self._estimates: dict[bytes, Certificate] = {}
 
     def left(self, point: FloatArray, least: float) -> bool:
-        """Whether a form about this point, or cells, may settle this share of rows, or a fifth."""
+        """Whether a form about this point may settle this share of rows, or a fifth."""
         least = max(least, LEAST)
         if self.cheap or not len(self.rows):
             return True
-        if float(self._settled(point, self.rows, self._exact()).mean()) >= least:
-            return True
-        return self.cells_left()
-
-    def cells_left(self) -> bool:
-        """Whether forms about several points may settle enough rows to be worth building."""
-        if not len(self.rows) or self.cells_least > 1.0:
-            return False
-        return self._settled_by_cells() >= self.cells_least
+        return float(self._settled(point, self.rows, self._exact()).mean()) >= least
 
     def left_open(self, point: FloatArray, certificate: Certificate) -> tuple[float, float]:
         """Shares of rows that a certificate leaves open where two, or three, orders are known."""
@@ -148,17 +133,6 @@ class ProofProbe:
             engine = self.engine or ExactEngine.prepare(self.expansion)
             self._scores = engine.run(self.rows).scores
         return self._scores
-
-    def _settled_by_cells(self) -> float:
-        if self._cells is None:
-            points = cell_points(self.rows, CELLS, 0)
-            gaps = ((self.rows[:, None, :] - points[None]) ** 2).sum(axis=-1)
-            nearest, scores, settled = np.argmin(gaps, axis=1), self._exact(), 0
-            for index, point in enumerate(points):
-                mine = nearest == index
-                settled += int(self._settled(point, self.rows[mine], scores[mine]).sum())
-            self._cells = settled / len(self.rows)
-        return self._cells
 
     def _settled(
         self, point: FloatArray, rows: FloatArray, scores: FloatArray

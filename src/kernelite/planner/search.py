@@ -13,24 +13,22 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.cell import CellEngine
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.approximation import ApproximationEngine
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.tiers import FormStages, form_stages, runs_at_once
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import (
     Option,
     behind_cost,
     judged_cost,
-    spread_cost,
     tiers_cost,
     unseen_cost,
 )
 from kernelite.planner.proof_probe import ProofProbe
 from kernelite.planner.third_order import (
-    cell_cubic,
-    cell_cubics_fit,
     third_order_fits,
     third_order_tiers,
     whole_cubic,
@@ -38,10 +36,10 @@ from kernelite.planner.third_order import (
 from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import Approximation, Cell, cell_points, cells_cost, open_row_cost
+from kernelite.series.approximation import Approximation, open_row_cost
 from kernelite.series.certificate import Certificate
 from kernelite.series.directional import may_pair, product_cost
-from kernelite.series.series import QuadraticForm, quadratic_form
+from kernelite.series.series import QuadraticForm, quadratic_cost
 from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
@@ -50,11 +48,7 @@ __all__ = ["PREFERRED", "OnProgress", "Search", "between", "ranks"]
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
 PREFERRED = 0.9  # of the exact engine's cost, that a form must stay below: it proves less
 NEARLY_ALL = 0.95  # of the rows
-CELL_COUNTS = (4, 16)
-CELLS_WORTH = 0.4  # share of the cost spent in the exact tier from which cells are tried
-MOST_OPEN = 0.5  # share of rows that cells may leave open to be worth building
-CELLS_BUDGET = 8e9  # multiply-adds that certifying all cells may cost: about a second
-WORTHWHILE = 2000.0  # nanoseconds of the exact engine from which second tiers and cells are tried
+WORTHWHILE = 2000.0  # nanoseconds of the exact engine from which second forms are tried
 NARROWED = 64  # rows that show how much narrower the second tier's bounds are
 FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
@@ -105,16 +99,11 @@ class Search:
         self.notes: list[str] = []
         self.out_of_reach = self.too_dear = False  # why no form was built, where none was
         self.hopeless = False  # whether a proof left nearly all rows open: another point's would
-        cells = self._must_settle(self._cells_cost(CELL_COUNTS[0]) / self.exact)
-        self.probe = ProofProbe(
-            *(expansion, sample, criterion),
-            cells_least=cells if self._cells_affordable else math.inf,
-            engine=engine,
-        )
+        self.probe = ProofProbe(expansion, sample, criterion, engine=engine)
         self.probe.cheap |= forced
 
     def about(self, point: FloatArray, where: str, on_progress: OnProgress) -> None:
-        """Try one cell about `point`: truncated or not, with and without a second tier."""
+        """Try forms about `point`: truncated or not, with and without a second tier."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
         if 8 * k * d * d > self.max_bytes:
             needed = 8 * k * d * d
@@ -144,7 +133,8 @@ class Search:
             self.notes.append(f"No form {where}: {error}")
             return
         firsts = [
-            self._try(f"{cut.name} {where}", [Cell(cut, certificate)]) for cut in self._forms(form)
+            self._try(f"{cut.name} {where}", Approximation(cut, certificate))
+            for cut in self._forms(form)
         ]
         if self.exact >= WORTHWHILE:
             self._second_tiers(firsts, form, certificate)
@@ -179,68 +169,34 @@ class Search:
         Rows that it leaves open go on to the exact engine, or to the full form and its third order.
         Matrices of many features and outputs take far longer to build than a certificate.
         """
-        if self.probe.cheap or self.probe.cells_left():
+        if self.probe.cheap:
             return True
         d, k = self.expansion.n_features, self.expansion.n_outputs
         second, third = self.probe.left_open(point, certificate)
-        full = cells_cost(d, k, 0) / self.exact
+        full = (quadratic_cost(d, k) + open_row_cost(None, k)) / self.exact
         exactly, by_third = second * self.behind, third * self.behind
         may_win = min(least + exactly, max(least, second * full) + by_third) < PREFERRED
         self.hopeless = not may_win and second > NEARLY_ALL
         return may_win
-
-    def cells(self, count: int, random_state: int, on_progress: OnProgress) -> None:
-        """Try `count` cells: the form alone, and with the second tier that suits it."""
-        d, k = self.expansion.n_features, self.expansion.n_outputs
-        if 8 * k * d * d * count > self.max_bytes or self.expansion.kernel.quadratic:
-            return
-        points = cell_points(self.sample, count, random_state)
-        try:
-            self._about_each(points, on_progress)
-        except UnsupportedModelError as error:
-            self.notes.append(f"No cells: {error}")
-
-    def cells_that_may_pay(self) -> Iterator[int]:
-        """Numbers of cells to try, if the exact tier dominates and certifying is affordable."""
-        if not self.options or self.exact < WORTHWHILE:
-            return
-        best = min(self.options, key=lambda option: option.nanoseconds)
-        dominates = best.open_share * self.exact > CELLS_WORTH * best.nanoseconds
-        if dominates and self._cells_affordable and self.probe.cells_left():
-            for count in CELL_COUNTS:
-                if not self.hopeless and self._cells_cost(count) < self._least:
-                    yield count
-
-    def _cells_cost(self, count: int) -> float:
-        """What a row of so many cells costs, were none left open."""
-        d, k = self.expansion.n_features, self.expansion.n_outputs
-        return cells_cost(d, k, count) + spread_cost(d, k, count) + self.judged
 
     def _must_settle(self, cost: float) -> float:
         """The share of rows that forms must settle to win, given their share of exact's cost."""
         return 1.0 - (PREFERRED - cost) / self.behind if self.behind else 0.0
 
     @property
-    def _cells_affordable(self) -> bool:
-        n, d = self.expansion.n_centers, self.expansion.n_features
-        # A pair of centers costs as much as 16 features besides its product.
-        return n**2 * (d + 16) / 2 * sum(CELL_COUNTS) < CELLS_BUDGET
-
-    @property
     def _least(self) -> float:
         """The cheapest cost so far, the exact engine's included."""
         return min([option.nanoseconds for option in self.options] + [self.exact])
 
-    def _try(self, name: str, cells: list[Cell]) -> Option:
-        """Run the tiers on the sample, cost them, and keep the option."""
-        approximation = Approximation(tuple(cells))
+    def _try(self, name: str, approximation: Approximation) -> Option:
+        """Run the forms on the sample, cost them, and keep the option."""
         stages = form_stages(approximation, fused=False)
         cascade = Cascade(stages, answers_all=False)
         stage, rows = cascade.run(self.sample, self.criterion).stage, len(self.sample)
         by_first, left = int(np.count_nonzero(stage == 0)), int(np.count_nonzero(stage == OPEN))
         after_first = self._expected(rows - by_first)
         after_second, narrowing = after_first, self._narrowing(stages)
-        if cells[0].has_second_tier:
+        if approximation.has_second_form:
             after_second *= (left + narrowing) / (rows - by_first + 1.0)
         unseen = unseen_cost(approximation, self.expansion, self._expected(0.0), narrowing)
         cost = tiers_cost(
@@ -250,19 +206,19 @@ class Search:
             after_second,
             labels=self.labels,
             values=self.values,
-            after_product=self._after_product(stages[0].cells) if self.values else 1.0,
+            after_product=self._after_product(stages[0].engine) if self.values else 1.0,
         )
         option = Option(name, approximation, cost + unseen, left / max(rows, 1), unseen)
         if option.nbytes <= self.max_bytes:
             self.options.append(option)
         return option
 
-    def _after_product(self, engines: tuple[CellEngine, ...]) -> float:
+    def _after_product(self, engine: ApproximationEngine) -> float:
         """The share to expect open after a product that stands for the third order; 1: no use."""
-        paired = engines[0].paired if len(engines) == 1 else None
+        paired = engine.paired
         if paired is None:
             return 1.0
-        first = engines[0].first.run(self.sample, bounded=False)
+        first = engine.first.run(self.sample, bounded=False)
         passed = holds(self.criterion, paired.run(self.sample, first))
         share = self._expected(int(np.count_nonzero(~passed)))
         return share if share < paired.worth else 1.0
@@ -306,8 +262,7 @@ class Search:
         firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:FIRST_TIERS]
         for first in firsts:
             if first.approximation.form is not form and self._may_pay(first, form, 0.0):
-                cell = replace(first.approximation.cells[0], full=form)
-                self._try(f"{first.name}, then full", [cell])
+                self._try(f"{first.name}, then full", replace(first.approximation, full=form))
         cubics = third_order_tiers(
             self.expansion,
             form,
@@ -322,27 +277,28 @@ class Search:
             for first in firsts:
                 if self._may_pay(first, form, cost):
                     full = None if first.approximation.form is form else form
-                    cell = replace(first.approximation.cells[0], full=full, cubic=cubic)
-                    self._try(f"{first.name}, {cubic.name}", [cell])
+                    both = replace(first.approximation, full=full, cubic=cubic)
+                    self._try(f"{first.name}, {cubic.name}", both)
         if not in_full:
             self._try_product(whole, certificate)
 
     def _try_product(self, whole: Option, certificate: Certificate) -> None:
         """A third order too dear to evaluate may pay, if a product mostly stands for it."""
         d, k = self.expansion.n_features, self.expansion.n_outputs
-        cell, share = whole.approximation.cells[0], whole.open_share
+        share = whole.open_share
         alone = tiers_cost(
             whole.approximation, self.expansion, share, 0.0, labels=self.labels
         ) + product_cost(d, k)
         probe = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
         if not (probe and third_order_fits(certificate) and self._fourth_order_helps(whole)):
             return
-        cubic = whole_cubic(self.expansion, cell.form.point, self.max_bytes)
+        point = whole.approximation.form.point
+        cubic = whole_cubic(self.expansion, point, self.max_bytes)
         if cubic is not None:
-            cell = replace(cell, cubic=cubic)
-            left = self._after_product((CellEngine.prepare(cell, fused=False),))
-            if alone + left * cell.second_cost() < self._least:
-                self._try(f"{whole.name}, {cubic.name}", [cell])
+            both = replace(whole.approximation, cubic=cubic)
+            left = self._after_product(ApproximationEngine.prepare(both, fused=False))
+            if alone + left * both.second_cost() < self._least:
+                self._try(f"{whole.name}, {cubic.name}", both)
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:
         """Whether a second tier of that cost, were it to settle every row, could be cheapest."""
@@ -355,49 +311,15 @@ class Search:
 
     def _fourth_order_helps(self, whole: Option) -> bool:
         """Whether rho_4 alone, were the cubic term free and exact, would settle open rows."""
-        return self._open(whole.approximation.cells[0], self.sample, 3) < 0.9 * whole.open_share
+        return self._open(whole.approximation, 3) < 0.9 * whole.open_share
 
-    def _open(self, cell: Cell, rows: FloatArray, degree: int) -> float:
+    def _open(self, whole: Approximation, degree: int) -> float:
         """The share of rows that stay open if terms up to that degree are known."""
-        assert cell.form.rank is None
-        assert cell.certificate is not None
-        scores, sq_norms, _ = cell.form.evaluate(rows)
-        bounds = cell.certificate.bound(sq_norms, scores, degree)
+        assert whole.form.rank is None
+        assert whole.certificate is not None
+        scores, sq_norms, _ = whole.form.evaluate(self.sample)
+        bounds = whole.certificate.bound(sq_norms, scores, degree)
         return float((~self.criterion(scores, bounds)).mean())
-
-    def _about_each(self, points: FloatArray, on_progress: OnProgress) -> None:
-        gaps = [np.einsum("ij,ij->i", U, U) for U in (self.sample - point for point in points)]
-        nearest = np.argmin(gaps, axis=0)
-        order = np.argsort(-np.bincount(nearest, minlength=len(points)), kind="stable")
-        plain: list[Cell] = []
-        with_cubic = cell_cubics_fit(self.expansion, len(points), self.max_bytes)
-        for done, index in enumerate(order):
-            share = between(on_progress, done / len(points), (done + 1) / len(points))
-            form = quadratic_form(self.expansion, points[index])
-            certificate = certify(self.expansion, points[index], mapped=self.mapped, progress=share)
-            plain.append(Cell(form, certificate))
-            with_cubic = with_cubic and third_order_fits(certificate)
-            if not done:
-                # The cell of most rows stands for all: they cost too much to be built in vain.
-                mine = self.sample[nearest == index]
-                without, with_third = (self._open(plain[0], mine, degree) for degree in (2, 3))
-                least = min(without, with_third)
-                self.hopeless = least > NEARLY_ALL
-                if least > MOST_OPEN:
-                    self.notes.append(
-                        f"{len(points)} cells would leave {100 * least:.0f}% of the rows open."
-                    )
-                    return
-                with_cubic = with_cubic and with_third < 0.9 * without
-        name = f"{len(points)} cells, {plain[0].form.name}"
-        self._try(name, plain)
-        if with_cubic:
-            cubics = [
-                replace(cell, cubic=cell_cubic(self.expansion, cell.form.point)) for cell in plain
-            ]
-            third = cubics[0].cubic
-            assert third is not None
-            self._try(f"{name}, {third.name}", cubics)
 
 
 def ranks(d: int, k: int) -> list[int]:

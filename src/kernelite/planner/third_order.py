@@ -21,7 +21,7 @@ from kernelite.series.directional import (
 )
 from kernelite.series.series import QuadraticForm
 
-__all__ = ["cell_cubic", "cell_cubics_fit", "third_order_fits", "third_order_tiers", "whole_cubic"]
+__all__ = ["third_order_fits", "third_order_tiers", "whole_cubic"]
 
 RANKS = (16, 32, 64)
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
@@ -88,18 +88,6 @@ def whole_cubic(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -
     if packed_size(d) * 8 * k > max_bytes // 2:
         return None
     return cubic_form(_tensors(expansion, point), d)
-
-
-def cell_cubics_fit(expansion: KernelExpansion, count: int, max_bytes: int) -> bool:
-    """Whether `count` cells may have a cubic form each."""
-    d, k = expansion.n_features, expansion.n_outputs
-    packed = packed_size(d) * k * 8 * count <= max_bytes // 2
-    return packed and 8 * d**3 * k <= TENSOR_BYTES
-
-
-def cell_cubic(expansion: KernelExpansion, point: FloatArray) -> CubicForm:
-    """The cubic form of one of several cells."""
-    return cubic_form(_tensors(expansion, point), min(expansion.n_features, RANKS[-1]))
 
 
 def third_order_fits(certificate: Certificate) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "And",
     "Close",
     "Criterion",
+    "LabelMargin",
     "Margin",
     "Never",
     "Proven",
@@ -234,6 +235,23 @@ class Margin(Criterion):
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         return self.head.margin(scores) > self.threshold
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMargin(Margin):
+    """The calibrated rule where labels alone are asked for: exact stages may prove them.
+
+    A form without a certificate has no bounds, and its margin decides. What it leaves open is
+    settled as soon as a label is proven, which takes fewer digits than a score.
+    """
+
+    labels_alone: ClassVar[bool] = True
+
+    def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
+        """Which rows are settled; `holds` passes scores for bounds where there are none."""
+        if bounds is scores:
+            return super().__call__(scores, bounds)
+        return self.head.same_answer("predict", scores, bounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Forms that replace an expansion, and what is proven about their error: mathematics, no engines.
 
 The series about a point: `series` (the paper's), `spectral` (truncated), `packed` (polynomials),
-`cubic` and `directional` (third order: in full, bounded, or as a product). `cells` are several
-points, and say how much of a sum over near centers may be left out. What is proven: `remainder`,
-`rounding`, `certificate`; what is tested instead: `calibration`.
+`cubic` and `directional` (third order: in full, bounded, or as a product). `approximation` has a
+form and what follows it, and how much of a sum over near centers may be left out. What is proven:
+`remainder`, `rounding`, `certificate`; what is tested instead: `calibration`.
 """

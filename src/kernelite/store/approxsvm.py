@@ -19,7 +19,7 @@ from kernelite.data.tables.parsing import Defect
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.model import CompiledModel, Origin
 from kernelite.planner.plan import Candidate, Plan
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.series import QuadraticForm
 from kernelite.store.approxsvm_text import (
     CLASSIFIERS,
@@ -175,7 +175,7 @@ def _model(text: ApproxText) -> CompiledModel:
     chosen = Candidate("quadratic form", d * d / 50 + 1, 0.0, form.quadratic.nbytes, "as read")
     return CompiledModel(
         head=_head(text),
-        approximation=Approximation((Cell(form),)),
+        approximation=Approximation(form),
         expansion=None,
         guarantee="none",
         plan=Plan("none", chosen, (), math.nan, ("Nothing is known of the exact model.",)),
@@ -202,8 +202,6 @@ def _head(text: ApproxText) -> Head:
 def _text(model: CompiledModel, drop_probabilities: bool) -> ApproxText:
     if model.approximation is None or model.guarantee != "none":
         raise _refusal(f"its guarantee is '{model.guarantee}', and only 'none' can be held")
-    if len(model.approximation.cells) > 1:
-        raise _refusal(f"it has {len(model.approximation.cells)} cells, and only one can be held")
     if model.approximation.certified:
         raise _refusal("it has a certificate, which would be lost; compile without one")
     form = model.approximation.form

@@ -1,7 +1,7 @@
 """The JSON in a `.kernelite` file's metadata: parsed strictly, its version and digest checked.
 
-In: the header of a safetensors file. Out: {"format": "kernelite", "version": 3, "digest": "...",
-"model": tree}; version 1 had no digest. How the digest is computed stands first.
+In: the header of a safetensors file. Out: {"format": "kernelite", "version": 4, "digest": "...",
+"model": tree}. How the digest is computed stands first.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _pieces(data: memoryview) -> list[bytes]:
 # The document: written, and read strictly.
 
 KEY = "kernelite"
-VERSION = 3
+VERSION = 4
+OLDEST_VERSION = 3  # that is still read
 
 
 def written_document(tree: Any, tensors: Tensors, /) -> str:
@@ -115,22 +116,25 @@ def read_document(header: dict[str, Any], /) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise InputError("its metadata give no format version")
+    if version < OLDEST_VERSION:
+        raise InputError(
+            f"it was written before the first release (format version {version}, this one reads "
+            f"{OLDEST_VERSION} to {VERSION}); compile the model again"
+        )
     if version > VERSION:
         raise InputError(
             f"it was written by a newer kernelite (format version {version}, this one reads up to "
             f"{VERSION}); install a newer kernelite"
         )
-    keys = ["format", "version", *(["digest"] if version > 1 else []), "model"]
+    keys = ["format", "version", "digest", "model"]
     if set(document) != set(keys):
         raise InputError(f"its metadata must have the keys {', '.join(keys[:-1])} and model")
     return document
 
 
 def check_digest(document: dict[str, Any], tensors: Tensors, /) -> None:
-    """Refuse content that is not what was saved; files of version 1 cannot tell."""
+    """Refuse content that is not what was saved."""
     version = document["version"]
-    if version == 1:
-        return
     if document["digest"] != content_digest(version, document["model"], tensors):
         raise InputError(
             "it is damaged: its content does not agree with its digest; get another copy, or "

@@ -1,10 +1,9 @@
 """The `.kernelite` store: a compiled model as one safetensors file, never pickle.
 
 The file's `__metadata__` has one key, "kernelite" (one, because safetensors keeps no order), whose
-value is JSON: {"format": "kernelite", "version": 3, "digest": "...", "model": {...}}. What stands
+value is JSON: {"format": "kernelite", "version": 4, "digest": "...", "model": {...}}. What stands
 under "model", and the names of the tensors: `kernelite.store.packing`; the digest is of both:
-`kernelite.store.document`. Files of version 1 have none. The same model always gives the same
-bytes.
+`kernelite.store.document`. The same model always gives the same bytes.
 
 To bump the format, when a stored class changes its fields or the tree its shape: raise
 `document.VERSION`, and add to `UPGRADES` a function from the old version's (tree, tensors) to the
@@ -39,20 +38,29 @@ from kernelite.support.files import atomic_write, open_binary
 __all__ = ["VERSION", "dumps", "load", "loads", "save", "stored_digest"]
 
 
-def _with_score_tolerance(tree: Tree) -> Tree:
-    """Version 3 has tolerances of decision values; without them they are as good as labels."""
-    if isinstance(tree, list):
-        return [_with_score_tolerance(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    tree = {name: _with_score_tolerance(item) for name, item in tree.items()}
-    return tree | {"score_tolerance": None} if tree.get("class") == "CompiledModel" else tree
+def _one_form(tree: Tree, tensors: Tensors) -> tuple[Tree, Tensors]:
+    """Version 4 has one form about one point where version 3 had a list of cells."""
+
+    def walk(node: Any) -> Any:
+        if isinstance(node, list):
+            return [walk(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if node.get("class") == "Approximation":
+            cells = node.get("cells")
+            if not isinstance(cells, list) or len(cells) != 1 or not isinstance(cells[0], dict):
+                raise InputError(f"it holds forms about several points, {GONE}")
+            node = {**cells[0], "class": "Approximation"}
+        if isinstance(name := node.get("tensor"), str):
+            return {**node, "tensor": name.replace(CELL, FORM)}
+        return {name: walk(item) for name, item in node.items()}
+
+    return walk(tree), {name.replace(CELL, FORM): array for name, array in tensors.items()}
 
 
-UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {
-    1: lambda tree, tensors: (tree, tensors),  # the digest came, the content is the same
-    2: lambda tree, tensors: (_with_score_tolerance(tree), tensors),
-}
+CELL, FORM = "approximation.cells.0.", "approximation."
+GONE = "which this version does not have; compile the model again"
+UPGRADES: dict[int, Callable[[Tree, Tensors], tuple[Tree, Tensors]]] = {3: _one_form}
 
 DTYPES = {
     "BOOL": "?",
@@ -130,7 +138,7 @@ def load(path: str | os.PathLike[str], /) -> CompiledModel:
     return loads(data, name=path)
 
 
-def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str | None]:
+def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str]:
     """The format version and the digest in a `.kernelite` file that `load` accepts.
 
     Parameters
@@ -140,12 +148,12 @@ def stored_digest(path: str | os.PathLike[str], /) -> tuple[int, str | None]:
     Returns
     -------
     version : int
-    digest : str, or None in files of version 1
+    digest : str
     """
     with open_binary(path) as file:
         length = int.from_bytes(file.read(8), "little")
         document = read_document(json.loads(file.read(length)))
-    return document["version"], document.get("digest")
+    return document["version"], document["digest"]
 
 
 def dumps(model: CompiledModel, /) -> bytes:

@@ -119,7 +119,7 @@ def _dtype_conforms(dtype: np.dtype[Any], hint: Any) -> bool:
 
 CLASSES = {
     "AffineMap": "kernelite.machine.affine",
-    "Approximation": "kernelite.series.cells",
+    "Approximation": "kernelite.series.approximation",
     "ArgmaxHead": "kernelite.machine.heads",
     "Bins": "kernelite.machine.preparation.encoding",
     "Branch": "kernelite.machine.preparation.columns",
@@ -127,7 +127,6 @@ CLASSES = {
     "CalibratedHead": "kernelite.machine.heads",
     "Candidate": "kernelite.planner.plan",
     "Categories": "kernelite.machine.preparation.encoding",
-    "Cell": "kernelite.series.cells",
     "Certificate": "kernelite.series.certificate",
     "ClassifierHead": "kernelite.machine.heads",
     "Columns": "kernelite.machine.preparation.columns",
@@ -149,7 +148,7 @@ CLASSES = {
     "LatentClassesHead": "kernelite.machine.heads",
     "LatentHead": "kernelite.machine.heads",
     "LinearHead": "kernelite.machine.heads",
-    "LocalSums": "kernelite.series.cells",
+    "LocalSums": "kernelite.series.approximation",
     "Matern": "kernelite.machine.kernels",
     "MeanHead": "kernelite.machine.heads",
     "Member": "kernelite.machine.heads",

@@ -19,7 +19,7 @@ from kernelite.backends.cpu.local import LEAF, LocalEngine, sort_into_leaves
 from kernelite.backends.cpu.runner import Runner
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import predict_criterion
-from kernelite.series.cells import LocalSums
+from kernelite.series.approximation import LocalSums
 from kernelite.store.files import dumps, loads
 from kernelite.support.errors import InputError
 from tests.helpers import scores_and_bounds

@@ -18,7 +18,7 @@ from kernelite.machine.preparation import Preparation
 from kernelite.program.bounded import QUICK, SINGLE, Bounded
 from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.directional import cubic_gram, directional_bound
@@ -38,23 +38,23 @@ class AllSigns(Criterion):
 settled = AllSigns()
 
 
-def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Cell]:
+def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Approximation]:
     """With and without a second form of each kind."""
     form, certificate = quadratic_form(model, point), certify(model, point)
     outputs = range(model.n_outputs)
     tensors = [cubic_tensor(model, point, output) for output in outputs]
     grams = [cubic_gram(model, point, output) for output in outputs]
     cut, slack = truncate(spectrum(form), 2), np.zeros(model.n_outputs)
-    yield Cell(form, certificate)
-    yield Cell(cut, certificate)
-    yield Cell(cut, certificate, full=form)
-    yield Cell(form, certificate, cubic=cubic_form(tensors, model.n_features))
-    yield Cell(form, certificate, cubic=cubic_form(tensors, 2))
-    yield Cell(form, certificate, cubic=directional_bound(grams, 2, slack))
+    yield Approximation(form, certificate)
+    yield Approximation(cut, certificate)
+    yield Approximation(cut, certificate, full=form)
+    yield Approximation(form, certificate, cubic=cubic_form(tensors, model.n_features))
+    yield Approximation(form, certificate, cubic=cubic_form(tensors, 2))
+    yield Approximation(form, certificate, cubic=directional_bound(grams, 2, slack))
 
 
-def damped_cascade(model: KernelExpansion, cell: Cell, *, fused: bool = True) -> Cascade:
-    forms = form_stages(Approximation((cell,)), fused=fused)
+def damped_cascade(model: KernelExpansion, cell: Approximation, *, fused: bool = True) -> Cascade:
+    forms = form_stages(cell, fused=fused)
     whole = Runner.with_engine(ExactEngine.prepare(model), forms).cascade
     return damped(whole, model.gamma, model.intercept, cell.form)
 
@@ -142,7 +142,7 @@ def test_validity_counts_what_lies_beyond() -> None:
     assert inside.all()
     outside = OutsideRows(rows, np.array([0.0, 1e-3, 1e6]), 0.0)
     (_, found), *_ = results(
-        damped_cascade(model, Cell(form, certify(model, np.zeros(2)))), outside
+        damped_cascade(model, Approximation(form, certify(model, np.zeros(2)))), outside
     )
     assert found.valid.tolist() == [True, True, False]
 
@@ -152,9 +152,9 @@ def test_a_runner_serves_dense_and_sparse_rows(mapped: bool) -> None:
     rng = np.random.default_rng(6)
     model = random_expansion(rng, n=20, d=6, gamma=0.05)
     point = model.dense_centers().mean(axis=0)
-    cell = Cell(quadratic_form(model, point), certify(model, point, mapped=mapped))
+    cell = Approximation(quadratic_form(model, point), certify(model, point, mapped=mapped))
     input_map = AffineMap(np.full(6, 0.5), np.zeros(6)) if mapped else None
-    runner = Runner.prepare(Approximation((cell,)), model, Preparation.of(input_map))
+    runner = Runner.prepare(cell, model, Preparation.of(input_map))
     rows = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.3)
     seen = rows if input_map is None else input_map(rows)
     wider, wide_rows, sq_norms = widened(model, seen, rng.uniform(0.0, 4.0, size=40))

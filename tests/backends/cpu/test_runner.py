@@ -11,7 +11,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Preparation
 from kernelite.program.criteria import Within, never
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.series import quadratic_form
 from kernelite.support.errors import InputError
 from tests.helpers import random_expansion
@@ -51,7 +51,7 @@ def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None
     rng = np.random.default_rng(2)
     model = random_expansion(rng, n=20, d=3, gamma=0.1)
     form = quadratic_form(model, np.zeros(3))
-    runner = Runner.prepare(Approximation((Cell(form),)), None)
+    runner = Runner.prepare(Approximation(form), None)
     near, far = np.full((1, 3), 0.01), np.full((1, 3), 9.0)
     assert runner.valid(np.concatenate([near, far])).tolist() == [True, False]
     scores, stats = runner.run_one(near, lambda scores: scores, None)

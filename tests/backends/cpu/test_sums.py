@@ -10,7 +10,7 @@ from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import Within
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.series import quadratic_form
 from tests.helpers import random_expansion
@@ -18,8 +18,8 @@ from tests.helpers import random_expansion
 
 def _runner(model: KernelExpansion) -> Runner:
     point = model.dense_centers().mean(axis=0)
-    cell = Cell(quadratic_form(model, point), certify(model, point))
-    return Runner.prepare(Approximation((cell,)), model)
+    cell = Approximation(quadratic_form(model, point), certify(model, point))
+    return Runner.prepare(cell, model)
 
 
 class _Counted(Within):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu.cell import PairedEngine
+from kernelite.backends.cpu.approximation import PairedEngine
 from kernelite.backends.cpu.exact import DoublePrecision, ExactEngine
 from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.mapped import MappedRows
@@ -16,14 +16,13 @@ from kernelite.machine.heads import OutlierHead
 from kernelite.program.bounded import OPEN, Bounded, Tally
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import SameAnswer, Within, never
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
-from tests.store.models import with_cells
 
 FORM, SECOND, EXACT = range(3)
 
@@ -49,8 +48,8 @@ def parts() -> tuple[KernelExpansion, Approximation, np.ndarray]:
     point = model.dense_centers().mean(axis=0)
     form, certificate = quadratic_form(model, point), certify(model, point)
     cubic = cubic_form([cubic_tensor(model, point, 0)], 4)
-    cell = Cell(truncate(spectrum(form), 1), certificate, full=form, cubic=cubic)
-    return model, Approximation((cell,)), rng.normal(size=(3000, 4)) * 1.5
+    cell = Approximation(truncate(spectrum(form), 1), certificate, full=form, cubic=cubic)
+    return model, cell, rng.normal(size=(3000, 4)) * 1.5
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -99,19 +98,18 @@ def test_without_an_exact_engine_open_rows_keep_their_scores(parts) -> None:
 def test_a_form_without_a_certificate_has_no_bounds() -> None:
     rng = np.random.default_rng(1)
     model = random_expansion(rng)
-    bare = Approximation((Cell(quadratic_form(model, np.zeros(5))),))
+    bare = Approximation(quadratic_form(model, np.zeros(5)))
     out = forms_alone(bare).run(rng.normal(size=(5, 5)), None)
     assert out.bounds is None
     assert (out.stage == FORM).all()
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_cells_and_no_rows(count: int) -> None:
+def test_no_rows() -> None:
     rng = np.random.default_rng(2)
     model = random_expansion(rng, d=3, gamma=0.2)
-    points = model.dense_centers()[:count]
-    cells = tuple(Cell(quadratic_form(model, p), certify(model, p)) for p in points)
-    cascade = with_exact(Approximation(cells), ExactEngine.prepare(model))
+    point = model.dense_centers()[0]
+    forms = Approximation(quadratic_form(model, point), certify(model, point))
+    cascade = with_exact(forms, ExactEngine.prepare(model))
     assert cascade.run(np.empty((0, 3)), settled).scores.shape == (0, 1)
     rows = rng.normal(size=(50, 3))
     out = cascade.run(rows, settled)
@@ -121,8 +119,8 @@ def test_cells_and_no_rows(count: int) -> None:
 
 def test_huge_rows_are_seen() -> None:
     model = random_expansion(np.random.default_rng(3), d=2)
-    cell = Cell(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
-    ready = forms_alone(Approximation((cell,)))
+    cell = Approximation(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
+    ready = forms_alone(cell)
     assert np.isfinite(ready.run(np.zeros((2, 2)), None).sq_norms).all()
     assert not np.isfinite(ready.run(np.array([[1e200, 0.0]]), None).sq_norms).any()
 
@@ -136,15 +134,17 @@ def test_both_tiers_run_at_once_where_the_first_leaves_nearly_all_open(
     model = random_expansion(rng, n=60, d=4, k=3, gamma=0.03)
     point = model.dense_centers().mean(axis=0)
     tensors = [cubic_tensor(model, point, output) for output in range(3)]
-    cell = Cell(quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 4))
+    cell = Approximation(
+        quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 4)
+    )
     rows = rng.normal(size=(1000, 4))
     plain = rows
     if mapped:
         way = AffineMap(np.full(4, 0.5), np.full(4, 2.0))
         rows, plain = MappedRows(rows, way), way(rows)
     exact = ExactEngine.prepare(model)
-    cascade = with_exact(Approximation((cell,)), exact)
-    bounds = cascade.stages[0].cells[0].first.run(plain).bounds
+    cascade = with_exact(cell, exact)
+    bounds = cascade.stages[0].engine.first.run(plain).bounds
     limit = Within(np.quantile(bounds, loose, axis=0))
     taken = []
     both = third_dense.two_tiers
@@ -152,7 +152,7 @@ def test_both_tiers_run_at_once_where_the_first_leaves_nearly_all_open(
         third_dense, "two_tiers", lambda *given: taken.append(len(given[1])) or both(*given)
     )
     out = cascade.run(rows, limit)
-    slow = with_exact(Approximation((cell,)), exact, fused=False)
+    slow = with_exact(cell, exact, fused=False)
     twin = slow.run(plain, limit)
     assert (1000 in taken) == (loose < 0.5)  # not only a few, to see
     np.testing.assert_array_equal(out.stage, twin.stage)
@@ -174,7 +174,9 @@ def test_a_product_goes_before_the_third_order(
     model = KernelExpansion(centers, coefficients, np.zeros(2), gamma=0.01)
     point = centers.mean(axis=0)
     tensors = [cubic_tensor(model, point, output) for output in range(2)]
-    cell = Cell(quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 6))
+    cell = Approximation(
+        quadratic_form(model, point), certify(model, point), cubic=cubic_form(tensors, 6)
+    )
     rows: np.ndarray | MappedRows = rng.normal(size=(2000, 6))
     plain = rows
     if mapped:
@@ -182,8 +184,8 @@ def test_a_product_goes_before_the_third_order(
         rows, plain = MappedRows(rows, way), way(rows)
     monkeypatch.setattr(PairedEngine, "worth", 0.9)
     exact = ExactEngine.prepare(model)
-    cascade = with_exact(Approximation((cell,)), exact)
-    engine = cascade.stages[0].cells[0]
+    cascade = with_exact(cell, exact)
+    engine = cascade.stages[0].engine
     first = engine.first.run(plain)
     bounds = first.bounds
     assert engine.paired is not None
@@ -205,24 +207,11 @@ def test_a_product_goes_before_the_third_order(
     assert (np.abs(out.scores - truth) <= out.bounds + rounding).all()
 
 
-def test_a_cell_without_a_second_form_repeats_its_first() -> None:
-    approximation = with_cells().approximation
-    assert approximation is not None
-    without = [cell.has_second_tier for cell in approximation.cells].index(False)
-    first, second = form_stages(approximation)
-    rows = approximation.cells[without].form.point + np.random.default_rng(0).normal(size=(9, 3))
-    mine = rows[approximation.assign(rows) == without]
-    assert len(mine)
-    found = [stage.run(mine, None) for stage in (first, second)]
-    for name in ("scores", "bounds"):
-        np.testing.assert_array_equal(*(getattr(each, name) for each in found))
-
-
 def test_nothing_is_known_of_rows_whose_polynomial_overflows() -> None:
     model = KernelExpansion([[1.0, -2.0]], [1.0], 0.0, gamma=1.0, kernel="poly2")
-    form = Cell(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
+    form = Approximation(quadratic_form(model, np.zeros(2)), certify(model, np.zeros(2)))
     for fused in (False, True):
-        (stage,) = form_stages(Approximation((form,)), fused=fused)
+        (stage,) = form_stages(form, fused=fused)
         with np.errstate(all="ignore"):
             bounds = stage.bound(np.array([[1.0, 2.0], [1e200, 1e200], [-1e160, 1e300]]), None)
         assert np.isfinite(bounds[0])

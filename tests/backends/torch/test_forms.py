@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelite.backends.cpu.forms import FormEngine
-from kernelite.backends.torch.forms import CellForm, Forms
+from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.forms import lower_gamma as torch_gamma
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.remainder import lower_gamma
 from kernelite.series.series import quadratic_form
@@ -24,12 +24,12 @@ from tests.random_models import HOW_MANY, Case, cases
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-def cell_of(d: int, k: int = 1, rank: int | None = None, point: float = 0.1) -> Cell:
+def cell_of(d: int, k: int = 1, rank: int | None = None, point: float = 0.1) -> Approximation:
     expansion = random_expansion(60, d, k, gamma=0.1 / d)
     about = np.full(d, point)
     form = quadratic_form(expansion, about)
     cut = form if rank is None else truncate(spectrum(form), rank)
-    return Cell(cut, certify(expansion, about))
+    return Approximation(cut, certify(expansion, about))
 
 
 CELLS = {
@@ -41,7 +41,7 @@ CELLS = {
 }
 
 
-def rows_for(cell: Cell) -> np.ndarray:
+def rows_for(cell: Approximation) -> np.ndarray:
     rows = np.random.default_rng(1).normal(size=(70, cell.form.n_features))
     return np.vstack([rows, rows[:5] * 1e3, rows[:5] * 1e-8, cell.form.point[None, :]])
 
@@ -52,17 +52,16 @@ def test_torch_operations_do_what_the_cpu_does(name: str) -> None:
     rows = rows_for(cell)
     evaluated = FormEngine(cell.form, cell.certificate, fused=False).run(rows)
     bounds = evaluated.bounds
-    found, squares = CellForm(cell).to(DEVICE)(there(rows))
+    found = FirstForm(cell).to(DEVICE)(there(rows))
     np.testing.assert_allclose(found.scores.cpu(), evaluated.scores, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found.bounds.cpu(), bounds, rtol=1e-9)
-    np.testing.assert_allclose(squares.cpu(), evaluated.sq_norms, rtol=1e-13)
 
 
 @kernels_run
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", [name for name, cell in CELLS.items() if cell.form.n_outputs == 1])
 def test_the_kernel_is_hardly_looser_and_never_tighter(name: str, dtype: torch.dtype) -> None:
-    lowered = CellForm(CELLS[name]).to(DEVICE)
+    lowered = FirstForm(CELLS[name]).to(DEVICE)
     rows = there(rows_for(CELLS[name])).to(dtype)
     definition, found = lowered(rows)[0], lowered.layout(rows)
     torch.testing.assert_close(found.scores, definition.scores, rtol=1e-11, atol=1e-13)
@@ -78,7 +77,7 @@ def test_rows_read_in_boxes_give_the_same(d: int, rank: int | None) -> None:
     pytest.importorskip("triton.tools.tensor_descriptor")
     from kernelite.backends.torch.kernels.form import run_form
 
-    layout = CellForm(cell_of(d, rank=rank)).to(DEVICE).layout
+    layout = FirstForm(cell_of(d, rank=rank)).to(DEVICE).layout
     rows = there(np.random.default_rng(1).normal(size=(150, d)))
     found = torch.empty(2, 2, 150, 1, dtype=torch.float64, device=DEVICE)
     for boxed in (False, True):
@@ -89,7 +88,7 @@ def test_rows_read_in_boxes_give_the_same(d: int, rank: int | None) -> None:
 @kernels_run
 @pytest.mark.parametrize("d", [1, 3, 7, 9, 31, 33])
 def test_rows_of_any_width_are_scored(d: int) -> None:
-    lowered = CellForm(cell_of(d)).to(DEVICE)
+    lowered = FirstForm(cell_of(d)).to(DEVICE)
     rows = there(np.random.default_rng(1).normal(size=(20, d)))
     definition, found = lowered(rows)[0], lowered.layout(rows)
     torch.testing.assert_close(found.scores, definition.scores, rtol=1e-11, atol=1e-13)
@@ -106,7 +105,7 @@ def test_no_error_passes_its_bound(case: Case, rank: int) -> None:
     if rank < form.n_features:
         forms.append(truncate(spectrum(form), rank))
     for one in forms:
-        lowered = CellForm(Cell(one, certificate)).to(DEVICE)
+        lowered = FirstForm(Approximation(one, certificate)).to(DEVICE)
         found = [lowered(there(case.rows))[0]]
         if lowered.layout is not None:
             found.append(lowered.layout(there(case.rows)))
@@ -115,22 +114,10 @@ def test_no_error_passes_its_bound(case: Case, rank: int) -> None:
             assert ratios.max() <= 1.0
 
 
-def test_rows_go_to_the_nearest_of_several_cells() -> None:
-    cells = (cell_of(3, point=-1.0), cell_of(3, point=1.0))
-    approximation = Approximation(cells)
-    rows = np.random.default_rng(0).normal(size=(50, 3))
-    found = Forms(approximation).to(DEVICE)(there(rows))
-    nearest = approximation.assign(rows)
-    for index, cell in enumerate(cells):
-        own = CellForm(cell).to(DEVICE)(there(rows[nearest == index]))[0]
-        torch.testing.assert_close(found.scores[nearest == index], own.scores)
-    assert len(set(nearest)) == 2
-
-
 def test_rows_that_overflow_or_are_not_numbers_stay_open() -> None:
     rows = np.array([[1e200, 0.0], [np.nan, 0.0], [np.inf, 1.0], [0.0, 0.0]])
     cell = cell_of(2)
-    bounds = CellForm(cell).to(DEVICE)(there(rows))[0].bounds[:, 0].cpu()
+    bounds = FirstForm(cell).to(DEVICE)(there(rows)).bounds[:, 0].cpu()
     assert torch.isinf(bounds).tolist() == [True, True, True, False]
 
 

@@ -19,14 +19,14 @@ from kernelite.machine.heads import (
 )
 from kernelite.machine.preparation import Preparation
 from kernelite.model import CompiledModel
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
 from kernelite.series.spectral import spectrum, truncate
 from kernelite.sources import Machine
 from tests.helpers import random_expansion
-from tests.store.models import HEADS, compiled, with_cells
+from tests.store.models import HEADS, compiled, proven
 
 __all__ = [
     "CASES",
@@ -74,30 +74,28 @@ def source_of(head: Head, *, kernel: str = "rbf", seed: int = 0, gamma: float = 
 
 
 def certified_with(
-    head: Head, *, rank: int | None = None, cells: int = 1, third: int | None = None
+    head: Head, *, rank: int | None = None, third: int | None = None
 ) -> CompiledModel:
-    """A certified model with that many cells of one kind of form; the plan has no say.
+    """A certified model with one kind of form; the plan has no say.
 
     `third` is the rank of its third order, if it has one.
     """
     source = source_of(head)
     expansion = source.expansion
-    built = []
-    for point in np.random.default_rng(1).normal(size=(cells, FEATURES)) * 0.7:
-        whole = quadratic_form(expansion, point)
-        form: Any = whole if rank is None else truncate(spectrum(whole), rank)
-        cell = Cell(form, certify(expansion, point))
-        if third is not None:
-            tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
-            full = None if rank is None else whole
-            cell = replace(cell, full=full, cubic=cubic_form(tensors, third))
-        built.append(cell)
+    point = np.random.default_rng(1).normal(size=FEATURES) * 0.7
+    whole = quadratic_form(expansion, point)
+    form: Any = whole if rank is None else truncate(spectrum(whole), rank)
+    forms = Approximation(form, certify(expansion, point))
+    if third is not None:
+        tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
+        full = None if rank is None else whole
+        forms = replace(forms, full=full, cubic=cubic_form(tensors, third))
     exact = kernelite.compile(source, guarantee="exact")
     tolerance = None if head.proves_labels else np.full(head.n_values, 1e-3)
     return replace(
         exact,
         guarantee="certified",
-        approximation=Approximation(tuple(built)),
+        approximation=forms,
         tolerance=tolerance,
     )
 
@@ -140,7 +138,7 @@ CASES: dict[str, CompiledModel] = {
         ClassifierHead(np.array([1, -1]), threshold=0.25, zero_is_first=True)
     ),
     "form, mapped": _mapped(compiled(THREE, at_origin=False)),
-    "certified, every kind of cell": with_cells(d=FEATURES),
+    **{f"certified, kind {kind}": proven(kind, d=FEATURES) for kind in range(4)},
     "certified, binary": certified_with(HEADS["integers"]),
     "certified, platt": certified_with(HEADS["platt"]),
     "certified, three": certified_with(THREE),
@@ -152,12 +150,11 @@ CASES: dict[str, CompiledModel] = {
     "certified, regressor": certified_with(HEADS["regressor"]),
     "certified, outputs": certified_with(HEADS["outputs"], rank=3),
     "certified, spectral": certified_with(HEADS["integers"], rank=2),
-    "certified, spectral cells": certified_with(THREE, rank=3, cells=3),
-    "certified, cells": certified_with(THREE, cells=3),
+    "certified, spectral, three": certified_with(THREE, rank=3),
     "certified, third": certified_with(HEADS["integers"], third=FEATURES),
     "certified, third of a regressor": certified_with(HEADS["regressor"], third=FEATURES),
     "certified, third on directions": certified_with(THREE, rank=2, third=2),
-    "certified, mapped": _mapped(certified_with(HEADS["integers"], cells=2)),
+    "certified, mapped": _mapped(certified_with(HEADS["integers"])),
     "certified, by probability": certified_with(
         replace(HEADS["platt"], labels_by_probability=True)
     ),

@@ -16,7 +16,7 @@ import pytest
 from kernelite.backends.c import to_c, to_c_program
 from kernelite.backends.c.formulas import Writer, constant_bytes
 from kernelite.backends.c.machine import Functions, label_rule
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.machine.heads import ArgmaxHead, ClassifierHead, OutlierHead
 from kernelite.model import CompiledModel
 from kernelite.model.export import export
@@ -100,7 +100,7 @@ def test_the_program_knows_the_second_word_of_a_shift(name: str, tmp_path: Path)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("options", [{}, {"part": "exact"}, {"part": "approximation"}])
 @pytest.mark.parametrize(
-    "name", ["certified, cells", "certified, spectral cells", "certified, third on directions"]
+    "name", ["certified, three", "certified, spectral, three", "certified, third on directions"]
 )
 def test_no_compiler_warns(name: str, options: Any, compiler: str, tmp_path: Path) -> None:
     model, rows = CASES[name], random_rows()
@@ -156,7 +156,7 @@ int main(void)
 
 
 @gcc
-@pytest.mark.parametrize("name", ["certified, binary", "certified, spectral cells"])
+@pytest.mark.parametrize("name", ["certified, binary", "certified, spectral, three"])
 def test_bounds_are_hardly_above_ours(name: str, tmp_path: Path) -> None:
     model, rows = CASES[name], random_rows(m=50)[4:]
     (tmp_path / "m.h").write_text(to_c(model, name="m", part="approximation", decided=True))
@@ -183,7 +183,7 @@ def test_bounds_of_the_third_order_are_hardly_above_ours(name: str, tmp_path: Pa
     command = ["gcc", *FLAGS, "-Wno-unused-function", str(tmp_path / "m.c")]
     subprocess.run([*command, "-o", str(tmp_path / "m"), "-lm"], check=True)
     got = np.array(answers(tmp_path / "m", rows), dtype=float)
-    engine = CellEngine.prepare(model.approximation.cells[0], fused=False)
+    engine = ApproximationEngine.prepare(model.approximation, fused=False)
     scores, ours = scores_and_bounds(engine.second(rows))
     assert (got >= ours * (1 - 2e-7)).all()
     assert (got <= ours * 1.01 + 1e-9).all()
@@ -365,7 +365,7 @@ def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["outputs, labels"])
 def test_labels_that_are_no_list_are_refused(name: str) -> None:
-    with pytest.raises(UnsupportedModelError, match="is not written in C; ONNX graphs hold more"):
+    with pytest.raises(UnsupportedModelError, match="in C: labels are not one of a list; ONNX"):
         to_c(certified_with(ALL_HEADS[name]))
 
 

@@ -165,7 +165,7 @@ def test_densities_are_summed_in_logarithms_behind_a_linear_map(tmp_path: Path) 
         np.testing.assert_allclose(got[:, 0], want, rtol=1e-12)
     far = np.full((1, D), 1e200)
     assert in_c(fast, far, tmp_path)[0, 0] == -np.inf
-    form = kernelite.compile(model, X, plan="form", cells=1)
+    form = kernelite.compile(model, X, plan="form")
     with pytest.raises(UnsupportedModelError, match="the form of a density is not written in C"):
         to_c(form, part="approximation")
 

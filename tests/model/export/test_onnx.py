@@ -130,11 +130,7 @@ def test_decided_rows_have_the_exact_models_answer(name: str) -> None:
 
 
 # A second tier has tighter bounds than the first one's, which `error_bound` tells.
-FIRST_TIERS = [
-    name
-    for name in PROVABLE
-    if not any(cell.has_second_tier for cell in CASES[name].approximation.cells)
-]
+FIRST_TIERS = [name for name in PROVABLE if not CASES[name].approximation.has_second_form]
 
 
 @pytest.mark.parametrize("name", FIRST_TIERS)

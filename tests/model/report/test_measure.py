@@ -24,7 +24,7 @@ MEASURED = [
     "certified, binary",
     "certified, three",
     "certified, regressor",
-    "certified, spectral cells",
+    "certified, spectral, three",
     "certified, outlier",
     "calibrated, three",
     "form, three",

@@ -48,8 +48,8 @@ class Writer:
 
     Examples
     --------
-    >>> Writer("m").define("CELLS", "1")
-    '#define m_CELLS 1\n'
+    >>> Writer("m").define("CLASSES", "2")
+    '#define m_CLASSES 2\n'
     >>> Writer("m", "float32").fill("REAL NAME_score")
     'float m_score'
     """

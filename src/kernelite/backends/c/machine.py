@@ -19,15 +19,15 @@ from kernelite.machine.heads import Head
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import exact_scores, log_sums
 from kernelite.model.export.selection import Selection, steps_of
-from kernelite.model.export.tracing import Node, Trace
+from kernelite.model.export.tracing import Trace, Traced
 from kernelite.program.criteria import And, Margin, Within, label_criterion
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = [
     "Functions",
-    "Labels",
+    "LabelTable",
     "Source",
     "label_constants",
     "label_rule",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelTable:
     """The constants of labels: their C text, type, and format in printf."""
 
     text: str = ""
@@ -45,8 +45,8 @@ class Labels:
     form: str = ""
 
 
-def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
-    """Labels, and which of them scores have; None of values. A refusal where C lacks something."""
+def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
+    """Labels, and which of them scores have; None of values. Refused where C lacks something."""
     trace = Trace("C")
     found = _answers(head, trace.input("scores", head.n_scores))
     if not head.proves_labels:
@@ -60,13 +60,13 @@ def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
     raise _refused(head, "labels are not one of a list")
 
 
-def _answers(head: Head, scores: Node) -> Node:
+def _answers(head: Head, scores: Traced) -> Traced:
     """What `predict` makes of scores."""
     formula: Any = head
     if "predict" in head.needs_posterior:
         raise _refused(head, "labels need variances")
     try:
-        found: Node = formula.predict(scores)
+        found: Traced = formula.predict(scores)
     except (KerneliteError, AttributeError, TypeError) as error:
         known = isinstance(error, KerneliteError)
         why = str(error).rstrip(".") if known else "its formula needs more than is written there"
@@ -81,10 +81,10 @@ def _refused(head: Head, why: str) -> UnsupportedModelError:
     )
 
 
-def label_constants(w: Writer, labels: NDArray[Any] | None) -> Labels:
+def label_constants(w: Writer, labels: NDArray[Any] | None) -> LabelTable:
     """An array of labels, by their index."""
     if labels is None:
-        return Labels()
+        return LabelTable()
     kind = _label_kind(labels)
     c_type, form = _LABEL_TYPES[kind]
     if kind == "string":
@@ -95,7 +95,7 @@ def label_constants(w: Writer, labels: NDArray[Any] | None) -> Labels:
         values = [f"{int(label)}{'LL' if kind == 'long' else ''}" for label in labels.tolist()]
     const = "static const char *const" if kind == "string" else f"static const {c_type}"
     text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
-    return Labels(text, c_type, form)
+    return LabelTable(text, c_type, form)
 
 
 _LABEL_TYPES = {
@@ -132,14 +132,14 @@ class Source:
     ----------
     w : Writer
     selection : Selection
-    labels : Labels
+    labels : LabelTable
     before : tuple of steps
         What rows go through before the machine's own steps.
     """
 
     w: Writer
     selection: Selection
-    labels: Labels = Labels()
+    labels: LabelTable = LabelTable()
     before: tuple[Any, ...] = ()
 
     @property
@@ -160,9 +160,9 @@ class Functions:
         self,
         said: str,
         name: str,
-        inputs: dict[str, Node],
+        inputs: dict[str, Traced],
         outputs: dict[str, Any] | None = None,
-        returned: Node | None = None,
+        returned: Traced | None = None,
     ) -> None:
         """A function of arrays: what it does, its name, its arguments and results."""
         real = self.w.real
@@ -234,7 +234,7 @@ def machine_text(source: Source, *, answers: bool = True) -> str:
         _add_answers(source, made)
     body, how = "    NAME_ROW(x);\n", ["by the exact model"]
     if selection.approximation is not None:
-        tiers, how = _add_forms(source, made, selection.approximation.cells)
+        tiers, how = _add_forms(source, made, selection.approximation)
         body += tiers
     if expansion is not None:
         x = Trace("C").input("x", served.n_features)
@@ -282,27 +282,27 @@ def _add_answers(source: Source, made: Functions) -> None:
         made.add(said, "winner", {"scores": scores}, returned=rule[1])
 
 
-def _add_forms(source: Source, made: Functions, cells: tuple[Cell, ...]) -> tuple[str, list[str]]:
+def _add_forms(source: Source, made: Functions, forms: Approximation) -> tuple[str, list[str]]:
     """NAME_form, NAME_bounded, NAME_third, as far as they are needed; which of them answers."""
     selection = source.selection
     proves = selection.falls_back and selection.model.guarantee == "certified"
     if not selection.falls_back and not selection.decided:
-        _add_each(made, cells, "form", bounded=False)
+        _add_form(made, forms, "form", bounded=False)
         return "    NAME_form(row, scores);\n", ["by the form"]
     if not (proves or selection.decided):
-        _add_each(made, cells, "form", bounded=False)
+        _add_form(made, forms, "form", bounded=False)
         _add_settled(source, made, bounded=False)
         body = "    NAME_form(row, scores);\n    if (NAME_settled(scores))\n        return;\n"
         return body, ["by the form where its margin is above the tested threshold", EXACTLY]
-    _add_each(made, cells, "bounded", bounded=True)
+    _add_form(made, forms, "bounded", bounded=True)
     _add_settled(source, made, bounded=True)
     answer = "    if (NAME_settled(scores, bounds))\n        return;\n"
     body = f"    REAL bounds[NAME_OUTPUTS];\n    NAME_bounded(row, scores, bounds);\n{answer}"
     how = ["by the form where that is proven to be good enough"]
     if selection.decided:
         return body.removesuffix(answer), ["by the form"]
-    if all(cell.has_second_tier for cell in cells):
-        _add_each(made, cells, "third", bounded=True)
+    if forms.has_second_form:
+        _add_form(made, forms, "third", bounded=True)
         body += f"    NAME_third(row, scores, bounds);\n{answer}"
         how.append("by the form of third order where that is")
     return body, [*how, EXACTLY]
@@ -311,46 +311,24 @@ def _add_forms(source: Source, made: Functions, cells: tuple[Cell, ...]) -> tupl
 EXACTLY = "by the exact model"
 
 
-def _add_each(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
-    """A function of the nearest cell's form, by its definition."""
+def _add_form(made: Functions, forms: Approximation, name: str, *, bounded: bool) -> None:
+    """A function of a form, by its definition."""
     said = {
         "form": "The form.",
         "bounded": "The form, and bounds on its errors, which hold for IEEE doubles.",
         "third": "The form of third order, for rows that the first bound leaves open.",
     }[name]
-    for i, cell in enumerate(cells):
-        x = Trace("C").input("x", cell.form.n_features)
-        row: Any = x
-        if name == "third":
-            found, bounds = cell.second(row, None, C)
-        else:
-            found, bounds = cell.form.evaluate(row), None
-            if bounded:
-                assert cell.certificate is not None
-                bounds = cell.form.bounds(cell.certificate, found, 2, C)
-        outputs = {"scores": found.scores} | ({"bounds": bounds} if bounded else {})
-        made.add(said, name if len(cells) == 1 else f"{name}_{i}", {"x": x}, outputs)
-    if len(cells) > 1:
-        _add_choice(made, cells, name, bounded=bounded)
-
-
-def _add_choice(made: Functions, cells: tuple[Cell, ...], name: str, *, bounded: bool) -> None:
-    """A function that asks the form about the nearest point."""
-    points = np.stack([cell.form.point for cell in cells])
-    if f"{made.w.name}_cell(" not in made.text:
-        x = Trace("C").input("x", points.shape[1])
-        nearness = x @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
-        said = "The cell of a row: the nearest expansion point."
-        made.add(said, "cell", {"x": x}, returned=x.trace.argmax(nearness))
-    more, passed = (", REAL *bounds", ", bounds") if bounded else ("", "")
-    calls = "".join(
-        f"    case {i}:\n        NAME_{name}_{i}(x, scores{passed});\n        break;\n"
-        for i in range(len(cells))
-    )
-    made.text += made.w.fill(
-        f"\nstatic inline void NAME_{name}(const REAL *x, REAL *scores{more})\n{{\n"
-        f"    switch (NAME_cell(x)) {{\n{calls}    }}\n}}\n"
-    )
+    x = Trace("C").input("x", forms.form.n_features)
+    row: Any = x
+    if name == "third":
+        found, bounds = forms.second(row, None, C)
+    else:
+        found, bounds = forms.form.evaluate(row), None
+        if bounded:
+            assert forms.certificate is not None
+            bounds = forms.form.bounds(forms.certificate, found, 2, C)
+    outputs = {"scores": found.scores} | ({"bounds": bounds} if bounded else {})
+    made.add(said, name, {"x": x}, outputs)
 
 
 def _add_settled(source: Source, made: Functions, *, bounded: bool) -> None:

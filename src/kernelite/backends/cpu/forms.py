@@ -1,6 +1,6 @@
 """A form made ready to run: by the kernel for the layout of the rows, else by its definition.
 
-In: a cell's form and certificate, once; then rows, dense, sparse or behind an affine map. Out: a
+In: a form and its certificate, once; then rows, dense, sparse or behind an affine map. Out: a
 `Bounded` with |u|^2. `certify` computes certificates on kernels and threads.
 """
 

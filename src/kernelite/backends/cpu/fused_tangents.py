@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS
-from kernelite.backends.cpu.kernels.compiling import ready
 from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels, aligned
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
@@ -113,11 +112,6 @@ class TangentSums:
         )
         signs = np.sign([weights[block[0]] for block in blocks])
         return cls(panels, linear, signs, terms, np.array(constants))
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernels can be called."""
-        return ready(self._kernels[0])
 
     @cached_property
     def _kernels(self) -> tuple[Any, Any]:

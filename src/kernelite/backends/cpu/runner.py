@@ -52,7 +52,7 @@ from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import QUICK, SINGLE, Bounded, Stats, Tally, spelled_out
 from kernelite.program.cascade import Cascade, Stage
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import Approximation, LocalSums
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
@@ -109,12 +109,12 @@ class Runner:
     ) -> Runner:
         """Lay out the stages: forms, near centers, single precision, doubles."""
         mapped = preparation.input_map is not None
-        forms = () if approximation is None else form_stages(approximation)
         if expansion is None:
-            assert forms
-            form = forms[0].approximation.form
-            cascade = Cascade(forms, False, form.farthest, judge)
-            return cls(cascade, form.n_outputs, None, preparation, tail, forms=forms[0])
+            assert approximation is not None
+            stages, form = form_stages(approximation), approximation.form
+            cascade = Cascade(stages, False, form.farthest, judge)
+            return cls(cascade, form.n_outputs, None, preparation, tail, forms=stages[0])
+        forms = () if approximation is None else form_stages(approximation)
         near = None
         if local is not None and LocalEngine.serves(expansion):
             near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
@@ -141,7 +141,7 @@ class Runner:
             pairs = WinnersPairs(engine)
             stages.append(pairs)
         first = forms[0] if forms else None
-        farthest = np.inf if first is None else first.approximation.form.farthest
+        farthest = np.inf if first is None else first.engine.approximation.form.farthest
         cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge)
         near = None if forms else near
         return cls(cascade, k, engine, preparation, tail, (), first, near, pairs)
@@ -361,18 +361,13 @@ class Runner:
     def _takes_one(self) -> bool:
         """Whether single rows have a path of their own."""
         steps = bool(self.preparation.before_map.steps) or self.tail is not None or bool(self.parts)
-        if steps or self.near is not None or self._first_cells not in (None, 1):
+        if steps or self.near is not None:
             return False
         return self.forms is not None or (self.exact is not None and self.exact.by_panels)
 
     @cached_property
     def _one_stats(self) -> list[Stats]:
         return [Stats(1, {name: 1}) for name in self.cascade.names]
-
-    @cached_property
-    def _first_cells(self) -> int | None:
-        """Cells of the forms that come first; None where no form does."""
-        return None if self.forms is None else len(self.forms.cells)
 
     # Rows as the stages take them ---------------------------------------------------------------
 
@@ -388,7 +383,7 @@ class Runner:
             inner = self._mapped(rows.rows, block)
             return OutsideRows(inner, rows.sq_norms[block], rows.error)
         input_map, before = self.preparation.input_map, self.preparation.before_map
-        late = self._first_cells == 1 and not before.steps and not is_sparse(rows)
+        late = self.forms is not None and not before.steps and not is_sparse(rows)
         if late and input_map is not None:
             return MappedRows(dense_block(rows, block), input_map)
         return self._mapped(rows, block)
@@ -397,7 +392,7 @@ class Runner:
         """Sparse if the first stage may take it so."""
         part = self.preparation.apply(row_part(rows, block))
         takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
-        if self._first_cells is not None or takes_sparse:
+        if self.forms is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
 
@@ -425,7 +420,7 @@ class Runner:
     @cached_property
     def _damped(self) -> Cascade:
         """The stages for rows with features beyond the width."""
-        form = None if self.forms is None else self.forms.approximation.form
+        form = None if self.forms is None else self.forms.engine.approximation.form
         served: Any = form if self.exact is None else self.exact.expansion
         return damped(self.cascade, served.gamma, served.intercept, form)
 
@@ -460,7 +455,7 @@ class Runner:
         self, rows: Any, criterion: Criterion | None, *, straight: bool = False
     ) -> list[slice]:
         values = criterion is not None and criterion.sufficient_bounds is not None
-        exact = self._first_cells is None and not self.parts
+        exact = self.forms is None and not self.parts
         outputs = 1 if self._by_pairs(criterion) else max(self.n_outputs, 1)
         return blocks_of(rows.shape, outputs, exact=exact, straight=straight, values=values)
 

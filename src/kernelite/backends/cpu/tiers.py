@@ -1,4 +1,4 @@
-"""Forms as stages: the first with its O(1) bound, then the second; by the nearest cell.
+"""Forms as stages: the first with its O(1) bound, then the second.
 
 Where the first leaves most rows open and values are asked for, both run in one pass of a kernel,
 as some of the rows show.
@@ -6,19 +6,18 @@ as some of the rows show.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import as_dense
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.series import QuadraticForm
 from kernelite.support.records import dataclass
 
@@ -35,11 +34,9 @@ FormStages: TypeAlias = "tuple[FirstForms] | tuple[FirstForms, SecondForms]"
 
 def form_stages(approximation: Approximation, *, fused: bool = True) -> FormStages:
     """The stages of an approximation; `fused=False` keeps to the definitions."""
-    cells = tuple(CellEngine.prepare(cell, fused=fused) for cell in approximation.cells)
-    first = FirstForms(approximation, cells)
-    if any(cell.has_second_tier for cell in approximation.cells):
-        return first, SecondForms(approximation, cells)
-    return (first,)
+    engine = ApproximationEngine.prepare(approximation, fused=fused)
+    first = FirstForms(engine)
+    return (first, SecondForms(engine)) if approximation.has_second_form else (first,)
 
 
 def forms_alone(approximation: Approximation, *, fused: bool = True) -> Cascade:
@@ -54,10 +51,9 @@ def runs_at_once(full: QuadraticForm | None, share: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FirstForms:
-    """The form of each row's cell, with its certificate."""
+    """The first form, with its certificate."""
 
-    approximation: Approximation
-    cells: tuple[CellEngine, ...]
+    engine: ApproximationEngine
     name = FIRST
     accepts_all = False
 
@@ -71,16 +67,14 @@ class FirstForms:
         """Scores and bounds; both forms at once where that pays."""
         if is_sparse(rows) and not self.takes_sparse(rows):
             rows = as_dense(rows)
-        if len(self.cells) > 1:
-            return _by_cell(self, rows, _first_and_valid)
         if criterion is not None:
             if criterion.labels_and_values and not self._helps(rows, criterion):
                 return None
             if (limits := criterion.sufficient_bounds) is not None:
-                found = _fused_stages(self.cells[0], rows, limits)
+                found = _fused_stages(self.engine, rows, limits)
                 if found is not None:
                     return found
-        return self.cells[0].first.run(rows)
+        return self.engine.first.run(rows)
 
     def _helps(self, rows: Block, criterion: Criterion) -> bool:
         """Whether values of a classifier, which need more digits than labels, are settled at all.
@@ -92,13 +86,13 @@ class FirstForms:
         few = rows[np.arange(0, rows.shape[0], rows.shape[0] // PROBED)]
         if is_sparse(few) and not self.takes_sparse(few):
             few = as_dense(few)
-        return float(holds(criterion, self.cells[0].first.run(few)).mean()) >= SETTLED
+        return float(holds(criterion, self.engine.first.run(few)).mean()) >= SETTLED
 
     def valid(self, found: Bounded) -> NDArray[np.bool_] | None:
         """Rows inside the paper's validity bound, shape (m,); None where no form was run."""
         if found.valid is not None or found.sq_norms is None:
             return found.valid
-        return self.approximation.form.valid(found.sq_norms)
+        return self.engine.approximation.form.valid(found.sq_norms)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """The certificate's; nothing is known where a polynomial overflowed."""
@@ -110,21 +104,20 @@ class FirstForms:
 
     def takes_sparse(self, rows: Any) -> bool:
         """Whether these sparse rows are evaluated as they are."""
-        return len(self.cells) == 1 and self.cells[0].first.takes_sparse(rows)
+        return self.engine.first.takes_sparse(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class SecondForms:
-    """The second form of each row's cell: in full, with the third order or a bound on it."""
+    """The second form: in full, with the third order if that is held."""
 
-    approximation: Approximation
-    cells: tuple[CellEngine, ...]
+    engine: ApproximationEngine
     accepts_all = False
 
     @property
     def name(self) -> str:
         """What statistics call it."""
-        return FULL if self.cells[0].cell.cubic is None else THIRD
+        return FULL if self.engine.approximation.cubic is None else THIRD
 
     def run(
         self,
@@ -142,77 +135,38 @@ class SecondForms:
         if is_sparse(rows):
             # The folded shift cost |u|^2 some digits; the second form's bounds want it whole.
             rows, previous = dense_block(rows, slice(None)), None
-        if len(self.cells) > 1:
-            return _by_cell(self, rows, _second_if_any)
-        return self.cells[0].second(rows, previous)
+        return self.engine.second(rows, previous)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> None:
         """It answers only where its bound is no looser than the first form's."""
         return None
 
 
-def _first_and_valid(cell: CellEngine, rows: FloatArray) -> Bounded:
-    found = cell.first.run(rows)
-    assert found.sq_norms is not None
-    return found._replace(valid=cell.cell.form.valid(found.sq_norms))
-
-
-def _second_if_any(cell: CellEngine, rows: FloatArray) -> Bounded:
-    """Cells may differ: one without a second form repeats its first, which settles nothing more."""
-    return cell.second(rows) if cell.cell.has_second_tier else cell.first.run(rows)
-
-
-def _by_cell(
-    stage: FirstForms | SecondForms,
-    rows: FloatArray,
-    run: Callable[[CellEngine, FloatArray], Bounded],
-) -> Bounded:
-    """Rows grouped by cell, so that each cell runs as a block; empty cells do not run."""
-    m, k = len(rows), stage.approximation.form.n_outputs
-    scores, sq_norms = np.empty((m, k)), np.empty(m)
-    valid: NDArray[np.bool_] = np.empty(m, dtype=np.bool_)
-    bounds = np.empty((m, k)) if stage.approximation.certified else None
-    cell_of_row = stage.approximation.assign(rows)
-    for index, cell in enumerate(stage.cells):
-        mine = np.flatnonzero(cell_of_row == index)
-        if not len(mine):
-            continue
-        found = run(cell, rows[mine])
-        scores[mine] = found.scores
-        if bounds is not None:
-            bounds[mine] = found.bounds
-        if found.sq_norms is not None:
-            sq_norms[mine] = found.sq_norms
-        if found.valid is not None:
-            valid[mine] = found.valid
-    return Bounded(scores, bounds, sq_norms, valid=valid)
-
-
-def _fused_stages(cell: CellEngine, rows: Block, limits: FloatArray) -> Bounded | None:
+def _fused_stages(engine: ApproximationEngine, rows: Block, limits: FloatArray) -> Bounded | None:
     """Both forms in one pass, if some of the rows say that it pays; else None.
 
     It does where the first leaves most of them open. A product stands for the third order where it
     leaves few enough; what it leaves open, the second form gets.
     """
-    limits = np.broadcast_to(limits, cell.cell.form.n_outputs)
-    way = _way_to_fuse(cell, rows, limits)
+    limits = np.broadcast_to(limits, engine.approximation.form.n_outputs)
+    way = _way_to_fuse(engine, rows, limits)
     if way is None:
         return None
     from kernelite.backends.cpu.kernels.third_dense import two_tiers
 
     found = two_tiers(way, dense_block(rows, slice(None)), limits)
-    return found._replace(tried=2 if way is cell.third else 1)
+    return found._replace(tried=2 if way is engine.third else 1)
 
 
-def _way_to_fuse(cell: CellEngine, rows: Block, limits: FloatArray) -> JitThird | None:
-    whole = cell.third is not None and cell.full is None  # it has the first form on its way
+def _way_to_fuse(engine: ApproximationEngine, rows: Block, limits: FloatArray) -> JitThird | None:
+    whole = engine.third is not None and engine.full is None  # it has the first form on its way
     if not whole or is_sparse(rows) or rows.shape[0] < 4 * PROBED:
         return None
     from kernelite.backends.cpu.kernels.third_dense import two_tiers
 
-    paired = cell.paired
+    paired = engine.paired
     if paired is None or paired.fused is None or paired.worth == 0.0:
-        worth, way = 1.0, cell.third
+        worth, way = 1.0, engine.third
     else:
         worth, way = paired.worth, paired.fused
     assert way is not None
@@ -221,4 +175,4 @@ def _way_to_fuse(cell: CellEngine, rows: Block, limits: FloatArray) -> JitThird 
     assert stage is not None
     if np.mean(stage != 0) <= MOSTLY:
         return None
-    return way if np.mean(stage == OPEN) <= worth else cell.third
+    return way if np.mean(stage == OPEN) <= worth else engine.third

@@ -1,4 +1,4 @@
-"""Scores as ONNX nodes: rows are prepared, go to their cell, open rows to the next tier.
+"""Scores as ONNX nodes: rows are prepared, and those that a form leaves open go on.
 
 In: what is exported, X of shape (m, d), and what settles a row. Out: scores and bounds (m, k). Rows
 are picked with NonZero and Gather and put back with ScatterND, so that a tier costs only the rows
@@ -17,7 +17,7 @@ from kernelite.model import CompiledModel
 from kernelite.model.export.exact import exact_scores, kernel_values
 from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.program.criteria import label_criterion
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.rounding import sum_error
 
 __all__ = ["evaluate", "prepared", "variances"]
@@ -102,7 +102,7 @@ def variances(selection: Selection, X: Value) -> Value:
 def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:
     if piece.approximation is None:
         return _exactly(piece, rows)
-    return _by_cell(piece.approximation, rows, criterion)
+    return _formed(piece.approximation, rows, criterion)
 
 
 def _exactly(piece: Piece, rows: Value) -> tuple[Value, None]:
@@ -139,43 +139,22 @@ def _spread(piece: Piece, own: Value, n_scores: int) -> Value:
     return xp.concat([own, none], axis=1)[:, [places.get(c, len(places)) for c in range(n_scores)]]
 
 
-def _by_cell(
-    approximation: Approximation, rows: Value, criterion: Formula | None
+def _formed(
+    forms: Approximation, rows: Value, criterion: Formula | None
 ) -> tuple[Value, Value | None]:
-    """Scores by the nearest cell's form; bounds, and a second tier, with a criterion."""
-    cells = approximation.cells
-    if len(cells) == 1:
-        return _evaluate_cell(cells[0], rows, criterion)
-    graph, points = rows.graph, approximation.points
-    nearness = rows @ points.T - 0.5 * np.einsum("ij,ij->i", points, points)
-    cell_of_row = graph.argmax(nearness)
-    places, answers = [], []
-    for index, cell in enumerate(cells):
-        mine = (cell_of_row == index).places()
-        scores, bounds = _evaluate_cell(cell, rows.rows(mine), criterion)
-        places.append(mine)
-        answers.append(scores if bounds is None else graph.concat([scores, bounds], axis=1))
-    k = approximation.form.n_outputs
-    empty = graph.full((rows.shape[0], k if criterion is None else 2 * k), 0.0)
-    both = empty.updated(graph.concat(places), graph.concat(answers))
-    return (both, None) if criterion is None else (both[:, :k], both[:, k:])
-
-
-def _evaluate_cell(
-    cell: Cell, rows: Value, criterion: Formula | None
-) -> tuple[Value, Value | None]:
-    definition: Formula = cell
+    """Scores by the first form; bounds, and a second form, with a criterion."""
+    definition: Formula = forms
     found = definition.form.evaluate(rows)
     if criterion is None:
         return found.scores, None
-    k = cell.form.n_outputs
-    bounds = definition.form.bounds(cell.certificate, found, arithmetic=ONNX).of_width(k)
+    k = forms.form.n_outputs
+    bounds = definition.form.bounds(forms.certificate, found, arithmetic=ONNX).of_width(k)
     scores = found.scores.of_width(k)
-    if not cell.has_second_tier:
+    if not forms.has_second_form:
         return scores, bounds
     still_open = (~criterion(scores, bounds)).places()
     first = None
-    if cell.full is None:
+    if forms.full is None:
         first = found._replace(
             scores=scores.rows(still_open), sq_norms=found.sq_norms.rows(still_open)
         )

@@ -9,22 +9,20 @@ All is computed in doubles; `kernels.form` does the same in one pass where it se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
 from kernelite.data.rows.inputs import FloatArray
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
 from kernelite.series.rounding import SAFETY, UNIT, square_error
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["CHUNK", "CellForm", "Forms", "KernelLayout", "lower_gamma", "padded"]
+__all__ = ["CHUNK", "FirstForm", "KernelLayout", "lower_gamma", "padded"]
 
 # A form of one output laid out for `kernels.form`: one pass over rows, in doubles.
 #
@@ -59,18 +57,18 @@ def padded(size: int, least: int = 16) -> int:
 
 
 class KernelLayout(Buffers):
-    """Matrices and constants of one cell, as the kernel wants them.
+    """Matrices and constants of a form, as the kernel wants them.
 
     Parameters
     ----------
-    cell : Cell
+    approximation : Approximation
         That `serves` accepts.
     """
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, approximation: Approximation) -> None:
         super().__init__()
-        cell = _for_kernel(cell)
-        form = cell.form
+        approximation = _for_kernel(approximation)
+        form = approximation.form
         assert isinstance(form, QuadraticForm | SpectralForm)
         self.narrow, self.truncated = form.n_features <= NARROW, isinstance(form, SpectralForm)
         if isinstance(form, QuadraticForm):
@@ -83,8 +81,8 @@ class KernelLayout(Buffers):
         length = form.n_features if self.narrow else len(self.matrix)
         point = np.zeros(length)
         point[: form.n_features] = form.point
-        scale, singles = _singles(cell)
-        rounding = cell.certificate.rounding  # type: ignore[union-attr]
+        scale, singles = _singles(approximation)
+        rounding = approximation.certificate.rounding  # type: ignore[union-attr]
         outside = 4.0 * SAFETY * UNIT
         doubles = [
             form.intercept[0],
@@ -100,16 +98,16 @@ class KernelLayout(Buffers):
         self.hold(doubles=np.array(doubles), singles=singles)
 
     @staticmethod
-    def serves(cell: Cell) -> bool:
-        """Whether the kernel can run a cell's form."""
-        form = cell.form
-        if form.n_outputs != 1 or not form.damped or cell.certificate is None:
+    def serves(approximation: Approximation) -> bool:
+        """Whether the kernel can run a form."""
+        form = approximation.form
+        if form.n_outputs != 1 or not form.damped or approximation.certificate is None:
             return False
         rank = form.rank if isinstance(form, SpectralForm) else form.n_features
         if rank >= WIDEST:
             return False
         try:
-            scale, singles = _singles(_for_kernel(cell))
+            scale, singles = _singles(_for_kernel(approximation))
         except UnsupportedModelError:
             return False
         return math.isfinite(scale) and bool(np.isfinite(singles).all())
@@ -124,12 +122,12 @@ class KernelLayout(Buffers):
         return Bounded(scores, bounds)
 
 
-def _for_kernel(cell: Cell) -> Cell:
-    """The cell, if its form is full and its rows are wide with the form on all its directions."""
-    form = cell.form
+def _for_kernel(approximation: Approximation) -> Approximation:
+    """The same, if its form is full and its rows are wide with the form on all its directions."""
+    form = approximation.form
     if isinstance(form, SpectralForm) or form.n_features <= NARROW:
-        return cell
-    return Cell(truncate(spectrum(form), form.n_features), cell.certificate)
+        return approximation
+    return Approximation(truncate(spectrum(form), form.n_features), approximation.certificate)
 
 
 def _triangle(matrix: FloatArray) -> FloatArray:
@@ -155,9 +153,9 @@ def _product(form: SpectralForm, *, narrow: bool) -> tuple[FloatArray, FloatArra
     return matrix, weights
 
 
-def _singles(cell: Cell) -> tuple[float, np.ndarray]:
+def _singles(approximation: Approximation) -> tuple[float, np.ndarray]:
     """`scale`, and the constants of the bound in single precision, rounded up."""
-    form, certificate = cell.form, cell.certificate
+    form, certificate = approximation.form, approximation.certificate
     assert certificate is not None
     rounding, gamma, per_square = certificate.rounding, form.gamma, certificate.rounding.per_square
     K, left_out = rounding.at_center, np.zeros(2)
@@ -238,20 +236,20 @@ def lower_gamma(order: int, x: Tensor) -> Tensor:
     return torch.clamp(torch.where(x < 1.0, small, large) * (1.0 + 4e-13) + 1e-300, max=1.0)
 
 
-# The forms themselves: of one cell, and of all.
+# The form itself.
 
 
-class CellForm(Buffers):
-    """One cell's form and its bound.
+class FirstForm(Buffers):
+    """An approximation's first form and its bound.
 
     Parameters
     ----------
-    cell : Cell
+    approximation : Approximation
     """
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, approximation: Approximation) -> None:
         super().__init__()
-        form = cell.form
+        form, certificate = approximation.form, approximation.certificate
         self.gamma, self.radial = form.gamma, form.damped
         self.validity = form.max_sq_norm * form.gamma * form.gamma
         self.hold(
@@ -263,11 +261,14 @@ class CellForm(Buffers):
             self.hold(spread=form.spread, cross=form.cross, leftover=form.leftover)
         else:
             self.hold(quadratic=form.quadratic)
-        self.bound = None if cell.certificate is None else FormBound(cell.certificate)
-        self.layout = KernelLayout(cell) if KernelLayout.serves(cell) else None
+        self.bound = None if certificate is None else FormBound(certificate)
+        self.layout = KernelLayout(approximation) if KernelLayout.serves(approximation) else None
 
-    def forward(self, rows: Tensor) -> tuple[Bounded, Tensor]:
-        """Scores and bounds, and |u|^2 of shape (m,), in torch operations."""
+    def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
+        """Scores and bounds; by the Triton kernel if asked for and if it serves the form."""
+        if kernel and self.layout is not None:
+            found: Bounded = self.layout(rows)
+            return found
         u = rows.double() - self.point
         squares = (u * u).sum(dim=1)
         g = u @ self.linear + self.constant
@@ -282,10 +283,11 @@ class CellForm(Buffers):
         scores = self._damped(g, squares) + self.intercept
         bounds = self._bounds(scores, squares, kept)
         # |u|^2 overflowed, or an entry is not a number: a later stage looks at such rows.
-        return Bounded(scores, torch.where(squares[:, None] < math.inf, bounds, math.inf)), squares
+        return Bounded(scores, torch.where(squares[:, None] < math.inf, bounds, math.inf))
 
-    def valid(self, squares: Tensor) -> Tensor:
+    def valid(self, rows: Tensor) -> Tensor:
         """Rows inside the paper's validity bound, shape (m,)."""
+        squares = ((rows.double() - self.point) ** 2).sum(dim=1)
         if not self.radial:
             return torch.ones_like(squares, dtype=torch.bool)
         return squares * self.validity < 1.0 / 16.0
@@ -312,44 +314,3 @@ class CellForm(Buffers):
             return torch.where(size.isnan(), math.inf, size)
         E = torch.exp(-self.gamma * squares)[:, None]
         return torch.where(E == 0.0, 0.0, E * size)
-
-
-class Forms(Buffers):
-    """All cells of an approximation: each row is answered by the nearest.
-
-    Parameters
-    ----------
-    approximation : Approximation
-    """
-
-    def __init__(self, approximation: Approximation) -> None:
-        super().__init__()
-        self.cells = torch.nn.ModuleList([CellForm(cell) for cell in approximation.cells])
-        points = approximation.points
-        self.hold(points=points, half_norms=0.5 * np.einsum("ij,ij->i", points, points))
-
-    def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
-        """Scores and bounds; by the Triton kernel if asked for and if it serves the form."""
-        if len(self.cells) == 1:
-            cell = self.cells[0]
-            if kernel and cell.layout is not None:
-                return cell.layout(rows)
-            return cell(rows)[0]
-        return Bounded(*self._each(rows, lambda cell, part: cell(part)[0]))
-
-    def valid(self, rows: Tensor) -> Tensor:
-        """Rows inside the paper's validity bound, shape (m,)."""
-
-        def one(cell: CellForm, part: Tensor) -> tuple[Tensor]:
-            return (cell.valid(((part.double() - cell.point) ** 2).sum(dim=1)),)
-
-        return self._each(rows, one)[0]
-
-    def _each(self, rows: Tensor, run: Callable[[Any, Tensor], tuple[Tensor, ...]]) -> list[Tensor]:
-        """What `run` finds for the rows of each cell, in the rows' order."""
-        nearness = torch.nan_to_num(rows.double() @ self.points.T - self.half_norms)
-        cell_of_row = nearness.argmax(dim=1)
-        places = [torch.nonzero(cell_of_row == i)[:, 0] for i in range(len(self.cells))]
-        parts = [run(cell, rows[mine]) for cell, mine in zip(self.cells, places)]
-        back = torch.argsort(torch.cat(places))
-        return [torch.cat(columns)[back] for columns in zip(*parts)]

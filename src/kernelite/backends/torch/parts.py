@@ -9,7 +9,7 @@ import numpy as np
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
 from kernelite.backends.torch.exact import ExactSums
-from kernelite.backends.torch.forms import Forms
+from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import FusedSums
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads.pairwise import pairs
@@ -102,7 +102,7 @@ class Part(Buffers):
                 "torch; pass rows as an array instead of a tensor."
             )
         self.steps = RowSteps(model)
-        self.forms = None if model.approximation is None else Forms(model.approximation)
+        self.forms = None if model.approximation is None else FirstForm(model.approximation)
         self.fused = self.exact = None
         if model.expansion is not None:
             mapped = model.preparation.input_map is not None

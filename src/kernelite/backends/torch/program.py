@@ -172,7 +172,7 @@ class Program(Buffers):
     def row_bytes(self, rows: Tensor) -> int:
         """What a row of a block takes beside itself, about."""
         kernels = self._kernels(rows) and len(self.parts) == 1
-        formed = self.has_forms and kernels and self.parts[0].forms.cells[0].layout is not None
+        formed = self.has_forms and kernels and self.parts[0].forms.layout is not None
         outputs = 16 * self.n_outputs if self.votes is not None else 64 * self.n_outputs
         return 64 + outputs + (0 if formed else 24 * self.n_features)
 

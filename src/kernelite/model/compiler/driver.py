@@ -54,7 +54,6 @@ def compile(
     tolerance: float | ArrayLike | None = None,
     max_disagreement: float = 1e-3,
     confidence: float = 0.99,
-    cells: int | None = None,
     rank: int | Literal["auto", "full"] = "auto",
     certificate: bool = False,
     plan: str = "auto",
@@ -87,8 +86,6 @@ def compile(
         density; by default the estimator's own `rtol`, or 1e-3.
     max_disagreement, confidence : float
         For "calibrated".
-    cells : int, optional
-        The number of expansion points; chosen by the plan if not given.
     rank : int, "auto" or "full"
         With "none": directions that the quadratic part is cut to. "auto" cuts where that is
         cheaper and leaves out, on 95% of `X`, less than 0.1% of the standard deviation of the
@@ -105,7 +102,7 @@ def compile(
     max_bytes : int
         The most that the compiled forms may take.
     random_state : int
-        Seed of sampling and clustering.
+        Seed of sampling.
     on_invalid : {"warn", "raise", "ignore"}
         What "none" does about rows outside the validity bound.
     input_range : path or SvmRange, optional
@@ -126,7 +123,7 @@ def compile(
     >>> bool((fast.predict(X) == svc.predict(X)).all())
     True
     """
-    _check_options(guarantee, plan, cells, max_bytes)
+    _check_options(guarantee, plan, max_bytes)
     _check_rank(rank)
     for name, value in (("max_disagreement", max_disagreement), ("confidence", confidence)):
         if not (isinstance(value, Real) and 0.0 < value < 1.0):
@@ -152,7 +149,6 @@ def compile(
             compile,
             guarantee=guarantee,
             expansion_point=expansion_point,
-            cells=cells,
             rank=rank,
             certificate=certificate,
             max_bytes=max_bytes // len(source.expansion.parts),
@@ -168,7 +164,7 @@ def compile(
         composite = compile_composite(source, X, tolerance, compile_part, plans, **kept)
         return _contained_as(model, _noted(source, composite))
     given = None if X is None else sample_rows(source, X)
-    task = Task(source, given, expansion_point, max_bytes, random_state, cells)
+    task = Task(source, given, expansion_point, max_bytes, random_state)
     match guarantee:
         case _ if not task.expansion.has_series:
             decided = pointwise_fields(task, guarantee, tolerance, plan)
@@ -221,7 +217,7 @@ def _contained_as(model: Any, compiled: CompiledModel) -> CompiledModel:
     return compiled
 
 
-def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int) -> None:
+def _check_options(guarantee: str, plan: str, max_bytes: int) -> None:
     if guarantee not in GUARANTEES:
         raise InputError(f"`guarantee` must be one of {', '.join(GUARANTEES)}, got {guarantee!r}.")
     if not isinstance(plan, str):
@@ -231,8 +227,6 @@ def _check_options(guarantee: str, plan: str, cells: int | None, max_bytes: int)
             f"`plan` must be 'auto', 'estimate' or 'measure' with guarantee={guarantee!r}, got "
             f"{plan!r}."
         )
-    if cells is not None and not (isinstance(cells, Integral) and cells >= 1):
-        raise InputError(f"`cells` must be a whole number, at least 1, got {cells!r}.")
     if not (isinstance(max_bytes, Real) and max_bytes >= 0):
         raise InputError(f"`max_bytes` must be a number of bytes, got {max_bytes!r}.")
 

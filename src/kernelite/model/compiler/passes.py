@@ -25,7 +25,7 @@ from kernelite.planner.tolerances import (
     score_tolerance,
 )
 from kernelite.program.criteria import label_criterion
-from kernelite.series.cells import Approximation, Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.packed import collapsed, packed_degree
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
@@ -93,7 +93,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     form = quadratic_form(task.expansion, point)
     cut = _cut(task, form, rank)
     proof = certify(task.expansion, point, mapped=task.mapped) if certificate else None
-    approximation = Approximation((Cell(cut, proof),))
+    approximation = Approximation(cut, proof)
     cost = tiers_cost(approximation, task.expansion, 0.0, 0.0)
     chosen = Option(cut.name, approximation, cost, 0.0).on_all_threads().candidate("asked for")
     exact = exact_candidate(task.expansion, "", labels=task.source.head.proves_labels).nanoseconds
@@ -128,8 +128,6 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             criterion,
             max_bytes=task.max_bytes,
             mapped=task.mapped,
-            cells=task.cells,
-            random_state=task.random_state,
             choose=finals,
             values=not head.proves_labels,
             wanted=wanted,
@@ -137,7 +135,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
             on_progress=on_progress,
         )
     local = None
-    if task.cells is None and wanted is None:
+    if wanted is None:
         found = local_candidate(
             *(task.expansion, head, judges, criterion, tolerances),
             engine=task.engine,
@@ -158,7 +156,7 @@ def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
 
 
 def calibrated_fields(task: Task, max_disagreement: float, confidence: float) -> Fields:
-    """The cheapest cells, with a margin that was tested on rows they were not chosen by."""
+    """The cheapest form, with a margin that was tested on rows it was not chosen by."""
     if task.given is None:
         raise InputError("guarantee='calibrated' needs `X`, rows like those to come, to test on.")
     task.refuse_large_form()
@@ -170,8 +168,6 @@ def calibrated_fields(task: Task, max_disagreement: float, confidence: float) ->
         None if name == "mean of X" else point,
         max_disagreement=max_disagreement,
         confidence=confidence,
-        cells=task.cells,
-        max_bytes=task.max_bytes,
         random_state=task.random_state,
     )
     return {

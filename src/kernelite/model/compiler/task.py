@@ -34,7 +34,7 @@ class Task:
     given : rows, optional
         The user's sample, as the expansion sees it.
     wanted_point : {"auto", "mean", "origin"} or array of shape (d,)
-    max_bytes, random_state, cells
+    max_bytes, random_state
         As for `compile`.
     """
 
@@ -43,7 +43,6 @@ class Task:
     wanted_point: Any
     max_bytes: int
     random_state: int
-    cells: int | None
 
     @property
     def expansion(self) -> KernelExpansion:

@@ -94,12 +94,8 @@ def _add_scores(selection: Selection, rows: NDArray[Any], out: NDArray[Any]) -> 
             assert piece.expansion is not None
             out[:, piece.outputs] += exact_scores(piece.expansion, seen).array
             continue
-        cell_of_row = served.assign(seen.array.astype(np.float64))
-        for index, cell in enumerate(served.cells):
-            mine = np.flatnonzero(cell_of_row == index)
-            form: Any = cell.form
-            found = form.evaluate(Rounded(seen.array[mine])).scores
-            out[np.ix_(mine, piece.outputs)] += found.array
+        form: Any = served.form
+        out[:, piece.outputs] += form.evaluate(seen).scores.array
     if model.tail is not None:
         out += model.tail.values(X)[0].array
 

@@ -19,7 +19,7 @@ from kernelite.machine.heads import Head
 from kernelite.machine.preparation import Kept
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel, require_compiled
-from kernelite.series.cells import Approximation
+from kernelite.series.approximation import Approximation
 from kernelite.series.packed import packed_degree, packed_tensor
 from kernelite.support.errors import InputError, KerneliteError, UnsupportedModelError
 

@@ -58,12 +58,9 @@ def model_facts(model: CompiledModel) -> list[tuple[str, str]]:
         kept = kept if model.expansion is not None else "not kept"
         out.append(("support vectors", f"{model.origin.n_centers:,}, {kept}"))
     if model.approximation is not None and part.kernel_tag == RBF:
-        forms = [cell.form for cell in model.approximation.cells]
-        limit = min(form.gamma_max for form in forms)
+        limit = model.approximation.form.gamma_max
         side = "below" if model.gamma < limit else "above"
         out.append(("γ max of the paper", f"{limit:.3g}: γ is {side} it"))
-        if len(forms) > 1:
-            out.append(("expansion points", f"{len(forms)}"))
     if model.tolerance is not None:
         out.append(("tolerance", span([float(value) for value in model.tolerance])))
     if model.threshold is not None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelite.backends.cpu.cell import CellEngine
+from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.kernels.cubic import prepare_cubic
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import OPEN
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
 from kernelite.series.cubic import cubic_form, cubic_tensor
 from kernelite.series.series import quadratic_form
@@ -22,17 +22,17 @@ from tests.helpers import random_expansion, scores_and_bounds
 from tests.oracle import error_ratios, true_scores
 
 
-def make_cell(expansion: KernelExpansion, point: np.ndarray, rank: int) -> Cell:
+def make_cell(expansion: KernelExpansion, point: np.ndarray, rank: int) -> Approximation:
     tensors = [cubic_tensor(expansion, point, j) for j in range(expansion.n_outputs)]
-    return Cell(
+    return Approximation(
         quadratic_form(expansion, point),
         certify(expansion, point),
         cubic=cubic_form(tensors, rank),
     )
 
 
-def run(cell: Cell, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
-    engine = CellEngine.prepare(cell, fused=fused)
+def run(cell: Approximation, rows: np.ndarray, *, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+    engine = ApproximationEngine.prepare(cell, fused=fused)
     assert (engine.third is not None) == fused
     return scores_and_bounds(engine.second(rows))
 
@@ -85,7 +85,7 @@ def test_both_tiers_in_one_pass_equal_one_after_the_other(
     rows = rng.normal(size=(m, d)) * rng.uniform(0.1, 2.0, size=(m, 1))
     if m > 10:
         rows[4], rows[5], rows[6] = 1e200, np.nan, cell.form.point
-    engine = CellEngine.prepare(cell, fused=True)
+    engine = ApproximationEngine.prepare(cell, fused=True)
     assert engine.third is not None
     first = engine.first.run(rows)
     bounds = first.bounds

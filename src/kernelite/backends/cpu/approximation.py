@@ -1,4 +1,4 @@
-"""One cell's forms: the first with its O(1) bound, then what open rows get.
+"""An approximation's forms: the first with its O(1) bound, then what open rows get.
 
 In: rows. Out: scores and bounds of the first form, or of the second, or of one between them in
 which a product stands for the third order.
@@ -15,7 +15,7 @@ from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded
-from kernelite.series.cells import Cell
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm, packed_size
 from kernelite.series.directional import PairedCubic, may_pair, paired_cubic
@@ -26,14 +26,14 @@ from kernelite.support.records import dataclass
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.third_dense import JitThird
 
-__all__ = ["CellEngine", "PairedEngine"]
+__all__ = ["ApproximationEngine", "PairedEngine"]
 
 # A form with a product for its third order: between the first tier and the second.
 #
 #     f = E (c + v.u + u'Mu + (a.u) (u'Bu)) + b,     |error| <= rho_4 sqrt(P) + E rest |u|^3 + ...
 #
-# In: a cell that holds its third order in full. Out: scores and bounds of rows, hardly dearer than
-# the first tier's. It is made of the cell's own arrays when it is first wanted, and stored nowhere.
+# In: an approximation with its third order in full. Out: scores and bounds of rows, hardly dearer
+# than the first form's. It is made when it is first wanted, and stored nowhere.
 
 GATHERED = 3000.0  # multiply-adds in the time that it takes to pick out a row and put it back
 
@@ -65,14 +65,14 @@ class PairedEngine:
         return max(0.0, (whole - d * d - 2.0 * k * (d + 20)) / (whole + GATHERED))
 
     @classmethod
-    def prepare(cls, cell: Cell, *, fused: bool) -> PairedEngine | None:
-        """Fit the product, where the cell has what it takes; `fused=False` keeps to BLAS."""
-        form, cubic, certificate = cell.form, cell.cubic, cell.certificate
-        whole = isinstance(form, QuadraticForm) and isinstance(cubic, CubicForm)
-        if not whole or certificate is None:
+    def prepare(cls, approximation: Approximation, *, fused: bool) -> PairedEngine | None:
+        """Fit the product, where that can be done; `fused=False` keeps to BLAS."""
+        form, cubic = approximation.form, approximation.cubic
+        certificate = approximation.certificate
+        if not isinstance(form, QuadraticForm) or not isinstance(cubic, CubicForm):
             return None
-        assert isinstance(form, QuadraticForm)
-        assert isinstance(cubic, CubicForm)
+        if certificate is None:
+            return None
         held = cubic.basis is None and bool(np.isfinite(cubic.packed).all())
         if not held or not may_pair(form.n_features, form.n_outputs):
             return None
@@ -96,40 +96,39 @@ class PairedEngine:
         return previous._replace(scores=found.scores, bounds=bounds + left_out)
 
 
-# The cell itself: its first form, and its second.
+# The approximation itself: its first form, and its second.
 
 
 @dataclass(frozen=True, eq=False)
-class CellEngine:
-    """A cell's first form, and its second: in full, or all up to the third order in one kernel."""
+class ApproximationEngine:
+    """A first form, and a second: in full, or all up to the third order in one kernel."""
 
-    cell: Cell
+    approximation: Approximation
     first: FormEngine
     full: FormEngine | None
     third: JitThird | None
     fused: bool = True
 
     @classmethod
-    def prepare(cls, cell: Cell, *, fused: bool) -> CellEngine:
-        """Lay out the forms of one cell; `fused=False` keeps to the definitions."""
-        full = third = None
-        if cell.full is not None:
-            full = FormEngine(cell.full, cell.certificate, fused).lay_out()
-        if fused and isinstance(cell.cubic, CubicForm) and jit_available():
-            third = _third_engine(cell)
-        first = FormEngine(cell.form, cell.certificate, fused).lay_out()
-        return cls(cell, first, full, third, fused)
+    def prepare(cls, approximation: Approximation, *, fused: bool) -> ApproximationEngine:
+        """Lay out the forms; `fused=False` keeps to the definitions."""
+        full, third, certificate = None, None, approximation.certificate
+        if approximation.full is not None:
+            full = FormEngine(approximation.full, certificate, fused).lay_out()
+        if fused and jit_available():
+            third = _third_engine(approximation)
+        first = FormEngine(approximation.form, certificate, fused).lay_out()
+        return cls(approximation, first, full, third, fused)
 
     @cached_property
     def paired(self) -> PairedEngine | None:
         """A product that stands for the third order, where one can be had."""
-        return PairedEngine.prepare(self.cell, fused=self.fused)
+        return PairedEngine.prepare(self.approximation, fused=self.fused)
 
     def second(self, rows: FloatArray, previous: Bounded | None = None) -> Bounded:
-        """Scores and bounds of the second form, as far as the cell has it.
+        """Scores and bounds of the second form: untruncated, and with the third order or its bound.
 
-        The untruncated form; with it the third order, evaluated or bounded along each row's
-        direction. `previous` is what the first form found.
+        `previous` is what the first form found.
         """
         if self.third is not None:
             from kernelite.backends.cpu.kernels import third_dense
@@ -137,21 +136,23 @@ class CellEngine:
             return third_dense.scores(self.third, rows)
         first: Evaluated | None = None
         if self.full is not None:
-            previous = self.full.run(rows, bounded=self.cell.cubic is None)
-            if self.cell.cubic is None:
+            previous = self.full.run(rows, bounded=self.approximation.cubic is None)
+            if self.approximation.cubic is None:
                 return previous
         if previous is not None:
             assert previous.sq_norms is not None
             first = Evaluated(previous.scores, previous.sq_norms, previous.kept)
-        found, bounds = self.cell.second(rows, first)
+        found, bounds = self.approximation.second(rows, first)
         return Bounded(found.scores, bounds, found.sq_norms, found.kept)
 
 
-def _third_engine(cell: Cell) -> JitThird | None:
-    form = cell.form if cell.full is None else cell.full
-    if not isinstance(form, QuadraticForm) or cell.certificate is None:
+def _third_engine(approximation: Approximation) -> JitThird | None:
+    form = approximation.full or approximation.form
+    cubic, certificate = approximation.cubic, approximation.certificate
+    if not isinstance(form, QuadraticForm) or not isinstance(cubic, CubicForm):
         return None
-    assert isinstance(cell.cubic, CubicForm)
+    if certificate is None:
+        return None
     from kernelite.backends.cpu.kernels import third_dense
 
-    return third_dense.prepare(form, cell.cubic, cell.certificate)
+    return third_dense.prepare(form, cubic, certificate)
