@@ -65,7 +65,7 @@ def holds(criterion: Criterion, found: Bounded) -> NDArray[np.bool_]:
     if bounds is None:
         if criterion.asks_bounds:
             return np.zeros(len(found.scores), dtype=np.bool_)
-        bounds = np.full_like(found.scores, np.inf)
+        criterion, bounds = criterion.on_scores, np.full_like(found.scores, np.inf)
     if isinstance(bounds, Factored):
         if (limits := criterion.sufficient_bounds) is not None:
             return bounds.within(limits)

@@ -89,6 +89,11 @@ class Criterion:
     """Whether values are asked for beside a proven label: few forms are good enough for both."""
 
     @property
+    def on_scores(self) -> Criterion:
+        """What is asked of a stage without bounds."""
+        return self
+
+    @property
     def voting_classes(self) -> NDArray[Any] | None:
         """Labels, where one is all that is asked for and the class with most votes is it."""
         return None
@@ -238,19 +243,31 @@ class Margin(Criterion):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelMargin(Margin):
-    """The calibrated rule where labels alone are asked for: exact stages may prove them.
+class LabelMargin(Criterion):
+    """The calibrated rule where labels alone are asked for.
 
-    A form without a certificate has no bounds, and its margin decides. What it leaves open is
-    settled as soon as a label is proven, which takes fewer digits than a score.
+    A form has no bounds here, and its margin decides. What it leaves open is settled as soon as a
+    label is proven, which takes fewer digits than a score.
     """
 
+    head: Head
+    threshold: float
+    asks_bounds: ClassVar[bool] = False
     labels_alone: ClassVar[bool] = True
 
+    @cached_property
+    def on_scores(self) -> Criterion:
+        """The margin."""
+        return Margin(self.head, self.threshold)
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Where the label is the sign of one score."""
+        sign = self.head.by_sign
+        return None if sign is None else Rule(True, sign.threshold, -1.0, NO_TOLERANCE)
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """Which rows are settled; `holds` passes scores for bounds where there are none."""
-        if bounds is scores:
-            return super().__call__(scores, bounds)
+        """Which rows are settled."""
         return self.head.same_answer("predict", scores, bounds)
 
 

@@ -9,6 +9,7 @@ import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.judging import judge, labels_of
 from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.outside import Damped, OutsideRows
 from kernelite.machine.heads import ClassifierHead, Head, LinearHead, OutlierHead
 from kernelite.program.bounded import Bounded, Factored, spelled_out
 from kernelite.program.cascade import judged
@@ -162,3 +163,21 @@ def test_a_wide_row_is_answered_as_among_others(tmp_path) -> None:
             with pytest.raises(kl.InputError, match="NaN or infinity"):
                 fast.predict(row)
     assert fast.predict(np.array([[0.0, 0.0, 0.0, 1e200, 0.0]])).shape == (1,)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("k", [1, 3])
+def test_damping_is_its_definition(k: int, bounded: bool) -> None:
+    given = found(300, k)
+    beyond = np.random.default_rng(5).exponential(30.0, size=300)
+    beyond[:6] = [0.0, 1e-300, 7000.0, 8000.0, 1e308, np.inf]
+    rows = OutsideRows(np.zeros((300, 2)), beyond, 70 * 2.0**-53)
+    stage = Damped(None, 0.1, np.linspace(-1.0, 2.0, k), None)  # type: ignore[arg-type]
+    bounds = given.bounds if bounded else None
+    expected = stage.defined(rows, given.scores, bounds)
+    got = stage._damp(rows, given.scores, bounds)
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-13, atol=1e-15)
+    if bounded:
+        np.testing.assert_allclose(got[1], expected[1], rtol=1e-12)
+    else:
+        assert got[1] is expected[1] is None

@@ -11,13 +11,19 @@ BLOCK_ELEMENTS = 1 << 21  # numbers of one block of rows: 16 MB
 # The exact engine is slow enough for small blocks, whose scores need no fresh pages.
 EXACT_ELEMENTS, FEWEST_ROWS = 1 << 17, 512
 MOST_ROWS = 1 << 16  # of a block: so that scores and bounds stay in cache too
+FORM_ROWS = 1 << 18  # of one output's form: each block costs time in which all threads but one wait
 # A thread takes so many rows or more through the whole cascade, since each block costs some time
 # that other threads wait for.
 SHARED_ROWS = 4096
 
 
 def blocks_of(
-    shape: tuple[int, int], n_outputs: int, *, exact: bool, straight: bool, values: bool
+    shape: tuple[int, int],
+    n_outputs: int,
+    *,
+    exact: bool,
+    straight: bool,
+    values: bool,
 ) -> list[slice]:
     """Blocks of rows of a shape.
 
@@ -48,6 +54,9 @@ def blocks_of(
         # Not a matter of threads: which stage a block takes for values hangs on its rows.
         large = straight or n_outputs == 1
         count = max(FEWEST_ROWS, min(BLOCK_ELEMENTS // d, MOST_ROWS if large else small))
+    elif n_outputs == 1:
+        # Rows are read where they are: only those that a form leaves open are copied.
+        count = min(FORM_ROWS, max(64, 2 * BLOCK_ELEMENTS // max(d, 4)))
     else:
         # Of scores and bounds there are several copies at a time.
         count = min(MOST_ROWS, max(64, BLOCK_ELEMENTS // max(d, 4 * n_outputs)))

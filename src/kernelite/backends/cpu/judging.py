@@ -17,10 +17,10 @@ from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import Head
 from kernelite.program.bounded import Bounded, Factored, Settled, spelled_out
-from kernelite.program.cascade import judged
+from kernelite.program.cascade import Judge, judged
 from kernelite.program.criteria import Criterion
 
-__all__ = ["Finish", "judge", "labels_of"]
+__all__ = ["Finish", "judge", "judge_here", "labels_of"]
 
 Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
 """What makes answers of scores of shape (m, k)."""
@@ -29,10 +29,16 @@ _NO_BOUNDS, _NO_SQUARES = np.empty((0, 1)), np.empty(0)
 _WORD = 8  # bytes of a label that a kernel writes as it is
 
 
+def judge_here() -> Judge:
+    """What judges rows here: a kernel, where one can be had."""
+    return judge if jit_available() else judged
+
+
 def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
     """As `judged`, by a kernel where the criterion can be told in numbers."""
-    rule, scores, bounds = criterion.rule, found.scores, found.bounds
-    if rule is None or (bounds is None and rule.margin < 0.0) or not jit_available():
+    scores, bounds = found.scores, found.bounds
+    rule = (criterion.on_scores if bounds is None else criterion).rule
+    if rule is None or (bounds is None and rule.margin < 0.0):
         return judged(criterion, found, farthest)
     if isinstance(bounds, Factored):
         if scores.shape[1] > 1:

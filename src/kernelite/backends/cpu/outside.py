@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelite.backends.cpu.kernels.compiling import jit_available
+from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.cascade import Cascade, Stage
@@ -104,6 +106,21 @@ class Damped:
     def _damp(
         self, rows: OutsideRows, scores: FloatArray, bounds: FloatArray | None
     ) -> tuple[FloatArray, FloatArray | None]:
+        if not jit_available():
+            return self.defined(rows, scores, bounds)
+        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, damp_rows
+
+        damped, own = scores.copy(), None if bounds is None else bounds.copy()
+        share_rows(
+            *(damp_rows, len(damped), ROWS_PER_THREAD, rows.sq_norms, self.intercept),
+            *(self.gamma, rows.error, damped, np.empty((0, 0)) if own is None else own),
+        )
+        return damped, own
+
+    def defined(
+        self, rows: OutsideRows, scores: FloatArray, bounds: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Scores and bounds, damped."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             exponent = np.minimum(self.gamma * rows.sq_norms, 1e300)[:, None]
             E = np.exp(-exponent)

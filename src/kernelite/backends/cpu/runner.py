@@ -23,7 +23,7 @@ from kernelite.backends.cpu.exact import (
     SinglePrecision,
 )
 from kernelite.backends.cpu.fused_parts import PartsLayout
-from kernelite.backends.cpu.judging import Finish, judge
+from kernelite.backends.cpu.judging import Finish, judge_here
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.outside import OutsideRows, damped
@@ -112,7 +112,7 @@ class Runner:
         if expansion is None:
             assert approximation is not None
             stages, form = form_stages(approximation), approximation.form
-            cascade = Cascade(stages, False, form.farthest, judge)
+            cascade = Cascade(stages, False, form.farthest, judge_here())
             return cls(cascade, form.n_outputs, None, preparation, tail, forms=stages[0])
         forms = () if approximation is None else form_stages(approximation)
         near = None
@@ -142,7 +142,7 @@ class Runner:
             stages.append(pairs)
         first = forms[0] if forms else None
         farthest = np.inf if first is None else first.engine.approximation.form.farthest
-        cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge)
+        cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge_here())
         near = None if forms else near
         return cls(cascade, k, engine, preparation, tail, (), first, near, pairs)
 
@@ -170,7 +170,7 @@ class Runner:
         together = together_stages(_together(runners, [one for _, one, _ in parts], n_outputs))
         exact = all(runner._exact_alone for runner in runners)
         first = together if exact else ()  # forms are faster, but not for one row
-        cascade = Cascade((*first, *sum_stages(tuple(stages), n_outputs)), judge=judge)
+        cascade = Cascade((*first, *sum_stages(tuple(stages), n_outputs)), judge=judge_here())
         return cls(cascade, n_outputs, preparation=preparation, parts=runners, together=together)
 
     # Blocks of rows ---------------------------------------------------------------------------
@@ -342,7 +342,7 @@ class Runner:
         rows = PartRows((row,))
         for stage in self.together:
             found = stage.run(rows, criterion)
-            seen = None if found is None else judge(criterion, found, np.inf)
+            seen = None if found is None else self.cascade.judge(criterion, found, np.inf)
             if found is not None and seen is not None and seen.finite and not seen.n_open:
                 return finish(found.scores), ONE_TOGETHER[stage.name]
         return None
@@ -390,7 +390,9 @@ class Runner:
 
     def _mapped(self, rows: Rows, block: slice) -> Rows:
         """Sparse if the first stage may take it so."""
-        part = self.preparation.apply(row_part(rows, block))
+        part = row_part(rows, block)
+        if self.preparation.steps:
+            part = self.preparation.apply(part)
         takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
         if self.forms is not None or takes_sparse:
             return part

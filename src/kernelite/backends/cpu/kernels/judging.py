@@ -1,7 +1,7 @@
 """What follows an engine's pass over the rows: bounds, which rows are settled, labels of two.
 
-Twins: `exact_rounding.ExactRounding.bounds`, `program.criteria`, and `predict` of the heads, which
-take several passes of NumPy.
+Twins: `exact_rounding.ExactRounding.bounds`, `outside.Damped.defined`, `program.criteria`, and
+`predict` of the heads, which take several passes of NumPy.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from kernelite.backends.cpu.kernels.compiling import (
     types,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["ROWS_PER_THREAD", "bound_rows", "label_rows", "settle_rows"]
+__all__ = ["ROWS_PER_THREAD", "bound_rows", "damp_rows", "label_rows", "settle_rows"]
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
 
@@ -99,6 +100,36 @@ def bound_rows(
         bounds[i, 0] = (relative if near else 0.0) * weight + constant
         if not near:
             scores[i, 0] = intercept
+
+
+@kernel(by_row=("beyond", "scores", "bounds"))
+def damp_rows(
+    beyond: Vector,
+    intercept: Vector,
+    gamma: float,
+    error: float,
+    scores: OutMatrix,
+    bounds: OutMatrix,
+) -> None:
+    """E (f - b) + b in place of f, E = exp(-gamma beyond), and its bound in place of f's.
+
+    `beyond` errs by `error`, relatively.
+    """
+    for i in range(len(beyond)):
+        exponent = min(gamma * beyond[i], 1e300)
+        E = exp_nonpositive(-exponent)
+        relative = (error + 4.0 * UNIT) * min(exponent, 800.0) + 8.0 * UNIT
+        for j in range(len(intercept)):
+            above = scores[i, j] - intercept[j]
+            out = (E * above if E > 0.0 else 0.0) + intercept[j]
+            scores[i, j] = out
+            if len(bounds) > 0:
+                size, own = abs(above), bounds[i, j]
+                rounding = E * size * relative if E > 0.0 else 0.0
+                rounding += 4.0 * UNIT * (abs(intercept[j]) + abs(out))
+                total = E * own * (1.0 + 1e-12) if E > 0.0 else 0.0
+                total += SAFETY * rounding + TINY * (1.0 + size + own)
+                bounds[i, j] = np.inf if np.isnan(total) else total
 
 
 @kernel(by_row=("scores", "labels"))

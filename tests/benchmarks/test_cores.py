@@ -1,0 +1,53 @@
+"""The page about cores, latencies, and the files that a call passes through."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.svm import SVC
+
+import kernelite as kl
+from benchmarks import cores
+from benchmarks.single import latency
+
+
+def _figures(threads: int) -> dict[str, Any]:
+    keys = ("certified", "exact", "values", "small batch", "callers", "one row", "one row callers")
+    own = dict.fromkeys(keys, 1600.0 / threads) | {"intelex": 16000.0 / threads}
+    return own | {"model": "two classes", "support_vectors": 10, "plan": "summing all"}
+
+
+def test_the_page_says_what_threads_bring() -> None:
+    machine = {"processor": "A CPU", "cores": 16, "simd": "AVX2", "memory_gb": 8, "versions": {}}
+    machine |= {"python": "3.11", "blas": "openblas 0.3", "system": "Linux"}
+    runs = [{"threads": count, "models": [_figures(count)]} for count in (1, 16)]
+    page = cores.page({"machine": machine, "rows": 1000, "threads": runs})
+    assert "| 16 | 100 | 100 | 100 | 100 | 100 | 100.0 | 100.0 | 1,000 | 10.0 |" in page
+    assert "16 threads are faster than 1 by 16.0 times (certified)" in page
+    assert "100% of the throughput" in page
+
+
+def test_latencies_are_of_different_rows() -> None:
+    seen: list[int] = []
+    p50, p99 = latency(seen.append, list(range(500)))
+    assert 0.0 < p50 <= p99
+    assert seen[-500:] == list(range(500))
+
+
+def test_a_trace_names_the_files_of_a_call() -> None:
+    path = Path(__file__).parents[2] / "scripts/trace.py"
+    spec = importlib.util.spec_from_file_location("trace_script", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    fast = kl.compile(SVC(gamma=0.01).fit(X, X[:, 0] > 0), X)
+    fast.predict(X[:1])
+    found = script.traced(lambda: fast.predict(X[:1]))
+    assert list(found)[:2] == ["model/contract.py", "model/predicting.py"]
+    assert "program/cascade.py" in found
+    assert len(found) <= 14
