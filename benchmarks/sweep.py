@@ -317,8 +317,8 @@ are estimated from some.
 
 Forms about several points are in the table because it was measured before they were removed. They
 led where rows lie in clusters far apart and gamma is 3 or more times gamma_max, mostly on models
-that were not fitted. They went all the same, because plans chose them on no model of
-[the board](../board.md), and every target had to hold them. Bounds on directions
+that were not fitted. They went all the same, because on no model of [the board](../board.md) below
+do they lead by more than 1.04, and every target had to hold them. Bounds on directions
 lead from 300 features on, where the third order's tensor is too large to hold. Sums over near
 centers pay for densities in few features, of which the board has one.
 """

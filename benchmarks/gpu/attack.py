@@ -197,7 +197,7 @@ def _evaluations(
         return found
     for name, cell in cells.items():
         lowered = FirstForm(cell).to(device)
-        found.append((f"{name}, operations", lowered(there)[0]))
+        found.append((f"{name}, operations", lowered(there)))
         if lowered.layout is not None:
             found.append((f"{name}, kernel", lowered.layout(there)))
     return found
