@@ -17,6 +17,8 @@ import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.fused_parts import PartsLayout
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.model.compiler.composite import part_plans
+from kernelite.sources import read
 from kernelite.support.errors import InputError
 from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
@@ -147,3 +149,28 @@ def test_ten_classes_of_digits_in_pairs() -> None:
     fitted = OneVsOneClassifier(SVC()).fit(rows[:900], labels[:900])
     fast = kl.compile(fitted, rows[:900])
     assert np.array_equal(fast.predict(rows[900:]), fitted.predict(rows[900:]))
+    # No form is looked for, 45 times, where centers are few.
+    assert len(fast.parts) == 45
+    assert {part.model.plan.chosen.verdict for part in fast.parts} == {"asked for"}
+
+
+def test_many_large_machines_are_planned_by_estimates() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 3))
+    labels = rng.integers(0, 4, size=1500)
+    fitted = OneVsOneClassifier(SVC(gamma="auto", C=0.1)).fit(rows, labels)
+    source = read(fitted)
+    assert isinstance(source.expansion, KernelExpansion)  # of one gamma, they are one machine
+    apart = OneVsOneClassifier(SVC(C=0.1)).fit(rows, labels)
+    assert set(part_plans(read(apart).expansion)) == {"estimate"}
+    few = CalibratedClassifierCV(SVC(), cv=3).fit(rows[:200], labels[:200] > 1)
+    assert part_plans(read(few).expansion) == ["auto"] * 3
+
+
+def test_a_plan_without_forms_can_be_asked_for() -> None:
+    fitted = SVC(gamma=0.001).fit(X[:500], y[:500])
+    fast = kl.compile(fitted, X[:500], plan="exact")
+    assert fast.approximation is None
+    assert np.array_equal(fast.predict(X[500:]), fitted.predict(X[500:]))
+    error = np.abs(fast.decision_function(X[500:]) - fitted.decision_function(X[500:]))
+    assert (error <= fast.score_tolerance).all()

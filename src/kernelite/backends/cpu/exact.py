@@ -267,7 +267,7 @@ class SinglePrecision:
         if criterion.labels_alone:
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
-        wanted = self.values or criterion.labels_and_values or self.engine.tangent is not None
+        wanted = self.values or criterion.labels_and_values
         return wanted and large and criterion.asks_values
 
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:

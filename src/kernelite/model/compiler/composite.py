@@ -7,7 +7,7 @@ settled is decided over all scores, at run time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,14 +18,19 @@ from kernelite.machine.machine import Machine, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.serving import rows_and_runner
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.tolerances import default_tolerance, given_tolerance, score_tolerance
 from kernelite.program.criteria import label_criterion
+from kernelite.series.series import PRODUCT, ROW
 from kernelite.support.errors import InputError
 
-__all__ = ["compile_composite"]
+__all__ = ["compile_composite", "part_plans"]
 
 SAMPLE_ROWS = 1000
+FEW_PARTS = 4  # whose plans may be timed
+LITTLE_GAIN = 4.0  # times a form's cost that all of a machine's centers may take without a search
+MOSTLY = 0.5
 CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
@@ -34,6 +39,7 @@ def compile_composite(
     X: Any,
     tolerance: Any,
     compile_part: CompilePart,
+    plans: Sequence[str],
     **fields: Any,
 ) -> CompiledModel:
     """Compile each part, and plan the whole.
@@ -47,7 +53,9 @@ def compile_composite(
     tolerance : float or array of shape (values,), optional
         Of the whole, as for `compile`.
     compile_part : callable
-        Compiles one part: (its source, X, tolerance=...).
+        Compiles one part: (its source, X, tolerance=..., plan=...).
+    plans : sequence of str
+        How candidates of each part are compared, as for `compile`.
     fields
         Of the CompiledModel: guarantee, origin, on_invalid, posterior.
 
@@ -66,8 +74,8 @@ def compile_composite(
         X = source.preparation(X, source.feature_names)
     limits = _tolerance(source, X, tolerance) if fields["guarantee"] == "certified" else None
     parts = tuple(
-        ModelPart(compile_part(part.source, X, tolerance=limit), part.outputs)
-        for part, limit in zip(expansion.parts, _shared(source, expansion, limits))
+        ModelPart(compile_part(part.source, X, tolerance=limit, plan=plan), part.outputs)
+        for part, limit, plan in zip(expansion.parts, _shared(source, expansion, limits), plans)
     )
     if limits is None and source.head.scores_are_values:
         limits = _added_up(parts, source.head.n_scores)
@@ -86,6 +94,24 @@ def compile_composite(
         **fields,
     )
     return _planned(model, X)
+
+
+def part_plans(expansion: SumOfMachines) -> list[str]:
+    """How to plan each part where the user did not say: many machines are not timed one by one.
+
+    No form is looked for where a machine's centers cost little more than its form would.
+    """
+    parts = expansion.parts
+    if len(parts) <= FEW_PARTS:
+        return ["auto"] * len(parts)
+    plans = []
+    for part in parts:
+        e = part.source.single
+        form = ROW + e.n_features * (e.n_features + 3) / 2 * PRODUCT
+        exact = exact_cost(e, labels=part.source.head.proves_labels)
+        plans.append("exact" if exact <= LITTLE_GAIN * form else "estimate")
+    # Together they take one call; forms of some would take the others apart.
+    return ["exact"] * len(parts) if plans.count("exact") > MOSTLY * len(parts) else plans
 
 
 def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:

@@ -21,7 +21,7 @@ from kernelite.data.rows.frames import is_frame
 from kernelite.data.rows.inputs import RowsLike, is_sparse
 from kernelite.machine.machine import SumOfMachines
 from kernelite.model import CompiledModel, Guarantee, Origin
-from kernelite.model.compiler.composite import compile_composite
+from kernelite.model.compiler.composite import compile_composite, part_plans
 from kernelite.model.compiler.passes import (
     calibrated_fields,
     certified_fields,
@@ -92,11 +92,12 @@ def compile(
         scores, or than the form itself is off by, up to 1%.
     certificate : bool
         With "none": compute the certificate too, so that `error_bound` works.
-    plan : {"auto", "estimate", "measure", "form"} or str
+    plan : {"auto", "estimate", "measure", "form", "exact"} or str
         How candidates are compared: by counting operations, which gives the same plan on every
         machine ("estimate"), by timing the best of them on the sample ("measure"), or by timing
         only those whose estimates are close, a few tenths of a second in all ("auto"). "form" takes
-        the cheapest form even where the exact engine is cheaper; the name of a candidate, as
+        the cheapest form even where the exact engine is cheaper, "exact" looks for none, which
+        compiles soonest; the name of a candidate, as
         `print(model.plan)` shows it, takes that one.
     max_bytes : int
         The most that the compiled forms may take.
@@ -150,14 +151,17 @@ def compile(
             expansion_point=expansion_point,
             rank=rank,
             certificate=certificate,
-            plan=plan,
             max_bytes=max_bytes // len(source.expansion.parts),
             random_state=random_state,
             on_invalid="ignore",
         )
         kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
         kept |= {"origin": _origin(source), "on_invalid": on_invalid}
-        composite = compile_composite(source, X, tolerance, compile_part, **kept)
+        if plan == "auto" and guarantee == "certified":
+            plans = part_plans(source.expansion)
+        else:
+            plans = [plan] * len(source.expansion.parts)
+        composite = compile_composite(source, X, tolerance, compile_part, plans, **kept)
         return _contained_as(model, _noted(source, composite))
     given = None if X is None else sample_rows(source, X)
     task = Task(source, given, expansion_point, max_bytes, random_state)

@@ -64,7 +64,7 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
             f"the kernel of this {task.source.type_name} ({kernel.label}) {kernel.unproven}; use "
             "guarantee='exact'."
         )
-    if plan not in ("auto", "estimate", "measure"):
+    if plan not in ("auto", "estimate", "measure", "exact"):
         raise InputError(
             f"`plan` asks for {plan!r}, but there is no form of this kernel "
             f"({task.expansion.kernel_name}); leave `plan` out."
@@ -108,6 +108,16 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
 def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
     head, sample = task.source.head, task.sample()
+    if plan == "exact":
+        tolerances = _tolerances(task, tolerance, sample)
+        chosen = exact_candidate(task.expansion, "asked for", labels=head.proves_labels)
+        return {
+            "approximation": None,
+            "expansion": task.expansion,
+            "plan": Plan("certified", chosen, (), chosen.nanoseconds),
+            "tolerance": tolerances,
+            "score_tolerance": _score_tolerance(task, sample) if tolerances is None else None,
+        }
     wanted = None if plan in ("auto", "estimate", "measure") else plan
     with progress_bar("certifying") as on_progress:
         tolerances, judges = _tolerances(task, tolerance, sample), task.judges(sample)
