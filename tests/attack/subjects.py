@@ -159,7 +159,7 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     """Another kernel: as the engine serves it, in single precision, by tiles and by loops."""
     engine = case.engine
     yield f"kernel, {case.kind}", judge, *scores_and_bounds(engine.run(case.rows))
-    if engine.single is not None and engine.single.ready:
+    if engine.single is not None:
         yield f"kernel, single precision, {case.kind}", judge, *engine.single.run(case.rows)
     if engine.takes_sparse:
         scores, bounds = scores_and_bounds(engine.run(csr_array(case.rows)))
@@ -167,7 +167,7 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     plain = PointwiseExact.prepare(case.expansion)  # also where a polynomial collapses
     bounds = plain.rounding.bounds(plain.squares(case.rows))
     ways = {"tiles": plain._add_tiles}
-    if plain.fused is not None and plain.fused.ready:
+    if plain.fused is not None:
         ways["loops"] = plain.fused.add
     for how, add in ways.items():
         sums = np.zeros((len(case.rows), case.expansion.n_outputs))
@@ -222,7 +222,7 @@ def _pairs(case: Model, rng: np.random.Generator) -> Iterator[Answer]:
     engine = case.engine
     k = case.expansion.n_outputs
     K = (1 + round((1 + 8 * k) ** 0.5)) // 2
-    if engine.pairs is not None and engine.pairs.ready:
+    if engine.pairs is not None:
         first = bool(rng.random() < 0.5)
         winners, leads = engine.pairs.winners(case.rows, ties_to_first=first)
         elected = np.where((winners >= 0) & (leads == 0.0), winners, np.nan)[:, None]
@@ -259,11 +259,11 @@ def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answ
     kernel = case.expansion.kernel
     engine = case.engine
     yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
-    if engine.single is not None and engine.single.ready:
+    if engine.single is not None:
         scores, bounds = engine.single.run(case.rows)
         yield "exact, single precision", judge, scores, _known(bounds)
     for sums, name in ((engine.quick, "quick"), (engine.quickest, "quickest")):
-        if sums is not None and sums.ready:
+        if sums is not None:
             scores, bounds = sums.run(case.rows)
             yield f"exact, {name} exponentials", judge, scores, _known(bounds)
     if rng.random() < 0.2:

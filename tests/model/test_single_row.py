@@ -96,7 +96,6 @@ def test_one_bad_row_is_refused_by_the_exact_engine(classes: int) -> None:
         fast = kl.compile(machine, X, guarantee=guarantee, max_bytes=1)  # no form
         assert fast.approximation is None
         fast.predict(X)
-        assert fast._runner.exact.ready
         for method in {"predict", "decision_function"} & fast.offers:
             for bad in (np.nan, np.inf, -np.inf):
                 with pytest.raises(InputError, match="NaN or infinity"):

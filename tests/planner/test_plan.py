@@ -13,9 +13,9 @@ import kernelite.planner.measure
 import kernelite.planner.proof_probe
 import kernelite.planner.search
 from kernelite.backends.cpu import forms
-from kernelite.backends.cpu.exact import exact_cost
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import array_bytes, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form

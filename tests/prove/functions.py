@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernelite.backends.cpu.kernels import exp, exp2, radial
+from kernelite.backends.cpu.kernels import exp, exp2, lanes
 from tests.prove.steps import (
     Claim,
     above,
@@ -24,15 +24,15 @@ from tests.prove.tools import dyadic, enclosures, in_sollya, largest, most_error
 
 __all__ = ["double_exp", "functions", "single_exp"]
 
-LOG2_ERROR = 8  # units, as `radial` and `exp2` state
-SINE_ERROR = 4  # units, as `radial` states
+LOG2_ERROR = 8  # units, as `lanes` and `exp2` state
+SINE_ERROR = 4  # units, as `lanes` states
 EXP_ERROR, SINGLE_EXP_ERROR = 2, 8  # units, as `exp` states
 
 
 def functions() -> Iterator[Claim]:
     """Claims of all of them, but for the sine's reduction, which is that of 2^y."""
     yield from _odd("log2(x)", exp2.LOG2, "log2((1 + x) / (1 - x))", _quotient(), LOG2_ERROR)
-    yield from _odd("sin(pi f)", radial.SINE, "sin(pi * x)", _half(), SINE_ERROR)
+    yield from _odd("sin(pi f)", lanes.SINE, "sin(pi * x)", _half(), SINE_ERROR)
     yield from _exponential("exp(x)", double_exp(), EXP_ERROR)
     yield from _exponential("exp(x), single", single_exp(), SINGLE_EXP_ERROR)
 

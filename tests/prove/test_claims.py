@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelite.backends.cpu.kernels import exp, exp2, radial
+from kernelite.backends.cpu.kernels import exp, exp2, lanes
 from tests.prove import __main__ as command
 from tests.prove import claims as claimed
 from tests.prove.claims import Claim, claims, family
@@ -18,7 +18,7 @@ from tests.prove.functions import double_exp, single_exp
 from tests.prove.tools import Unproven, dyadic, enclosures, missing, most_error
 
 PRECISIONS = ("SINGLE", "DOUBLE", "QUICK", "QUICKEST")
-TABLES = {exp2: {"LOG2"}, radial: {"SINE"}}  # polynomials beside those of a `Precision`
+TABLES = {exp2: {"LOG2"}, lanes: {"SINE"}}  # polynomials beside those of a `Precision`
 
 needs_tools = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
 
@@ -40,7 +40,7 @@ def test_families_differ_and_one_of_them_is_this_machine_s() -> None:
         assert getattr(here, name).polynomial == getattr(exp2, name).polynomial
 
 
-@pytest.mark.parametrize("module", [exp, exp2, radial])
+@pytest.mark.parametrize("module", [exp, exp2, lanes])
 def test_no_other_table_of_coefficients_is_in_the_source(module: object) -> None:
     tables = {
         name

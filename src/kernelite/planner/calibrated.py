@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.backends.cpu.tiers import forms_alone
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, row_blocks
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import array_bytes, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.planner import truncated_form

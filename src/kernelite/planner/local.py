@@ -10,12 +10,13 @@ from time import perf_counter
 
 import numpy as np
 
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
+from kernelite.planner.costs import exact_cost, local_cost
 from kernelite.planner.plan import Candidate
 from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
@@ -72,7 +73,7 @@ def local_candidate(
         answered = local.run(rows)
         taken = 1e9 * (perf_counter() - started) / len(rows)
         share = 1.0 - float(holds(criterion, answered).mean())
-        cost = taken if measure else local.cost(visits) / thread_count()
+        cost = taken if measure else local_cost(local, visits) / thread_count()
         tried.append((cost + share * exact_cost(expansion) / thread_count(), share, settings))
     nanoseconds, share, settings = min(tried, key=lambda option: option[0])
     name = "sums over near centers"

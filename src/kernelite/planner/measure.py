@@ -70,8 +70,6 @@ class Finals:
         if not len(sample) or (alone and not self.always):
             return options, exact, None
         finalists = finalists[: ALWAYS if self.always else FINALISTS]
-        if not self.engine.ready:  # no kernels here
-            return options, exact, None
         stages = [form_stages(option.approximation) for option in finalists]
         expected = [*(option.nanoseconds for option in finalists), exact]
         counts = [rows_of_a_call(cost, sample.shape[1]) for cost in expected]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
-from kernelite.backends.cpu.exact import exact_cost, judging_cost
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.backends.cpu.tiers import runs_at_once
 from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost, judging_cost
 from kernelite.planner.plan import Candidate
 from kernelite.series.approximation import Approximation
 from kernelite.series.directional import product_cost

@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kernelite.backends.cpu.exact import ExactEngine, exact_cost
+from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.planner.costs import exact_cost
 from kernelite.planner.option import Option, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks

@@ -365,7 +365,7 @@ def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["outputs, labels"])
 def test_labels_that_are_no_list_are_refused(name: str) -> None:
-    with pytest.raises(UnsupportedModelError, match="is not written in C; ONNX graphs hold more"):
+    with pytest.raises(UnsupportedModelError, match="in C: labels are not one of a list; ONNX"):
         to_c(certified_with(ALL_HEADS[name]))
 
 

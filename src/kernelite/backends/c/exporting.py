@@ -21,7 +21,7 @@ from typing import Any
 from kernelite import __version__
 from kernelite.backends.c.formulas import CLanguage, Writer, check_name, comment
 from kernelite.backends.c.machine import (
-    Labels,
+    LabelTable,
     Source,
     label_constants,
     label_rule,
@@ -161,7 +161,7 @@ def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: D
     if density or (selection.falls_back and several):
         selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
     _check_machine(selection)
-    return Source(w, selection, Labels() if rule is None else label_constants(w, rule[0]))
+    return Source(w, selection, LabelTable() if rule is None else label_constants(w, rule[0]))
 
 
 def _spaced(c_type: str) -> str:

@@ -19,7 +19,7 @@ from kernelite.machine.heads import Head
 from kernelite.model.export.emitting import Constants, function_body
 from kernelite.model.export.exact import exact_scores, log_sums
 from kernelite.model.export.selection import Selection, steps_of
-from kernelite.model.export.tracing import Node, Trace
+from kernelite.model.export.tracing import Trace, Traced
 from kernelite.program.criteria import And, Margin, Within, label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
@@ -27,7 +27,7 @@ from kernelite.support.records import dataclass
 
 __all__ = [
     "Functions",
-    "Labels",
+    "LabelTable",
     "Source",
     "label_constants",
     "label_rule",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelTable:
     """The constants of labels: their C text, type, and format in printf."""
 
     text: str = ""
@@ -45,8 +45,8 @@ class Labels:
     form: str = ""
 
 
-def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
-    """Labels, and which of them scores have; None of values. A refusal where C lacks something."""
+def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
+    """Labels, and which of them scores have; None of values. Refused where C lacks something."""
     trace = Trace("C")
     found = _answers(head, trace.input("scores", head.n_scores))
     if not head.proves_labels:
@@ -60,13 +60,13 @@ def label_rule(head: Head) -> tuple[NDArray[Any], Node] | None:
     raise _refused(head, "labels are not one of a list")
 
 
-def _answers(head: Head, scores: Node) -> Node:
+def _answers(head: Head, scores: Traced) -> Traced:
     """What `predict` makes of scores."""
     formula: Any = head
     if "predict" in head.needs_posterior:
         raise _refused(head, "labels need variances")
     try:
-        found: Node = formula.predict(scores)
+        found: Traced = formula.predict(scores)
     except (KerneliteError, AttributeError, TypeError) as error:
         known = isinstance(error, KerneliteError)
         why = str(error).rstrip(".") if known else "its formula needs more than is written there"
@@ -81,10 +81,10 @@ def _refused(head: Head, why: str) -> UnsupportedModelError:
     )
 
 
-def label_constants(w: Writer, labels: NDArray[Any] | None) -> Labels:
+def label_constants(w: Writer, labels: NDArray[Any] | None) -> LabelTable:
     """An array of labels, by their index."""
     if labels is None:
-        return Labels()
+        return LabelTable()
     kind = _label_kind(labels)
     c_type, form = _LABEL_TYPES[kind]
     if kind == "string":
@@ -95,7 +95,7 @@ def label_constants(w: Writer, labels: NDArray[Any] | None) -> Labels:
         values = [f"{int(label)}{'LL' if kind == 'long' else ''}" for label in labels.tolist()]
     const = "static const char *const" if kind == "string" else f"static const {c_type}"
     text = f"{const} {w.name}_labels[{len(values)}] = {{{', '.join(values)}}};\n"
-    return Labels(text, c_type, form)
+    return LabelTable(text, c_type, form)
 
 
 _LABEL_TYPES = {
@@ -132,14 +132,14 @@ class Source:
     ----------
     w : Writer
     selection : Selection
-    labels : Labels
+    labels : LabelTable
     before : tuple of steps
         What rows go through before the machine's own steps.
     """
 
     w: Writer
     selection: Selection
-    labels: Labels = Labels()
+    labels: LabelTable = LabelTable()
     before: tuple[Any, ...] = ()
 
     @property
@@ -160,9 +160,9 @@ class Functions:
         self,
         said: str,
         name: str,
-        inputs: dict[str, Node],
+        inputs: dict[str, Traced],
         outputs: dict[str, Any] | None = None,
-        returned: Node | None = None,
+        returned: Traced | None = None,
     ) -> None:
         """A function of arrays: what it does, its name, its arguments and results."""
         real = self.w.real

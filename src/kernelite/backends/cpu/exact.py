@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kernelite.backends.cpu.exact_dense import EXPONENTIAL, WIDEST, DenseExact, SparseExact
+from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, laid_out
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.fused_pairs import FusedPairs
@@ -21,15 +21,11 @@ from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.single_products import SinglePacked, SingleProducts
-from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import EXACT, QUICK, SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.cubic import WEIGHED
-from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import LOAD, LOOP, PRODUCT, ROW
 from kernelite.support.records import dataclass
 
 __all__ = [
@@ -38,29 +34,15 @@ __all__ = [
     "QuickExponentials",
     "SinglePrecision",
     "as_dense",
-    "exact_cost",
-    "judging_cost",
 ]
 
-TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them; one of so many,
-FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from single precision
-ENTRY_RATIO = 16  # entries of a row in panels, in the time of one that meets another
-MOST_DENSE = 1 << 26  # numbers of centers that are made dense for panels
-ENOUGH = 0.9  # of a tolerance: what quick exponentials may take of it
-WORTH = 0.5  # which is more than it costs of double precision's time
-
-# Nanoseconds of one core, measured: what the planner compares the engines by.
-VALUE = EXPONENTIAL * PRODUCT  # a kernel value: exponential and weighted sum
-SINGLE_SUM, DOUBLE_SUM = 1 / 48, 1 / 24  # a multiply-add in panels,
-SINGLE_VALUE, QUICK_VALUE, DOUBLE_VALUE = 7, 7, 11  # of which a kernel value takes so many
-SCATTERED = 20  # and a row's entries, which are found one by one, as many more
-WINNER = 5  # by which a one-vs-one label is found from values, per center
-PAIRS = 130.0  # what that takes per class besides: a winner's pairs
-VOTES, VOTE = 200.0, 15.0  # what counting votes takes on one thread, and each pair's
-MEETING, LISTED = 1.7, 2.3  # an entry that meets another, and a center, by lists of features
-JUDGED, JUDGE = 70.0, 5.0  # a row's bound and label on one thread, and those of more outputs
-READ = 1.0  # an entry of a row, brought to single precision
-POINTWISE = 30.0  # a row's bound where any kernel is served, on one thread
+TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
+ROWS_PER_TRIED = 16  # at most one row of so many is tried
+FEWEST_NUMBERS = 1 << 14  # smaller models give no values of single precision
+ENTRIES_PER_MEETING = 16  # entries of a row in panels, in the time of one that meets another
+MOST_DENSE_NUMBERS = 1 << 26  # numbers of centers that are made dense for panels
+TOLERANCE_SHARE = 0.9  # quick exponentials may take that much of a tolerance
+WORTHWHILE_SHARE = 0.5  # a stage that settles fewer rows costs more than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +95,9 @@ class ExactEngine:
         """
         centers: Any = self.expansion.centers
         n, d = centers.shape
-        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE:
+        if self.sparse is None or d > WIDEST or n * d > MOST_DENSE_NUMBERS:
             return False
-        return bool(centers.nnz <= ENTRY_RATIO * self.expansion.meeting_entries)
+        return bool(centers.nnz <= ENTRIES_PER_MEETING * self.expansion.meeting_entries)
 
     @cached_property
     def single(self) -> FusedSums | SinglePacked | SingleProducts | None:
@@ -170,16 +152,9 @@ class ExactEngine:
     @property
     def by_panels(self) -> bool:
         """Whether dense rows are summed in registers: fast even one at a time."""
-        first: Any = self.dense.fused or self.single or self.pairs
-        return self.sparse is None and first is not None and first.ready
-
-    @property
-    def ready(self) -> bool:
-        """Whether all kernels that may serve can be called."""
-        engines: list[Any] = []
-        if self.sparse is None:
-            engines = [self.dense.fused, self.single, self.quick, self.quickest, self.pairs]
-        return all(one is None or one.ready for one in engines)
+        if self.sparse is not None:
+            return False
+        return self.dense.fast_alone or self.single is not None or self.pairs is not None
 
     def run(self, rows: Rows, out: FloatArray | None = None) -> Bounded:
         """Scores and rounding bounds in double precision.
@@ -250,7 +225,7 @@ class SinglePrecision:
         engine, taken = self.engine.engine_for(rows)
         labels = criterion.labels_alone and self.engine.entries_pay
         sums = self.sums(criterion) if labels or engine is self.engine.dense else None
-        if sums is None or not sums.ready or not self._pays(sums, taken, criterion):
+        if sums is None or not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
         return Bounded(scores, bounds, finite_if_bounded=True)
@@ -266,7 +241,7 @@ class SinglePrecision:
         if engine is not self.engine.dense:
             return None
         sums = self.sums(criterion)
-        if sums is None or not sums.ready:
+        if sums is None:
             return None
         if (limits := criterion.value_bounds) is not None:
             return np.broadcast_to(limits, (len(dense), len(limits))).copy()
@@ -283,10 +258,10 @@ class SinglePrecision:
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:
         """Whether it settles enough, as some of the rows show."""
         # What values ask of a bound is the same for all rows: two of them show enough.
-        if rows.shape[0] < APART * (TRIED if criterion.labels_alone else 2):
+        if rows.shape[0] < ROWS_PER_TRIED * (TRIED_ROWS if criterion.labels_alone else 2):
             return True
-        some = rows[:: max(APART, rows.shape[0] // TRIED)]
-        return float(criterion(*sums.run(some)).mean()) >= WORTH
+        some = rows[:: max(ROWS_PER_TRIED, rows.shape[0] // TRIED_ROWS)]
+        return float(criterion(*sums.run(some)).mean()) >= WORTHWHILE_SHARE
 
 
 class QuickExponentials(SinglePrecision):
@@ -297,7 +272,7 @@ class QuickExponentials(SinglePrecision):
     def sums(self, criterion: Criterion) -> FusedSums | None:
         """What sums up, with the quickest exponentials that surely suffice; None where nothing."""
         quickest = self.engine.quickest
-        enough = quickest is not None and _surely(quickest, criterion) and quickest.ready
+        enough = quickest is not None and _surely(quickest, criterion)
         return quickest if enough else self.engine.quick
 
     def _serves(self, criterion: Criterion) -> bool:
@@ -313,7 +288,9 @@ class QuickExponentials(SinglePrecision):
 def _surely(sums: FusedSums, criterion: Criterion) -> bool:
     """Whether quick exponentials are good enough for the values of all but outlying rows."""
     limits = criterion.value_bounds
-    return limits is not None and sums.most_error <= ENOUGH * float(limits.min(initial=np.inf))
+    if limits is None:
+        return False
+    return sums.most_error <= TOLERANCE_SHARE * float(limits.min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +332,7 @@ class DoublePrecision:
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
-        return isinstance(fused, FusedSums | FusedValues) and fused.ready
+        return isinstance(fused, FusedSums | FusedValues)
 
 
 def as_dense(rows: Rows) -> FloatArray:
@@ -367,57 +344,3 @@ def as_dense(rows: Rows) -> FloatArray:
     from kernelite.backends.cpu.kernels.densify import dense_rows
 
     return dense_rows(rows)
-
-
-def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
-    """Nanoseconds of one core per row; `labels`: where single precision mostly suffices.
-
-    What does not run on all threads counts as often as there are threads.
-
-    Examples
-    --------
-    >>> few, many = (KernelExpansion(np.ones((n, 3)), np.ones(n), 0.0, gamma=1.0) for n in (9, 99))
-    >>> exact_cost(few) < exact_cost(many)
-    True
-    """
-    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    if not expansion.has_series:
-        return _pointwise_cost(expansion) + POINTWISE * thread_count()
-    classes = expansion.voting_classes
-    judged = ROW + (judging_cost(expansion) if labels else 0.0)
-    lists = expansion.meeting_entries * MEETING + n * (LISTED + k * PRODUCT)
-    if expansion.kernel.quadratic or d > WIDEST:
-        return min(n * (d * PRODUCT + k * PRODUCT + VALUE), lists) + judged
-    if labels and k == 1:
-        entries = _entries(expansion) + SCATTERED if is_sparse(expansion.centers) else d
-        return n * (min(d, entries) + SINGLE_VALUE) * SINGLE_SUM + d * READ + judged
-    if labels and classes is not None:
-        return n * (d + SINGLE_VALUE + WINNER) * SINGLE_SUM + PAIRS * classes + ROW
-    weights = 0 if k == 1 else k if classes is None else classes - 1
-    value = QUICK_VALUE if k == 1 else DOUBLE_VALUE
-    dense = n * ((d + value) * DOUBLE_SUM + weights * PRODUCT)
-    return min(dense, lists) + judged
-
-
-def judging_cost(expansion: KernelExpansion, alone: float = JUDGED) -> float:
-    """Nanoseconds per row for labels from scores and bounds: votes, or `alone` for one output."""
-    k = expansion.n_outputs
-    votes = VOTES + VOTE * k if expansion.voting_classes is not None else alone + JUDGE * (k - 1)
-    return votes * thread_count()
-
-
-def _entries(expansion: KernelExpansion) -> float:
-    """Of a row like the centers, which are sparse."""
-    centers: Any = expansion.centers
-    return float(centers.nnz / max(centers.shape[0], 1))
-
-
-def _pointwise_cost(expansion: KernelExpansion) -> float:
-    """A row of the engine for any kernel: one dot product, a packed polynomial, or all centers."""
-    n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    degree = packed_degree(expansion)
-    if degree == 1:
-        return ROW + d * (LOAD + k * PRODUCT)
-    if degree is not None:
-        return ROW + d * LOAD + packed_numbers(d, degree) * k * WEIGHED
-    return ROW + n * (d * LOOP + k * PRODUCT + 1.5 * VALUE)

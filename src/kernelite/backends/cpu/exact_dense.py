@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.backends.cpu.fused_pointwise import FusedPointwise
 from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout
@@ -28,14 +29,14 @@ from kernelite.support.records import dataclass
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["EXPONENTIAL", "WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
+__all__ = ["WIDEST", "DenseExact", "SparseExact", "add_kernel_sums"]
 
-ROWS = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
-EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
-LITTLE = 1 << 21  # multiply-adds of a call that one thread does at once
+ROWS_PER_TILE = 256  # with CENTERS a tile of kernel values: a megabyte, near a core
+SUMS_PER_EXPONENTIAL = 22.5  # multiply-adds of a product in the time of one kernel value
+LITTLE_WORK = 1 << 21  # multiply-adds of a call that one thread does at once
 WIDEST = 1024  # features; wider rows go by BLAS, which keeps larger tiles
-MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients,
-TALL = 4  # which goes faster in taller tiles
+MANY_OUTPUTS = 64  # from here on most of the work is the product with the coefficients
+TALL_TILES = 4  # tiles are so many times taller where outputs are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,20 @@ class DenseExact:
             return None
         return Layout.about_middle(self.centers, self.expansion.gamma)
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is summed in registers."""
+        return self.fused is not None
+
+    @cached_property
+    def gaps(self) -> FusedPointwise | None:
+        """Sums by differences x_i - z in registers, where products lose digits."""
+        taken = self.rounding.by_differences and self.rounding.in_range
+        if not taken or self.rounding.polynomial or not jit_available():
+            return None
+        expansion = self.expansion
+        return FusedPointwise.prepare(expansion.kernel, self.centers, expansion.coefficients)
+
     @cached_property
     def fused(self) -> FusedSums | FusedValues | None:
         """The sums in panels, where that can be done with all digits and is faster."""
@@ -115,32 +130,28 @@ class DenseExact:
         """Scores of shape (m, k), and |u|^2 of shape (m,)."""
         m, k = len(rows), self.expansion.n_outputs
         scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
-        shifts, fused = self.expansion.intercept.any(), self.fused
-        if fused is not None and not fused.ready:
-            fused = None  # without kernels, BLAS answers
-        if fused is not None:
-            return scores, fused.scores(rows, scores)
+        if self.fused is not None:
+            return scores, self.fused.scores(rows, scores)
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 U = rows[block] - self.point
                 squares[block] = np.einsum("ij,ij->i", U, U)
-                sums = scores[block]
-                if self.rounding.polynomial or not self.expansion.n_centers:
-                    sums[:] = 0.0
-                if self.rounding.polynomial:
+                sums = np.zeros((len(U), k))
+                if self.gaps is not None:
+                    self.gaps.add(U, sums)
+                elif self.rounding.polynomial:
                     self._add_powers(U, sums)
                 elif self.rounding.by_differences:
                     self._add_sums(U, sums)
                 else:
                     self._add_sums(self._lift(U, squares[block]), sums)
-                if shifts:
-                    sums += self.expansion.intercept
+                np.add(sums, self.expansion.intercept, out=scores[block])
 
         # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
         # core's cache.
-        little = m * self.expansion.n_centers * (self.expansion.n_features + EXPONENTIAL) < LITTLE
-        chunk = max(1, m if little else min(self.tall, -(-m // thread_count())))
+        work = m * self.expansion.n_centers * (self.expansion.n_features + SUMS_PER_EXPONENTIAL)
+        chunk = max(1, m if work < LITTLE_WORK else min(self.tall, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
@@ -158,8 +169,8 @@ class DenseExact:
     def tall(self) -> int:
         """Rows of a tile: more where centers are few, so that calls do not dominate."""
         (n, d), k = self.expansion.centers.shape, self.expansion.n_outputs
-        filled = ROWS * CENTERS // max(n, d, k, 1)
-        return max(ROWS * TALL if k >= MANY_OUTPUTS else ROWS, min(filled, ROWS * CENTERS // 16))
+        filled = ROWS_PER_TILE * CENTERS // max(n, d, k, 16)
+        return max(ROWS_PER_TILE * (TALL_TILES if k >= MANY_OUTPUTS else 1), filled)
 
     def _lift(self, U: FloatArray, squares: FloatArray) -> FloatArray:
         """(u, 1, gamma |u|^2), whose product with the factors is the exponent."""
@@ -177,24 +188,11 @@ class DenseExact:
                 tile = self._differences(U, centers)
             else:
                 tile = U @ self.factors[centers].T
-            coefficients, first = self.expansion.coefficients[centers], centers.start == 0
-            add_kernel_sums(tile, coefficients, sums, first=first)
-
-    @cached_property
-    def _columns(self) -> FloatArray:
-        """Centers feature by feature, shape (d, n)."""
-        return np.ascontiguousarray(self.centers.T)
+            add_kernel_sums(tile, self.expansion.coefficients[centers], sums)
 
     def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
         tile = np.zeros((len(U), centers.stop - centers.start))
         root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
-        if jit_available():
-            from kernelite.backends.cpu.kernels.compiling import ready
-            from kernelite.backends.cpu.kernels.pointwise import subtract_differences
-
-            if ready(subtract_differences):
-                subtract_differences(U, self._columns, centers.start, root, tile)
-                return tile
         for feature in range(U.shape[1]):
             gap = U[:, feature][:, None] - self.centers[centers, feature]
             gap *= root
@@ -204,16 +202,14 @@ class DenseExact:
     def _add_powers(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i (gamma x_i.z + coef0)^2, centers in tiles: shape (m, k)."""
         expansion = self.expansion
-        for centers in row_blocks(self.expansion.n_centers, CENTERS):
+        for centers in row_blocks(expansion.n_centers, CENTERS):
             tile = expansion.gamma * (rows @ self.centers[centers].T)
             tile += expansion.coef0
             sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
 
 
-def add_kernel_sums(
-    tile: FloatArray, coefficients: FloatArray, out: FloatArray, *, first: bool
-) -> None:
-    """out += exp(min(tile, 0)) @ coefficients, or out = ...; fused where there is a kernel.
+def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:
+    """out += exp(min(tile, 0)) @ coefficients; fused where there is a kernel.
 
     Products sum up `CENTERS` at a time, as `ExactRounding` counts them.
     """
@@ -223,13 +219,8 @@ def add_kernel_sums(
         exp_in_place(tile)
     else:
         np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
-    if first and not tile.shape[1]:
-        out[...] = 0.0
     for centers in row_blocks(tile.shape[1], CENTERS):
-        if first and centers.start == 0:
-            np.matmul(tile[:, centers], coefficients[centers], out=out)
-        else:
-            out += tile[:, centers] @ coefficients[centers]
+        out += tile[:, centers] @ coefficients[centers]
 
 
 # Exact sums for sparse rows and centers: only entries that meet are multiplied.
@@ -238,9 +229,9 @@ def add_kernel_sums(
 # all x_i.z, in time that grows with the entries that meet and not with n d; text of 30,000 words is
 # served hundreds of times faster than by products of dense tables. Nothing is shifted.
 
-WIDE = 1 << 22  # features from which those that no center has are left out of the lists
-TILE = 1 << 17  # kernel values of a thread: a megabyte
-DENSER = 25  # multiply-adds of a dense product in the time of one entry that meets another
+WIDE_FEATURES = 1 << 22  # features from which those that no center has are left out of the lists
+VALUES_PER_THREAD = 1 << 17  # kernel values of a thread: a megabyte
+SUMS_PER_ENTRY = 25  # multiply-adds of a dense product in the time of one entry that meets another
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +265,7 @@ class SparseExact:
         if not expansion.kernel.damps or not is_sparse(centers) or not jit_available():
             return None
         n, d = centers.shape
-        if DENSER * expansion.meeting_entries > n * d:
+        if SUMS_PER_ENTRY * expansion.meeting_entries > n * d:
             return None
         squares = squared_norms(centers)
         with np.errstate(over="ignore"):  # then there are dense products
@@ -284,7 +275,7 @@ class SparseExact:
         rounding = ExactRounding(expansion, np.sqrt(squares), largest, longest, mapped)
         if rounding.by_differences:
             return None
-        columns = np.unique(centers.indices) if d > WIDE else None
+        columns = np.unique(centers.indices) if d > WIDE_FEATURES else None
         by_feature = (centers if columns is None else only_columns(centers, columns)).tocsc()
         return cls(
             expansion=expansion,
@@ -300,7 +291,7 @@ class SparseExact:
     def serves_dense_rows(self) -> bool:
         """Whether even rows without zeros, which meet all entries, are cheaper this way."""
         n, d = self.expansion.centers.shape
-        return DENSER * len(self.values) <= n * d
+        return SUMS_PER_ENTRY * len(self.values) <= n * d
 
     def scores(
         self, rows: csr_array, out: FloatArray | None = None
@@ -324,10 +315,11 @@ class SparseExact:
             bad = fill_exponents(starts, *fixed, squares[block], tile)
             check_canonical(bad, block.start, rows.shape[1])
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-                add_kernel_sums(tile, self.expansion.coefficients, scores[block], first=True)
-                scores[block] += self.expansion.intercept
+                sums = np.zeros((len(tile), self.expansion.n_outputs))
+                add_kernel_sums(tile, self.expansion.coefficients, sums)
+                np.add(sums, self.expansion.intercept, out=scores[block])
 
-        chunk = max(1, min(TILE // max(n, 1), -(-m // thread_count())))
+        chunk = max(1, min(VALUES_PER_THREAD // max(n, 1), -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 

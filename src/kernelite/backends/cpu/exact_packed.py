@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AFFINE_UNITS
@@ -31,13 +31,16 @@ from kernelite.series.packed import (
 from kernelite.series.rounding import TINY, UNIT, intercept_error
 from kernelite.support.records import dataclass
 
+if TYPE_CHECKING:
+    from kernelite.backends.cpu.kernels.packed import PackedCubic
+
 __all__ = ["LinearExact", "PackedExact", "laid_out"]
 
-ROWS = 1 << 14  # of a product that one thread takes
-LITTLE = 1 << 19  # numbers of rows that one thread reads at once
-LEAST = 1e-250  # that the largest terms of a tensor must be above
-FARTHEST = 1e70  # of a row whose fourth power is no overflow
-PAIR_NUMBERS = 1 << 17  # products w_a w_b held at once: a megabyte
+ROWS_PER_PRODUCT = 1 << 14  # one thread takes so many
+NUMBERS_PER_THREAD = 1 << 19  # fewer numbers of rows are not worth a thread
+LEAST_TENSOR_TERM = 1e-250  # that the largest terms of a tensor must be above
+FARTHEST_PACKED_ROW = 1e70  # of a row whose fourth power is no overflow
+PAIR_NUMBERS_PER_TILE = 1 << 17  # products w_a w_b held at once: a megabyte
 
 
 def laid_out(
@@ -52,12 +55,6 @@ def laid_out(
         if packed is not None:
             return packed
     return PointwiseExact.prepare(expansion, mapped=mapped)
-
-
-class _Ready:
-    """Stands for kernels that need no compiling."""
-
-    ready = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +93,14 @@ class LinearExact:
         return cls(expansion, rounding, np.ascontiguousarray(W.T), b, columns)
 
     @property
-    def fused(self) -> Any:
-        """Always ready: a matrix product until the kernel is."""
-        return _Ready
+    def fast_alone(self) -> bool:
+        """One row is one product."""
+        return True
+
+    @property
+    def fused(self) -> None:
+        """No centers are met."""
+        return
 
     @cached_property
     def _one_pass(self) -> FloatArray | None:
@@ -118,11 +120,8 @@ class LinearExact:
         m = len(rows)
         scores, squares = np.empty((m, len(self.intercept))) if out is None else out, np.empty(m)
         if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
-            from kernelite.backends.cpu.kernels.packed import linear_rows
-
-            if ready(linear_rows):
-                self._run_one_pass(rows, self._one_pass, scores, squares)
-                return scores, squares
+            self._run_one_pass(rows, self._one_pass, scores, squares)
+            return scores, squares
         cosine = isinstance(self.expansion.kernel, CosineKernel)
 
         def part(block: slice) -> None:
@@ -135,7 +134,7 @@ class LinearExact:
                 np.matmul(own, self.weights, out=scores[block])
                 scores[block] += self.intercept
 
-        chunk = max(1, min(ROWS, -(-m // thread_count()))) if m > 512 else max(m, 1)
+        chunk = max(1, min(ROWS_PER_PRODUCT, -(-m // thread_count()))) if m > 512 else max(m, 1)
         for_each_chunk(part, m, chunk, blas=True)
         return scores, squares
 
@@ -147,7 +146,7 @@ class LinearExact:
 
         flat, intercept = scores.reshape(-1), float(self.intercept[0])
 
-        least = LITTLE // max(rows.shape[1], 1)
+        least = NUMBERS_PER_THREAD // max(rows.shape[1], 1)
         share_rows(linear_rows, len(rows), least, rows, weights, intercept, flat, squares)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -203,17 +202,20 @@ class PackedExact:
         # Entries may underflow, and then meet |w|^p: that must be less than roundings.
         with np.errstate(over="ignore", under="ignore"):
             least = np.float64(expansion.kernel.gamma * rounding.radius) ** expansion.kernel.degree
-        if not (rounding.weight[rounding.weight > 0.0] * least > LEAST).all():
+        if not (rounding.weight[rounding.weight > 0.0] * least > LEAST_TENSOR_TERM).all():
             return None
-        rounding = replace(rounding, farthest=FARTHEST)
+        rounding = replace(rounding, farthest=FARTHEST_PACKED_ROW)
         return cls(expansion, rounding, tensor, expansion.kernel.degree)
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is fast: nothing but BLAS is needed for degree 4."""
+        return self.degree == 4 or self.fused is not None
+
     @cached_property
-    def fused(self) -> Any:
-        """The loop over packed coefficients; nothing but BLAS is needed for degree 4."""
-        if self.degree == 4:
-            return _Ready
-        if not jit_available():
+    def fused(self) -> PackedCubic | None:
+        """The loop over packed coefficients of degree 3."""
+        if self.degree == 4 or not jit_available():
             return None
         from kernelite.backends.cpu.kernels.packed import PackedCubic
 
@@ -227,13 +229,12 @@ class PackedExact:
         scores = np.empty((m, k)) if out is None else out
         squares = self.squares(rows)
         rows = np.ascontiguousarray(rows)
-        fused = self.fused if self.degree == 3 else None
-        if fused is not None and fused.ready:
-            fused.run(rows, scores)
+        if self.fused is not None:
+            self.fused.run(rows, scores)
             scores += self.expansion.intercept
             return scores, squares
         pairs = (self.expansion.n_features + 1) * (self.expansion.n_features + 2) // 2
-        chunk = max(1, min(PAIR_NUMBERS // pairs + 1, -(-m // thread_count())))
+        chunk = max(1, min(PAIR_NUMBERS_PER_TILE // pairs + 1, -(-m // thread_count())))
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.exact_rounding import CENTERS
-from kernelite.backends.cpu.fused_pointwise import FusedPointwise, FusedProduct, FusedSum
+from kernelite.backends.cpu.fused_pointwise import FusedPointwise
 from kernelite.backends.cpu.panels import middle
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
@@ -29,9 +29,9 @@ from kernelite.support.records import dataclass
 
 __all__ = ["PointwiseExact", "PointwiseRounding"]
 
-ROWS = 256  # with CENTERS a tile of kernel values
-LITTLE = 1 << 19  # kernel values of a call that one thread computes at once
-LOST = 1e-140  # more than a norm whose square underflows
+ROWS_PER_CHUNK = 256  # with CENTERS a tile of kernel values
+LITTLE_VALUES = 1 << 19  # kernel values of a call that one thread computes at once
+LOST_NORM = 1e-140  # more than a norm whose square underflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class PointwiseRounding:
     def _linear_bounds(self, squares: FloatArray, slopes: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(squares)[:, None]
-            norms += LOST
+            norms += LOST_NORM
             known = bool(norms.max(initial=0.0) < math.inf)
             # Of one output in place: room that is new takes longer than the arithmetic.
             room = norms if len(slopes) == 1 and known else None
@@ -186,8 +186,13 @@ class PointwiseExact:
         """The kernel."""
         return self.rounding.kernel
 
+    @property
+    def fast_alone(self) -> bool:
+        """Whether one row is summed in registers."""
+        return self.fused is not None
+
     @cached_property
-    def fused(self) -> FusedPointwise | FusedProduct | FusedSum | None:
+    def fused(self) -> FusedPointwise | None:
         """Sums in registers, where there is a loop for the kernel."""
         return FusedPointwise.prepare(self.kernel, self.centers, self.expansion.coefficients)
 
@@ -198,8 +203,6 @@ class PointwiseExact:
         m, n = len(rows), self.expansion.n_centers
         scores = np.empty((m, self.expansion.n_outputs)) if out is None else out
         fused = self.fused
-        if fused is not None and not fused.ready:
-            fused = None  # without kernels, NumPy answers
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -210,7 +213,7 @@ class PointwiseExact:
                     self._add_tiles(rows[block], sums)
                 np.add(sums, self.expansion.intercept, out=scores[block])
 
-        chunk = max(1, m if m * n < LITTLE else min(ROWS, -(-m // thread_count())))
+        chunk = max(1, m if m * n < LITTLE_VALUES else min(ROWS_PER_CHUNK, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         return scores, self.squares(rows)
 

@@ -20,7 +20,6 @@ from kernelite.backends.cpu.fused_sums import (
     MOST_NORM,
     MOST_NUMBERS,
 )
-from kernelite.backends.cpu.kernels.compiling import ready
 from kernelite.backends.cpu.panels import Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows
 from kernelite.data.rows.inputs import FloatArray
@@ -30,7 +29,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["FusedPairs"]
 
-SIZES = (1e-18, 1e18)  # of coefficients in single precision
+COEFFICIENT_SIZES = (1e-18, 1e18)  # of coefficients in single precision
 MANY_CLASSES = 16  # of which all pairs are summed up: as long as a center's fit into a vector
 MOST_ENTRY_ROWS = 960  # whose entries a thread has room for at once
 TILE_ROWS, TILE_BYTES = 240, 1 << 20  # of kernel values that are kept between sums
@@ -83,7 +82,7 @@ class FusedPairs:
         if (
             owner is None
             or not len(sizes)
-            or not SIZES[0] <= sizes.min() <= sizes.max() <= SIZES[1]
+            or not COEFFICIENT_SIZES[0] <= sizes.min() <= sizes.max() <= COEFFICIENT_SIZES[1]
         ):
             return None
         K = int(n_classes(A.shape[1]) or 0)
@@ -124,16 +123,6 @@ class FusedPairs:
             (EXP2_ERROR + chains + 8.0) * SINGLE_UNIT,  # lanes and coefficients round too
             rounding,
         )
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernels can be called."""
-        from kernelite.backends.cpu.kernels import pairs, panel_rows
-
-        kernels: list[Any] = [pairs.walk_rows]
-        if self.panels.layout.sparse:
-            kernels += [panel_rows.entries, pairs.walk_entries]
-        return all(ready(kernel) for kernel in kernels)
 
     def winners(
         self, rows: FloatArray, *, ties_to_first: bool = False

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS, FusedSums
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, aligned, middle
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
@@ -142,11 +142,6 @@ class FusedParts:
             sum_error(len(each)) if shared else 0.0,
         )
         return cls(parts, PART_SCORES[precision], fixed)
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        return ready(self.kernel)
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, k)."""

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.kernels.compiling import ready
 from kernelite.backends.cpu.panels import BLOCK_PANELS, Layout, Panels, aligned, error_terms
 from kernelite.backends.cpu.threads import share_out, share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
@@ -104,11 +103,6 @@ class FusedSums:
     def most_error(self) -> float:
         """What quick exponentials may add to a bound, since no kernel value is above 1."""
         return self.panels.precision.error * float(self.rounding.weight[0])
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernels can be called."""
-        return "_kernel" in self.__dict__ or all(ready(one) for one in self._needs)
 
     @cached_property
     def _needs(self) -> list[Any]:
@@ -268,13 +262,6 @@ class FusedValues:
             np.ascontiguousarray(sides, dtype=np.int64),
             np.ascontiguousarray(expansion.intercept, dtype=np.float64),
         )
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.panel_values import several_scores
-
-        return ready(several_scores)
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores into `out` of shape (m, k); returns |u|^2, shape (m,)."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, Rows, row_blocks
 from kernelite.machine.expansion import KernelExpansion, squared_distances
@@ -25,10 +25,9 @@ from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.approximation import LocalSums
 from kernelite.series.rounding import ABOVE, GAMMA_RANGE, SAFETY, TINY, UNIT, folding
-from kernelite.series.series import LOOP, ROW
 from kernelite.support.records import dataclass
 
-__all__ = ["LEAF", "LocalEngine", "NearCenters", "log_sums", "sort_into_leaves"]
+__all__ = ["LEAF", "LocalEngine", "NearCenters", "Visits", "log_sums", "sort_into_leaves"]
 
 # Centers sorted into boxes of neighbours: leaves of 32 centers, groups of 32 leaves.
 #
@@ -136,10 +135,8 @@ def _transposed(array: FloatArray) -> FloatArray:
 
 # The engine: which boxes a row visits, their sums, and what the others could add.
 
-LEAST_ROWS = 32  # that are worth a thread
-MOST_FEATURES = 8
-BOXES = 80.0  # nanoseconds of a group of 32 boxes: distances and exponentials
-VALUE = 1.0  # and of a kernel value
+LEAST_ROWS = 32  # so many rows are worth a thread
+MOST_FEATURES = 8  # boxes of wider rows would all be near
 
 
 @dataclass(frozen=True)
@@ -204,13 +201,6 @@ class LocalEngine:
         leaves = sort_into_leaves(centers, expansion.coefficients, width)
         return cls(expansion, settings, leaves, width, absolute)
 
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.local import local_kernel
-
-        return ready(local_kernel(self.width))
-
     def run(self, rows: FloatArray) -> Bounded:
         """Scores and bounds."""
         sums, sizes, left_out, _ = self._sums(rows)
@@ -227,12 +217,6 @@ class LocalEngine:
         counts = self._sums(rows)[3]
         groups, leaves, threshold = counts.mean(axis=0) if len(rows) else np.zeros(3)
         return Visits(float(groups), float(leaves), float(threshold))
-
-    def cost(self, visits: Visits) -> float:
-        """Nanoseconds of one core per row that looks at so many groups of boxes and leaves."""
-        n, d, k = self.expansion.n_centers, self.expansion.n_features, self.expansion.n_outputs
-        boxes = (visits.groups + n / 1024) * BOXES
-        return ROW + LEAF * visits.leaves * ((d + 2 * k) * LOOP + VALUE) + boxes
 
     def _sums(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         from kernelite.backends.cpu.kernels.local import local_kernel
@@ -265,7 +249,7 @@ class NearCenters:
         into: FloatArray | None = None,
     ) -> Bounded | None:
         """Scores and bounds of dense rows."""
-        if criterion is None or criterion is never or not self.engine.ready:
+        if criterion is None or criterion is never:
             return None
         return self.engine.run(rows)
 
@@ -281,7 +265,7 @@ class NearCenters:
 # with e_i = log A_i - gamma |x_i - z|^2 and m the largest of them: one term at least is 1, however
 # far z is.
 
-TILE_ELEMENTS = 1 << 20
+LOG_SUM_ELEMENTS = 1 << 20  # exponents held at once: 8 MB
 
 
 def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
@@ -296,7 +280,8 @@ def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     out = np.empty(rows.shape[0])
     with np.errstate(divide="ignore"):
         logarithms = np.log(expansion.coefficients[:, 0])
-    for block in row_blocks(rows.shape[0], max(16, TILE_ELEMENTS // max(expansion.n_centers, 1))):
+    tile = max(16, LOG_SUM_ELEMENTS // max(expansion.n_centers, 1))
+    for block in row_blocks(rows.shape[0], tile):
         e = squared_distances(expansion, rows[block])
         e *= -expansion.gamma
         e += logarithms

@@ -38,14 +38,14 @@ from kernelite.support.records import dataclass
 __all__ = ["BLOCK_PANELS", "LOG2_E", "Layout", "Panels", "aligned", "error_terms", "middle"]
 
 LOG2_E = math.log2(math.e)
-MOSTLY = 0.5  # of the centers that share a value for it to be the origin of a feature
-SAME = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
-ENTRIES_PAY = 0.5  # of all features: below, a row's entries are taken one by one,
-FEWEST_FEATURES = 16  # of so many,
-SHOWN = 16  # as so many rows show
+SHARED_MAJORITY = 0.5  # of the centers that share a value for it to be the origin of a feature
+SAME_PLACE = 1e-12  # of a feature's reach, that a row may be off its origin and count as there
+ENTRIES_PAY = 0.5  # rows with fewer of all features are taken entry by entry
+FEWEST_FEATURES = 16  # of narrower rows, entries are never taken one by one
+SHOWN_ROWS = 16  # so many rows of a block show how many entries rows have
 BLOCK_BYTES, BLOCK_PANELS = 1 << 18, 8  # of panels that many rows meet in turn
-AT_ONCE = 1 << 19  # numbers of centers that are copied at a time, since all may be many
-LINE = 64  # bytes that a processor takes from memory at once
+NUMBERS_AT_ONCE = 1 << 19  # numbers of centers that are copied at a time, since all may be many
+CACHE_LINE_BYTES = 64  # bytes that a processor takes from memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Layout:
             return bool(most <= ENTRIES_PAY * len(self.order))
         if len(rows) == 1:
             return True  # asking would take as long as summing it up
-        some = rows[:: max(1, len(rows) // SHOWN)][:, self.order]
+        some = rows[:: max(1, len(rows) // SHOWN_ROWS)][:, self.order]
         filled = np.abs(some - self.point[self.order]) > self.least
         return bool(filled.mean() <= ENTRIES_PAY)
 
@@ -133,7 +133,7 @@ class Layout:
     def least(self) -> FloatArray:
         """How far a row's feature may be off p and count as there, shape (L,)."""
         highest, lowest = (end(axis=0, initial=0.0) for end in (self.shifted.max, self.shifted.min))
-        return np.asarray(SAME * np.maximum(highest, -lowest))
+        return np.asarray(SAME_PLACE * np.maximum(highest, -lowest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class Panels:
         c = np.full(first * width, -np.inf)
         exponents = logs - layout.g * layout.squares
         lines = _aligned_room((first, length, width), precision.dtype)
-        at, step = 0, max(1, AT_ONCE // max(1, width * length))
+        at, step = 0, max(1, NUMBERS_AT_ONCE // max(1, width * length))
         for group, count in zip(groups, counts):
             c[at * width : at * width + len(group)] = exponents[group]
             for part in row_blocks(count, step):
@@ -209,8 +209,8 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
 def _aligned_room(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """As `aligned`, with no numbers in it yet."""
     nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-    room = np.empty(nbytes + LINE, np.uint8)
-    start = -room.ctypes.data % LINE
+    room = np.empty(nbytes + CACHE_LINE_BYTES, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE_BYTES
     made: NDArray[Any] = room[start : start + nbytes].view(dtype).reshape(shape)
     return made
 
@@ -226,7 +226,7 @@ def error_terms(
     length, d, g = len(layout.order), len(layout.point), layout.g
     weights = np.arange(length, 0, -1.0)
     chains = np.empty(len(layout.shifted))
-    for block in row_blocks(len(chains), max(1, AT_ONCE // max(1, length))):
+    for block in row_blocks(len(chains), max(1, NUMBERS_AT_ONCE // max(1, length))):
         chains[block] = 2.0 * g * np.sqrt(np.square(layout.shifted[block]) @ weights)
     dropped = float(np.linalg.norm(layout.least))
     terms = np.zeros((len(groups), 5))
@@ -258,8 +258,8 @@ def middle(centers: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = centers.mean(axis=0)
     median, shared = np.empty(d), np.empty(d, np.bool_)
-    for block in row_blocks(d, max(1, AT_ONCE // n)):
+    for block in row_blocks(d, max(1, NUMBERS_AT_ONCE // n)):
         some = centers[:, block]
         median[block] = np.partition(some, n // 2, axis=0)[n // 2]
-        shared[block] = np.count_nonzero(some == median[block], axis=0) > MOSTLY * n
+        shared[block] = np.count_nonzero(some == median[block], axis=0) > SHARED_MAJORITY * n
     return np.where(shared | ~np.isfinite(mean), median, mean)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.exact_packed import PackedExact
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.exact_rounding import CENTERS
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
@@ -31,10 +31,9 @@ from kernelite.support.records import dataclass
 
 __all__ = ["SinglePacked", "SingleProducts"]
 
-ROWS = 128  # of a tile
-LARGEST = 1e15  # of norms: squares and products are no overflow in single precision,
-SMALLEST = 1e-15  # and what underflows is less than that of the largest
-LARGEST_PACKED = 1e9  # of a row that meets a packed polynomial: cubes are no overflow
+ROWS_PER_SINGLE_TILE = 128
+SINGLE_NORMS = 1e-15, 1e15  # between these, nothing overflows or is lost in single precision
+LARGEST_PACKED_NORM = 1e9  # of a row that meets a packed polynomial: cubes are no overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +55,11 @@ class SingleProducts:
         radius = exact.rounding.radius
         if not isinstance(exact.kernel, SigmoidKernel) or not jit_available():
             return None
-        if not SMALLEST < radius < LARGEST or not SMALLEST < exact.kernel.gamma < LARGEST:
+        if not all(SINGLE_NORMS[0] < one < SINGLE_NORMS[1] for one in (radius, exact.kernel.gamma)):
             return None
-        if not abs(exact.kernel.coef0) < LARGEST:
+        if not abs(exact.kernel.coef0) < SINGLE_NORMS[1]:
             return None
         return cls(exact, np.ascontiguousarray(exact.centers.T.astype(np.float32)))
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.pointwise import sigmoid_of_single
-
-        return ready(sigmoid_of_single)
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, k)."""
@@ -78,7 +70,7 @@ class SingleProducts:
             with np.errstate(over="ignore", invalid="ignore"):
                 self._add(rows[block], scores[block])
 
-        chunk = max(1, min(ROWS, -(-m // thread_count())))
+        chunk = max(1, min(ROWS_PER_SINGLE_TILE, -(-m // thread_count())))
         for_each_chunk(part, m, chunk, blas=True)
         scores += exact.expansion.intercept
         squares = exact.squares(rows)
@@ -106,7 +98,7 @@ class SingleProducts:
             fixed = 4.0 * abs(kernel.coef0) + 32.0
             more = SAFETY * SINGLE_UNIT * (share * norms + fixed)
             found = np.multiply.outer(np.minimum(more, 2.0), rounding.weight)
-        found[~(norms < LARGEST)] = np.inf
+        found[~(norms < SINGLE_NORMS[1])] = np.inf
         return found
 
 
@@ -151,7 +143,7 @@ class SinglePacked:
         if exact.degree != 3 or len(exact.tensor) != 1 or exact.fused is None:
             return None
         last = math.sqrt(max(abs(kernel.coef0) / kernel.gamma, 1e-6))
-        if not 1e-200 < largest < 1e200 or not last < LARGEST_PACKED:
+        if not 1e-200 < largest < 1e200 or not last < LARGEST_PACKED_NORM:
             return None
         scale = 2.0 ** math.frexp(largest)[1]
         a, b, c = packed_places(exact.expansion.n_features + 1)
@@ -161,13 +153,6 @@ class SinglePacked:
         size = scale * math.sqrt(float(squares.sum())) * (1.0 + 1e-9)
         weights = (exact.fused.cubic.weights / scale).astype(np.float32)
         return cls(exact, weights, scale, size, last)
-
-    @property
-    def ready(self) -> bool:
-        """Whether its kernel can be called."""
-        from kernelite.backends.cpu.kernels.packed import single_packed
-
-        return ready(single_packed)
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
@@ -179,6 +164,7 @@ class SinglePacked:
         scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
         flat = scores.reshape(-1)
 
+        assert self.exact.fused is not None
         least = self.exact.fused.cubic.least_rows
         share_rows(single_packed, m, least, rows, zeros, self.weights, flat)
         scores *= self.scale
@@ -190,5 +176,5 @@ class SinglePacked:
             more = SAFETY * count * SINGLE_UNIT * self.size * norms**3
             # What is too small for single precision is lost: of every term, less than 1e-40.
             more += 1e-35 * self.scale * np.sqrt(squares + 1.0) ** 3
-        more[~(squares < LARGEST_PACKED**2)] = np.inf
+        more[~(squares < LARGEST_PACKED_NORM**2)] = np.inf
         return scores, self.exact.rounding.bounds(squares) + more[:, None]

@@ -257,7 +257,7 @@ class PartsTogether:
         if criterion is None or not self.serves(criterion) or is_sparse(own):
             return None
         sums = self.sums
-        if sums is None or not sums.ready:
+        if sums is None:
             return None
         if len(own) >= APART * TRIED:
             some = own[:: max(APART, len(own) // TRIED)]
@@ -271,7 +271,7 @@ class PartsTogether:
         if criterion is None or criterion.labels_alone or not self.serves(criterion):
             return None
         own, sums = rows.rows[0], self.sums
-        if is_sparse(own) or sums is None or not sums.ready:
+        if is_sparse(own) or sums is None:
             return None
         scores, bounds = sums.run(own)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)

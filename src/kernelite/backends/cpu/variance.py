@@ -24,7 +24,7 @@ from kernelite.backends.cpu.factors import (
     ShortRest,
     deviation_bound,
 )
-from kernelite.backends.cpu.fused_pointwise import FusedPointwise
+from kernelite.backends.cpu.fused_pointwise import Factor
 from kernelite.backends.cpu.panels import middle
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.expansion import KernelExpansion
@@ -57,7 +57,7 @@ class Covariances:
     ----------
     kernels : tuple of Kernel
     centers : tuple of ndarray of shape (n, d)
-    fused : tuple of FusedPointwise or None
+    fused : tuple of Factor or None
         Compiled loops, where there are some for the kernel.
     points : tuple of ndarray of shape (d,)
         Amid the centers.
@@ -68,7 +68,7 @@ class Covariances:
 
     kernels: tuple[Kernel, ...]
     centers: tuple[FloatArray, ...]
-    fused: tuple[FusedPointwise | None, ...]
+    fused: tuple[Factor | None, ...]
     points: tuple[FloatArray, ...]
     roundings: tuple[PointwiseRounding, ...]
     amplitudes: FloatArray
@@ -96,10 +96,9 @@ class Covariances:
                     relative=known.relative,
                 )
             point = middle(rows)
-            loops = FusedPointwise.prepare(kernel, rows, one)
             kernels.append(kernel)
             centers.append(rows)
-            fused.append(loops if isinstance(loops, FusedPointwise) and loops.ready else None)
+            fused.append(Factor.prepare(kernel, rows))
             points.append(point)
             roundings.append(
                 PointwiseRounding.of(unit, point, VALUE_UNITS, mapped=bool(through_map))
@@ -163,15 +162,13 @@ class Covariances:
             return tile
         tile = np.empty((len(rows), self.width))
         fused.fill(fused.seen(rows), slice(0, self.width), tile)
-        if fused.loop.factor != 1.0:
-            tile *= fused.loop.factor
         tile[:, n:] = 0.0
         return tile
 
     @cached_property
     def width(self) -> int:
         """n, or what compiled loops fill: whole panels."""
-        wide = [len(one.coefficients) for one in self.fused if one is not None]
+        wide = [one.width for one in self.fused if one is not None]
         return max([len(self.centers[0]), *wide])
 
 

@@ -51,8 +51,7 @@ class WinnersPairs:
 
     @cached_property
     def _pairs(self) -> FusedPairs | None:
-        pairs = self.engine.pairs
-        return pairs if pairs is not None and pairs.ready else None
+        return self.engine.pairs
 
     @cached_property
     def _outputs(self) -> int:

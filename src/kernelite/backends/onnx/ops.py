@@ -43,6 +43,13 @@ class Operations:
 
     by_products = True
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UnsupportedModelError(
+            f"it needs the operation `{name}`, which ONNX graphs do not have; predict in Python."
+        )
+
     if TYPE_CHECKING:
         dtype: np.dtype[Any]
         _made: dict[Any, Value]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.kernels.compiling import jit_available, ready
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.libsvm_data import MAX_INDEX, SparseBlock, has_label
@@ -64,7 +64,7 @@ def read_block(
     >>> read_block(b"+1 0:1\\n") is None
     True
     """
-    if not jit_available() or not _compiled():
+    if not jit_available():
         return None
     if labelled is None:
         labelled = _first_has_label(block)
@@ -85,12 +85,6 @@ def read_block(
     if len(good) < len(pieces):
         return None
     return FastBlock(_joined(good, labelled), labelled, sum(piece.n_lines for piece in good))
-
-
-def _compiled() -> bool:
-    from kernelite.data.tables.libsvm_kernel import read_lines
-
-    return ready(read_lines)
 
 
 def _first_has_label(block: bytes) -> bool:

@@ -2,8 +2,8 @@
 
 Definitions are written in the operations of `kernelite.machine.ops`, so that exports have them too.
 To add one: write its class in a file here, import it below, name it in `kernelite.store.registry`,
-and let a source read it. `kernelite.backends.cpu.exact_pointwise` then serves it; a function in
-`kernelite.backends.cpu.kernels.radial`, or a loop in `pointwise` beside it, makes it faster.
+and let a source read it. `kernelite.backends.cpu.exact_pointwise` then serves it. Of a function of
+distances, the `profile` is compiled as it stands (`Kernel.statistic`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,13 @@ class Kernel(ABC):
     """Whether k depends on x - z alone, so that p may be any point."""
     proven: ClassVar[bool] = True
     """Whether `error` rests on nothing that is only assumed."""
+    statistic: ClassVar[str] = ""
+    """What `profile` is a function of, if compiled loops can take it: "squares" of distances,
+    "city" distances, or "products"; each times a scale. Empty: `values` is all there is."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """The field, if any, that compiled loops of `profile` are given when they run."""
+    variants: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    """Fields that are compiled into loops of `profile`, each with the values that are served."""
     damps: ClassVar[bool] = False
     """Whether k is exp(-gamma |x - z|^2), whose series is damped by exp(-gamma |u|^2)."""
     quadratic: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class Matern(ScaledRadial):
 
     nu: float = 1.5
     vanishes = True
+    variants: ClassVar = {"nu": CLOSED}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,15 +118,25 @@ class Laplacian(Kernel):
     """
 
     gamma: float
+    statistic = "city"
 
     def __post_init__(self) -> None:
         check_positive(gamma=self.gamma)
+
+    @property
+    def scale(self) -> float:
+        """What distances are multiplied with."""
+        return self.gamma
+
+    def profile(self, distances: FloatArray) -> FloatArray:
+        """k from scaled distances, in the operations of `machine.ops`."""
+        return ops(distances).exp(-distances)
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         xp = ops(rows)
         with np.errstate(over="ignore", under="ignore"):
             distances = xp.city_distances(rows, centers)
-            return elementwise(lambda r: xp.exp(r * -self.gamma), distances)
+            return elementwise(lambda r: self.profile(r * self.gamma), distances)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         return np.ones(len(rows))
@@ -171,6 +183,7 @@ class ExpSineSquared(Radial):
 
     length_scale: float = 1.0
     periodicity: float = 1.0
+    numbers = ("length_scale",)
 
     def __post_init__(self) -> None:
         check_positive(length_scale=self.length_scale, periodicity=self.periodicity)

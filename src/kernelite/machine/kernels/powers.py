@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class RationalQuadratic(ScaledRadial):
 
     alpha: float = 1.0
     own = 40.0
+    numbers = ("alpha",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,6 +225,7 @@ class PowerSpline(Shaped):
 
     power: int = 1
     bounded = False
+    variants: ClassVar = {"power": tuple(SIGNS)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

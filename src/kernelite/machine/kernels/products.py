@@ -29,6 +29,7 @@ class _OfProducts(Kernel):
     """gamma x.z + coef0, and how large it can be."""
 
     shifts = False
+    statistic = "products"
     gamma: float
     coef0: float
 

@@ -35,6 +35,7 @@ VANISHED = 1e4  # of a scaled distance at which exponentials are zero
 class Radial(Kernel):
     """A function of the distance; subclasses say how it is scaled and what is made of it."""
 
+    statistic = "squares"
     bounded: ClassVar[bool] = True
     """Whether |k| <= 1, so that no value errs by more."""
     vanishes: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.model.export.tracing import Node
+from kernelite.model.export.tracing import Traced
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Constants", "Language", "function_body"]
@@ -114,8 +114,8 @@ class Constants:
 
 def function_body(
     constants: Constants,
-    outputs: Sequence[tuple[Node, str]] = (),
-    returned: Node | None = None,
+    outputs: Sequence[tuple[Traced, str]] = (),
+    returned: Traced | None = None,
 ) -> str:
     """Statements that write outputs to arrays of these names, and return a scalar."""
     written = [
@@ -129,7 +129,7 @@ def function_body(
     return "".join(f"{line}\n" for line in body.lines)
 
 
-def _passes(node: Node) -> bool:
+def _passes(node: Traced) -> bool:
     """Whether a `placed` node has the entries of its source in their order and shape."""
     source = node.inputs[0]
     return (
@@ -146,19 +146,19 @@ def _is_sparse(matrix: NDArray[Any]) -> bool:
 class _Body:
     """A function's body under construction."""
 
-    def __init__(self, constants: Constants, results: list[Node]) -> None:
+    def __init__(self, constants: Constants, results: list[Traced]) -> None:
         self.constants, self.language = constants, constants.language
         self.lines: list[str] = []
-        self.names: dict[Node, str] = {}
+        self.names: dict[Traced, str] = {}
         self.scopes: list[dict[Any, str]] = [{}]
         self.count = 0
-        self.order: list[Node] = []
-        seen: set[Node] = set()
+        self.order: list[Traced] = []
+        seen: set[Traced] = set()
         for result in results:
             self._visit(result, seen)
         self.stored = self._stored(results)
 
-    def _visit(self, node: Node, seen: set[Node]) -> None:
+    def _visit(self, node: Traced, seen: set[Traced]) -> None:
         if node in seen:
             return
         seen.add(node)
@@ -166,11 +166,11 @@ class _Body:
             self._visit(source, seen)
         self.order.append(node)
 
-    def _stored(self, results: list[Node]) -> set[Node]:
+    def _stored(self, results: list[Traced]) -> set[Traced]:
         """Nodes with a statement of their own."""
         stored = {node for node in results if node.op not in (*FREE, "placed")}
 
-        def demand(node: Node) -> None:
+        def demand(node: Traced) -> None:
             while node.op == "placed":
                 node = node.inputs[0]
             if node.op not in FREE:
@@ -189,7 +189,7 @@ class _Body:
             for side in node.inputs:
                 if 1 < side.size < node.size and node.op != "concat":
                     demand(side)
-        roots: dict[Node, set[Node]] = {node: set() for node in self.order}
+        roots: dict[Traced, set[Traced]] = {node: set() for node in self.order}
         for node in reversed(self.order):
             if node.op not in (*FREE, "placed") and len(roots[node]) > 1 and node.size <= MOST_HELD:
                 stored.add(node)
@@ -233,7 +233,7 @@ class _Body:
         self.line(self.language.variable(name, kind, self.language.literal(value, kind)))
         return name
 
-    def _store(self, node: Node) -> None:
+    def _store(self, node: Traced) -> None:
         writer = {"matmul": self._matmul, "contract": self._contract, "concat": self._concat}
         named = node in self.names
         if node.size == 1 and not named and node.op not in writer:
@@ -248,7 +248,7 @@ class _Body:
         else:
             self._each(node.shape, lambda index: self._assign(node, index))
 
-    def _assign(self, node: Node, index: tuple[str, ...]) -> None:
+    def _assign(self, node: Traced, index: tuple[str, ...]) -> None:
         value = self.element(node, index, whole=False)
         self.line(f"{self.names[node]}[{_flat(node.shape, index)}] = {value};")
 
@@ -261,7 +261,7 @@ class _Body:
 
     # Elements ---------------------------------------------------------------------------------
 
-    def element(self, node: Node, index: tuple[str, ...], *, whole: bool = True) -> str:
+    def element(self, node: Traced, index: tuple[str, ...], *, whole: bool = True) -> str:
         """The text of one entry; `whole`: of an array that is held, if it is."""
         index = tuple("0" if size == 1 else i for i, size in zip(index, node.shape, strict=True))
         place = _flat(node.shape, index)
@@ -286,15 +286,15 @@ class _Body:
         self.scopes[-1][key] = name
         return name
 
-    def _is_scalar(self, node: Node) -> bool:
+    def _is_scalar(self, node: Traced) -> bool:
         return node.size == 1 and node.op not in ("matmul", "contract", "concat", "write")
 
-    def _constant(self, node: Node, place: str) -> str:
+    def _constant(self, node: Traced, place: str) -> str:
         if node.size == 1 or (node.data == node.data.flat[0]).all():
             return self.language.literal(node.data.flat[0], node.kind)
         return f"{self.constants.name(node.data, node.kind)}[{place}]"
 
-    def _placed(self, node: Node, index: tuple[str, ...]) -> str:
+    def _placed(self, node: Traced, index: tuple[str, ...]) -> str:
         source = node.inputs[0]
         if _passes(node):
             left = iter(i for i, size in zip(index, node.shape) if size > 1)
@@ -320,7 +320,7 @@ class _Body:
         name = self.names[source]
         return name if self._is_scalar(source) else f"{name}[{place}]"
 
-    def _computed(self, node: Node, index: tuple[str, ...]) -> str:
+    def _computed(self, node: Traced, index: tuple[str, ...]) -> str:
         if node.op in ("sum", "max", "min", "all", "any", "argmax"):
             return self._reduced(node, index)
         if node.op == "take":
@@ -344,7 +344,7 @@ class _Body:
         ]
         return self.language.operate(node.op, sides)
 
-    def _reduced(self, node: Node, index: tuple[str, ...]) -> str:
+    def _reduced(self, node: Traced, index: tuple[str, ...]) -> str:
         source, axis = node.inputs[0], node.data
         count, op = source.shape[axis], node.op
         if count == 1 and op != "argmax":
@@ -373,7 +373,7 @@ class _Body:
 
     # Products ---------------------------------------------------------------------------------
 
-    def _matmul(self, node: Node) -> None:
+    def _matmul(self, node: Traced) -> None:
         source, name = node.inputs[0], self.names[node]
         matrix = node.inputs[1].data
         r, k = matrix.shape
@@ -395,7 +395,7 @@ class _Body:
                 factor = self._constant(node.inputs[1], _flat((r, k), (i, j)))
                 self.line(f"{name}[{j}] += {value} * {factor};")
 
-    def _contract(self, node: Node) -> None:
+    def _contract(self, node: Traced) -> None:
         """x'Mx or T(x, x, x), of one triangle or corner: what is next stands in order."""
         source, r, name = node.inputs[0], node.inputs[0].shape[1], self.names[node]
         table = self.constants.name(node.inputs[1].data, "f")
@@ -406,7 +406,7 @@ class _Body:
             self.line(f"{name}[{k}] = {total};")
 
     def _corner(
-        self, source: Node, r: int, names: tuple[str, str, str], left: int, start: str
+        self, source: Traced, r: int, names: tuple[str, str, str], left: int, start: str
     ) -> None:
         table, place, total = names
         with self.loop(r, start) as i:
@@ -419,11 +419,11 @@ class _Body:
                 self._corner(source, r, (table, place, inner), left - 1, i)
                 self.line(f"{total} += {value} * {inner};")
 
-    def _concat(self, node: Node) -> None:
+    def _concat(self, node: Traced) -> None:
         offset, axis = 0, node.data
         for part in node.inputs:
 
-            def write(index: tuple[str, ...], part: Node = part, offset: int = offset) -> None:
+            def write(index: tuple[str, ...], part: Traced = part, offset: int = offset) -> None:
                 value = self.element(part, index)
                 moved = [i if a != axis or not offset else f"{offset} + {i}"
                          for a, i in enumerate(index)]  # fmt: skip

@@ -21,8 +21,8 @@ from kernelite.backends.cpu.kernels.compiling import (
     OutVector,
     Vector,
     helper,
+    jit_available,
     kernel,
-    ready,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.data.rows.inputs import FloatArray
@@ -238,7 +238,7 @@ def remainders(
     >>> bool(np.isclose(third - fourth, np.exp(-1.0) / 6.0))
     True
     """
-    if not ready(remainder_kernel):
+    if not jit_available():
         return remainder.remainders(t, left, right, order=order, size=size)
     fourth = np.empty(t.shape)
     damping = np.exp(-left), np.exp(-right)

@@ -57,7 +57,6 @@ __all__ = [
     "ir",
     "jit_available",
     "kernel",
-    "ready",
     "types",
     "wide_vectors",
 ]
@@ -271,11 +270,6 @@ def kernel(
         return declared
 
     return made
-
-
-def ready(_kernel: Callable[..., Any], /) -> bool:
-    """Whether a kernel can be called: always, where any can."""
-    return jit_available()
 
 
 def _caller(own: KernelSource, symbol: str, before: int = 0) -> Callable[..., Any]:

@@ -17,8 +17,8 @@ from kernelite.backends.cpu.kernels.compiling import (
     Matrix,
     OutMatrix,
     Vector,
+    jit_available,
     kernel,
-    ready,
 )
 from kernelite.backends.cpu.threads import share_out
 from kernelite.data.rows.inputs import FloatArray, refuse_csr
@@ -56,7 +56,7 @@ def scattered(
     array([[0., 5., 0.]])
     """
     m = len(indptr) - 1
-    if not ready(_scatter_kernel):
+    if not jit_available():
         return _scattered_slowly(indptr, indices, values, width)
     out = np.empty((m, width))
     entries = indices.astype(np.int32, copy=False), values
@@ -127,7 +127,7 @@ def map_rows(input_map: AffineMap, rows: FloatArray) -> FloatArray:
     >>> map_rows(AffineMap([2.0, 1.0], [1.0, 0.0]), np.array([[3.0, 5.0]]))
     array([[4., 5.]])
     """
-    if not ready(_map_kernel):
+    if not jit_available():
         return np.asarray(input_map(rows))
     out = np.empty(rows.shape)
     low = _NOTHING if input_map.low is None else input_map.low

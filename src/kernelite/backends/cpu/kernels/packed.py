@@ -25,7 +25,6 @@ from kernelite.backends.cpu.kernels.compiling import (
     cgutils,
     instruction,
     kernel,
-    ready,
     types,
 )
 from kernelite.backends.cpu.kernels.cubic import (
@@ -67,11 +66,6 @@ class PackedCubic:
     def prepare(cls, packed: FloatArray, n_features: int) -> PackedCubic:
         """From (k, r (r + 1) (r + 2) / 6) coefficients, r = d + 1."""
         return cls(prepare_cubic(packed, n_features + 1), len(packed))
-
-    @property
-    def ready(self) -> bool:
-        """Whether the kernel is compiled; if not, that is begun."""
-        return ready(packed_kernel)
 
     def run(self, rows: FloatArray, out: FloatArray) -> None:
         """out = the polynomial of dense, contiguous rows: shape (m, k)."""

@@ -15,13 +15,12 @@ import numpy as np
 from kernelite.backends.cpu.kernels.compiling import (
     Ints,
     Longs,
-    Matrix,
     OutMatrix,
     OutVector,
     Vector,
     array_type,
+    jit_available,
     kernel,
-    ready,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive, exp_nonpositive_single
 from kernelite.data.rows.inputs import FloatArray
@@ -32,7 +31,6 @@ __all__ = [
     "fill_exponents",
     "sigmoid",
     "sigmoid_of_single",
-    "subtract_differences",
 ]
 
 _ZERO, _ONE, _MINUS_TWO = np.float32(0.0), np.float32(1.0), np.float32(-2.0)
@@ -54,7 +52,7 @@ def exp_in_place(tile: FloatArray) -> None:
     array([[1., 0., 1.]])
     """
     assert tile.flags.c_contiguous  # else a copy would be overwritten
-    if not ready(_exp_kernel):
+    if not jit_available():
         np.exp(np.minimum(tile, 0.0, out=tile), out=tile)
         return
     _exp_kernel(tile.reshape(-1))  # one long row: no rests between vectors
@@ -66,20 +64,6 @@ def _exp_kernel(values: OutVector) -> Any:
         x = values[j]
         x = 0.0 if x > 0.0 else x
         values[j] = exp_nonpositive(x)
-
-
-@kernel()
-def subtract_differences(
-    rows: Matrix, columns: Matrix, first: int, root: float, tile: OutMatrix
-) -> Any:
-    """tile -= gamma |x_i - z|^2 for the centers from `first` on, given feature by feature."""
-    for i in range(len(rows)):
-        out = tile[i]
-        for j in range(rows.shape[1]):
-            z, line = rows[i, j], columns[j, first : first + len(out)]
-            for c in range(len(out)):
-                gap = (z - line[c]) * root
-                out[c] -= gap * gap
 
 
 @kernel()

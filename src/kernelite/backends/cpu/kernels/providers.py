@@ -51,6 +51,7 @@ __all__ = [
     "library_path",
     "pool_server",
     "provider",
+    "provides",
     "why_refused",
     "wide_vectors",
 ]
@@ -96,6 +97,9 @@ class _Library:
         except AttributeError:  # one that is declared elsewhere, as in a test
             return _Numba().address(kernel, symbol)
 
+    def provides(self, kernel: KernelSource) -> bool:
+        return hasattr(self._loaded, kernel.symbol) or _against_numba() is None
+
     def server(self) -> int:
         return ctypes.cast(self._loaded[objects.SERVER], ctypes.c_void_p).value or 0
 
@@ -104,6 +108,9 @@ class _Numba:
     """Kernels that are compiled when they are first called."""
 
     family = "numba"
+
+    def provides(self, kernel: KernelSource) -> bool:
+        return True
 
     @property
     def wide(self) -> bool:
@@ -164,6 +171,12 @@ def address(kernel: KernelSource, symbol: str) -> int:
     if found is None:
         raise RuntimeError(f"{kernel.symbol} has no compiled code; ask `jit_available` first.")
     return found.address(kernel, symbol)
+
+
+def provides(kernel: KernelSource) -> bool:
+    """Whether a kernel that is not part of this package can be had too."""
+    found = provider()
+    return found is not None and found.provides(kernel)
 
 
 def pool_server() -> int:
@@ -288,7 +301,8 @@ def _loaded(path: Path) -> ctypes.CDLL:
 
 def kernel_files() -> list[Path]:
     """The files that kernels are written in."""
-    others = ("data/tables/libsvm_kernel.py", "explain/kernels.py")
+    profiles = (f"machine/kernels/{name}.py" for name in ("exponential", "powers", "radial"))
+    others = ("data/tables/libsvm_kernel.py", "explain/kernels.py", *profiles)
     return [*_PACKAGE.glob("backends/cpu/kernels/*.py"), *(_PACKAGE / path for path in others)]
 
 
