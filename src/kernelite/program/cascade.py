@@ -63,9 +63,7 @@ def holds(criterion: Criterion, found: Bounded) -> NDArray[np.bool_]:
     """Whether a criterion accepts each row: none, if it asks for bounds and there are none."""
     bounds = found.bounds
     if bounds is None:
-        if criterion.asks_bounds:
-            return np.zeros(len(found.scores), dtype=np.bool_)
-        bounds = np.full_like(found.scores, np.inf)
+        return criterion.by_scores(found.scores)
     if isinstance(bounds, Factored):
         if (limits := criterion.sufficient_bounds) is not None:
             return bounds.within(limits)

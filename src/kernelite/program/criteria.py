@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     A row is settled if all of this holds, as far as it is asked:
 
     - |score - threshold| > bound (`by_bound`), of the one score that there is;
-    - |score - threshold| > margin, if that is not negative;
+    - |score - threshold| > margin, where nothing is asked of its bound, or there is none;
     - every bound is at most its tolerance, if that has any entries.
     """
 
@@ -68,7 +68,11 @@ class Rule(NamedTuple):
         True
         """
         away = abs(score - self.threshold)
-        if (self.by_bound and not away > bound) or (self.margin >= 0.0 and not away > self.margin):
+        if self.by_bound:
+            far = away > bound
+        else:
+            far = self.margin < 0.0 or away > self.margin
+        if not far:
             return False
         return not len(self.tolerance) or bool(bound <= self.tolerance[0])
 
@@ -121,6 +125,10 @@ class Criterion:
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         raise NotImplementedError
+
+    def by_scores(self, scores: FloatArray) -> BoolArray:
+        """Which rows are settled where there are no bounds: none, if these are asked for."""
+        return ops(scores).full((scores.shape[0],), False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +242,10 @@ class Margin(Criterion):
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
+        return self.by_scores(scores)
+
+    def by_scores(self, scores: FloatArray) -> BoolArray:
+        """Which rows are settled."""
         return self.head.margin(scores) > self.threshold
 
 
@@ -247,10 +259,14 @@ class LabelMargin(Margin):
 
     labels_alone: ClassVar[bool] = True
 
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Where the sign of one score is the label."""
+        rule = super().rule
+        return None if rule is None else rule._replace(by_bound=True)
+
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
-        """Which rows are settled; `holds` passes scores for bounds where there are none."""
-        if bounds is scores:
-            return super().__call__(scores, bounds)
+        """Which rows are settled."""
         return self.head.same_answer("predict", scores, bounds)
 
 
