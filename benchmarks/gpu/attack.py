@@ -17,6 +17,7 @@ from benchmarks.gpu.samples import Sample
 from benchmarks.gpu.together import in_processes, process_count
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.exact import ExactSums
+from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import FusedSums
 from kernelite.series.approximation import Approximation
@@ -176,12 +177,15 @@ def _evaluations(
     dense = DenseExact.prepare(expansion)
     exact = ExactSums(dense).to(device)
     found = [("doubles", exact(there))]
-    if exact.one_kernel:
+    if exact.has_kernel:
         found.append(("doubles, kernel", exact(there, kernel=True)))
     if FusedSums.serves(dense):
         fused = FusedSums(dense).to(device)
         name = "fused, several outputs" if fused.several else "fused"
         found += [(name, fused(there)), (f"{name}, definition", fused(there, kernel=False))]
+    if FineSums.serves(dense):
+        fine = FineSums(dense).to(device)
+        found += [("digits", fine(there)), ("digits, definition", fine(there, kernel=False))]
     try:
         point = expansion.dense_centers().mean(axis=0)
         form, certificate = quadratic_form(expansion, point), certify(expansion, point)
@@ -193,7 +197,7 @@ def _evaluations(
         return found
     for name, cell in cells.items():
         lowered = FirstForm(cell).to(device)
-        found.append((f"{name}, operations", lowered(there)[0]))
+        found.append((f"{name}, operations", lowered(there)))
         if lowered.layout is not None:
             found.append((f"{name}, kernel", lowered.layout(there)))
     return found

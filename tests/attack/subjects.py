@@ -256,7 +256,7 @@ def _decisions(
 
 
 def _exact(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
-    kernel = case.expansion.kernel
+    kernel = type(case.expansion.kernel).__name__
     engine = case.engine
     yield f"exact, {kernel}", judge, *scores_and_bounds(engine.run(case.rows))
     if engine.single is not None:
@@ -296,7 +296,8 @@ def _engine(rng: np.random.Generator) -> tuple[bool, str]:
 
 def _form(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
     fused, how = _engine(rng)
-    yield f"form, {case.expansion.kernel}, {how}", judge, *_first(case.cell, case.rows, fused)
+    kernel = type(case.expansion.kernel).__name__
+    yield f"form, {kernel}, {how}", judge, *_first(case.cell, case.rows, fused)
 
 
 def _rank(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer]:
@@ -394,7 +395,7 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
     both = replace(case, expansion=other)
     parts, outputs = [], np.arange(other.n_outputs)
     for one in (case, both):
-        forms = form_stages(Approximation((one.cell,)), fused=fused)
+        forms = form_stages(one.cell, fused=fused)
         whole = Runner.with_engine(one.engine, forms).cascade
         parts.append(PartStages(Cascade(forms, answers_all=False), whole, outputs, None, True))
     own, found = Judge(case.expansion, case.rows, other), None

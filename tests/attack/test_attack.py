@@ -86,7 +86,7 @@ def test_what_is_added_up_is_judged_as_a_sum() -> None:
 
 
 def test_every_subject_has_its_turn_and_holds() -> None:
-    found = attacked(1, 0, 400)
+    found = attacked(2, 0, 400)
     assert found["models"] == 400
     assert found["violations"] == []
     for name in (

@@ -26,7 +26,7 @@ def test_every_verb_has_help_with_examples_and_json(verb, good) -> None:
     out = good(verb, "--help").out
     assert out.startswith(f"usage: kernelite {verb}")
     assert f"kernelite {verb}" in out.partition("examples:")[2]
-    assert "--json" in out
+    assert "--json" in out or verb == "run"  # whose output is the script's
     module = importlib.import_module(f"kernelite.cli.{verb.replace('-', '_')}")
     assert callable(module.configure)
     assert callable(module.run)

@@ -29,7 +29,7 @@ from tests.helpers import PATIENCE
 from tests.test_deploy_docs import environment
 
 RUN = ("python", "bash")
-SHOWN = {"text", "json", "console"}
+SHOWN = {"text", "json", "console", "javascript"}
 NEEDS = re.compile(r"^# needs: (\w+)$", re.MULTILINE)
 WITH_EXAMPLES = [
     page

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelite.data.rows.inputs import FloatArray, RowsLike, check_finite
+from kernelite.data.rows.inputs import FloatArray, RowsLike, check_finite, is_tensor
 from kernelite.model.contract import names_can_be_set, offered
 from kernelite.model.predicting import Predicting, rule_of
-from kernelite.model.serving import rows_and_runner
+from kernelite.model.serving import of_tensor, rows_and_runner
 from kernelite.program.bounded import Bounded, spelled_out
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -242,6 +242,8 @@ class CompiledModel(Predicting):
         without `decision_function` have bounds of shape (m, k), of their scores. Of a regressor
         with one output these are what it predicts, and bounds have that shape, (m,).
         """
+        if is_tensor(X):
+            return of_tensor(self, X, "error_bound", self.error_bound)
         if "decision_function" not in self.offers:
             bounds = self.score_bound(X)
             return bounds.reshape(-1) if self._predicts_vectors else bounds
@@ -363,6 +365,8 @@ class CompiledModel(Predicting):
         on its label, or within the tolerance. With "none", that the certificate says so. Labels
         that depend on variances (Gaussian processes of three classes) are computed, not proven.
         """
+        if is_tensor(X) and beyond is None:
+            return of_tensor(self, X, "decided", self.decided)
         rows, runner = rows_and_runner(self, X, beyond)
         if "predict" in self.head.needs_posterior:
             for seen in rows.rows:

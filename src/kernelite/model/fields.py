@@ -7,6 +7,7 @@ of answers, which scikit-learn's functions set.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -230,6 +231,13 @@ class ModelFields:
     @cached_property
     def _for_decisions(self) -> Criterion:
         return decision_criterion(self.head, self.tolerance, self.score_tolerance)
+
+    @cached_property
+    def _probabilities(self) -> Callable[[FloatArray], FloatArray]:
+        """The head's, with the compiled loop where it couples pairs of classes."""
+        from kernelite.backends.cpu.coupling import couple_rows
+
+        return self.head.probabilities_by(couple_rows)
 
     @cached_property
     def _runner(self) -> Runner:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.threads import thread_count
-from kernelite.data.rows.inputs import FloatArray, Rows, check_finite
+from kernelite.data.rows.inputs import FloatArray, Rows, check_finite, is_tensor
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.variance import LatentVariance, Posterior
-from kernelite.model.serving import part_rows, rows_and_runner
+from kernelite.model.serving import of_tensor, part_rows, rows_and_runner
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ SHARED_ROWS = 512  # that a thread takes at a time, at most: with few, solving i
 
 def spread(model: ModelFields, X: Any, *, joint: bool) -> FloatArray:
     """Standard deviations of shape (m,) or (m, k), or covariances (m, m) or (m, m, k)."""
+    if is_tensor(X) and not joint:
+        return of_tensor(model, X, "deviations", lambda rows: spread(model, rows, joint=False))
     latent, (rows, runner) = model._latent, rows_and_runner(model, X)
     if not joint:
         return latent.posterior.deviations(_proven_variances(model, rows, runner)[0])

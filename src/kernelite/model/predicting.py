@@ -182,7 +182,8 @@ class Predicting(ScikitLearnContract):
         if "predict_proba" in self.head.needs_posterior:
             return self._from_moments(X, "predict_proba")
         criterion = probability_criterion(self.head, PROBABILITY_TOLERANCE)
-        answers = answer(self, X, self.head.probabilities, criterion, on_invalid, beyond)[0]
+        finish = self.head.probabilities if is_tensor(X) else self._probabilities
+        answers = answer(self, X, finish, criterion, on_invalid, beyond)[0]
         return self.head.split(answers)
 
     @offered

@@ -7,6 +7,7 @@ outside the paper's validity bound are told of, once per call.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ __all__ = [
     "OnInvalid",
     "OutsideValidityWarning",
     "check_on_invalid",
+    "of_tensor",
     "part_rows",
     "report_invalid",
     "rows_and_runner",
@@ -62,6 +64,24 @@ class OutsideValidityWarning(UserWarning):
         super().__init__(message)
         self.outside = outside
         self.total = total
+
+
+def of_tensor(model: ModelFields, X: Any, what: str, here: Callable[[FloatArray], Any]) -> Any:
+    """What is asked of rows that are a tensor: by `here` in host memory, else on their GPU.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : tensor or array of shape (m, d)
+    what : str
+        As `backends.torch.interchange.evidence_there` calls it.
+    here : callable
+        Of rows in host memory.
+    """
+    from kernelite.backends.torch.interchange import as_host_array, evidence_there, like
+
+    host = as_host_array(X)
+    return evidence_there(model, X, what) if host is None else like(X, here(host))
 
 
 def check_on_invalid(value: str) -> None:

@@ -63,7 +63,9 @@ def holds(criterion: Criterion, found: Bounded) -> NDArray[np.bool_]:
     """Whether a criterion accepts each row: none, if it asks for bounds and there are none."""
     bounds = found.bounds
     if bounds is None:
-        return criterion.by_scores(found.scores)
+        if criterion.asks_bounds:
+            return np.zeros(len(found.scores), dtype=np.bool_)
+        criterion, bounds = criterion.on_scores, np.full_like(found.scores, np.inf)
     if isinstance(bounds, Factored):
         if (limits := criterion.sufficient_bounds) is not None:
             return bounds.within(limits)

@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     A row is settled if all of this holds, as far as it is asked:
 
     - |score - threshold| > bound (`by_bound`), of the one score that there is;
-    - |score - threshold| > margin, where nothing is asked of its bound, or there is none;
+    - |score - threshold| > margin, if that is not negative;
     - every bound is at most its tolerance, if that has any entries.
     """
 
@@ -68,11 +68,7 @@ class Rule(NamedTuple):
         True
         """
         away = abs(score - self.threshold)
-        if self.by_bound:
-            far = away > bound
-        else:
-            far = self.margin < 0.0 or away > self.margin
-        if not far:
+        if (self.by_bound and not away > bound) or (self.margin >= 0.0 and not away > self.margin):
             return False
         return not len(self.tolerance) or bool(bound <= self.tolerance[0])
 
@@ -91,6 +87,11 @@ class Criterion:
 
     labels_and_values: ClassVar[bool] = False
     """Whether values are asked for beside a proven label: few forms are good enough for both."""
+
+    @property
+    def on_scores(self) -> Criterion:
+        """What is asked of a stage without bounds."""
+        return self
 
     @property
     def voting_classes(self) -> NDArray[Any] | None:
@@ -125,10 +126,6 @@ class Criterion:
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
         raise NotImplementedError
-
-    def by_scores(self, scores: FloatArray) -> BoolArray:
-        """Which rows are settled where there are no bounds: none, if these are asked for."""
-        return ops(scores).full((scores.shape[0],), False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,28 +239,32 @@ class Margin(Criterion):
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""
-        return self.by_scores(scores)
-
-    def by_scores(self, scores: FloatArray) -> BoolArray:
-        """Which rows are settled."""
         return self.head.margin(scores) > self.threshold
 
 
 @dataclass(frozen=True, eq=False)
-class LabelMargin(Margin):
-    """The calibrated rule where labels alone are asked for: exact stages may prove them.
+class LabelMargin(Criterion):
+    """The calibrated rule where labels alone are asked for.
 
-    A form without a certificate has no bounds, and its margin decides. What it leaves open is
-    settled as soon as a label is proven, which takes fewer digits than a score.
+    A form has no bounds here, and its margin decides. What it leaves open is settled as soon as a
+    label is proven, which takes fewer digits than a score.
     """
 
+    head: Head
+    threshold: float
+    asks_bounds: ClassVar[bool] = False
     labels_alone: ClassVar[bool] = True
 
     @cached_property
+    def on_scores(self) -> Criterion:
+        """The margin."""
+        return Margin(self.head, self.threshold)
+
+    @cached_property
     def rule(self) -> Rule | None:
-        """Where the sign of one score is the label."""
-        rule = super().rule
-        return None if rule is None else rule._replace(by_bound=True)
+        """Where the label is the sign of one score."""
+        sign = self.head.by_sign
+        return None if sign is None else Rule(True, sign.threshold, -1.0, NO_TOLERANCE)
 
     def __call__(self, scores: FloatArray, bounds: FloatArray) -> BoolArray:
         """Which rows are settled."""

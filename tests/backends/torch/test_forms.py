@@ -63,7 +63,7 @@ def test_torch_operations_do_what_the_cpu_does(name: str) -> None:
 def test_the_kernel_is_hardly_looser_and_never_tighter(name: str, dtype: torch.dtype) -> None:
     lowered = FirstForm(CELLS[name]).to(DEVICE)
     rows = there(rows_for(CELLS[name])).to(dtype)
-    definition, found = lowered(rows)[0], lowered.layout(rows)
+    definition, found = lowered(rows), lowered.layout(rows)
     torch.testing.assert_close(found.scores, definition.scores, rtol=1e-11, atol=1e-13)
     assert (found.bounds >= definition.bounds).all()
     # Where nothing but rounding is left, |u|^2 from directions costs some digits.
@@ -90,7 +90,7 @@ def test_rows_read_in_boxes_give_the_same(d: int, rank: int | None) -> None:
 def test_rows_of_any_width_are_scored(d: int) -> None:
     lowered = FirstForm(cell_of(d)).to(DEVICE)
     rows = there(np.random.default_rng(1).normal(size=(20, d)))
-    definition, found = lowered(rows)[0], lowered.layout(rows)
+    definition, found = lowered(rows), lowered.layout(rows)
     torch.testing.assert_close(found.scores, definition.scores, rtol=1e-11, atol=1e-13)
 
 
@@ -106,7 +106,7 @@ def test_no_error_passes_its_bound(case: Case, rank: int) -> None:
         forms.append(truncate(spectrum(form), rank))
     for one in forms:
         lowered = FirstForm(Approximation(one, certificate)).to(DEVICE)
-        found = [lowered(there(case.rows))[0]]
+        found = [lowered(there(case.rows))]
         if lowered.layout is not None:
             found.append(lowered.layout(there(case.rows)))
         for scores, bounds in found:

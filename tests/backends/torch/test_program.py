@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 import kernelite.torch
 from kernelite.backends.torch import buffers as blocks
+from kernelite.backends.torch import program as module
 from kernelite.backends.torch.program import Program
 from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.backends.torch.devices import DEVICE, kernels_run, there
@@ -145,15 +148,15 @@ def test_out_of_memory_is_met_by_smaller_blocks(monkeypatch: pytest.MonkeyPatch)
     X, y = toy()
     fast = kl.compile(SVC(gamma=0.05).fit(X, y), X)
     program, sizes = Program(fast).to(DEVICE), []
-    run = program._block
+    program.recorded, run = False, module.run_stages
 
-    def scarce(rows: torch.Tensor, *options: object) -> object:
+    def scarce(program: Program, rows: torch.Tensor, *options: Any) -> Any:
         sizes.append(len(rows))
         if len(rows) > 70:
             raise torch.OutOfMemoryError("scarce")
-        return run(rows, *options)
+        return run(program, rows, *options)
 
-    monkeypatch.setattr(program, "_block", scarce)
+    monkeypatch.setattr(module, "run_stages", scarce)
     np.testing.assert_array_equal(program(there(X)).labels.cpu().numpy(), fast.predict(X))
     assert sizes[0] == 120
     assert max(sizes[1:]) <= 70

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 import kernelite
 from kernelite.cli import main
 from kernelite.data.tables.data import iter_data, read_data
-from kernelite.data.tables.delimited import Layout, parse_block
+from kernelite.data.tables.delimited import TextLayout, parse_block
 from kernelite.data.tables.parsing import Defect
 from kernelite.support.errors import FileFormatError, InputError
 
@@ -169,7 +169,7 @@ CELLS = st.one_of(
 @given(rows=st.lists(st.lists(CELLS, min_size=1, max_size=3), min_size=1), text=st.booleans())
 @settings(deadline=None, max_examples=300)
 def test_every_row_is_kept_or_explained(rows: list[list[str]], text: bool) -> None:
-    layout = Layout(";", 2, 0 if text else None, text, None, 1)
+    layout = TextLayout(";", 2, 0 if text else None, text, None, 1)
     lines = [(i, ";".join(cells)) for i, cells in enumerate(rows, start=1)]
     found: list[Defect] = []
     block = parse_block(lines, layout, found.append)

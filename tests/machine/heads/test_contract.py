@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelite.backends.cpu.judging import judge
 from kernelite.machine.heads import ClassifierHead, ConstantHead, Head, RegressorHead
 from kernelite.machine.heads.base import ANSWERS
+from kernelite.program.bounded import Bounded
+from kernelite.program.cascade import holds
 from kernelite.program.criteria import (
     And,
     Close,
+    LabelMargin,
     Margin,
     SameAnswer,
     Within,
@@ -137,6 +141,15 @@ def test_a_margin_must_be_above_its_threshold() -> None:
     scores = np.array([[0.25], [-0.25], [0.2501], [-0.2501], [0.0], [np.nan]])
     for bounds in (np.zeros((6, 1)), np.full((6, 1), 9.0)):
         assert rule(scores, bounds).tolist() == [False, False, True, True, False, False]
+
+
+def test_calibrated_labels_are_settled_by_margins_or_by_proofs() -> None:
+    rule = LabelMargin(ClassifierHead(np.array([0, 1])), 0.25)
+    scores = np.array([[0.3], [0.3], [0.1], [0.1]])
+    bounds = np.array([[0.2], [np.inf], [0.05], [0.2]])
+    for judges in (holds, lambda *two: judge(*two, np.inf).rows):
+        assert judges(rule, Bounded(scores, None)).tolist() == [True, True, False, False]
+        assert judges(rule, Bounded(scores, bounds)).tolist() == [True, False, True, False]
 
 
 def test_criteria_accept_what_they_say() -> None:

@@ -18,6 +18,7 @@ from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, laid_o
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
+from kernelite.backends.cpu.fused_tangents import TangentSums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.single_products import SinglePacked, SingleProducts
@@ -107,6 +108,15 @@ class ExactEngine:
         if isinstance(self.dense, PointwiseExact):
             return SingleProducts.prepare(self.dense)
         return self._sums_in("SINGLE")
+
+    @cached_property
+    def tangent(self) -> TangentSums | None:
+        """For values of one output: single precision of what exponentials add to their tangents."""
+        dense = self.dense
+        if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
+            return None
+        layout = dense.for_panels
+        return None if layout is None else TangentSums.prepare(dense.rounding, layout)
 
     @cached_property
     def quick(self) -> FusedSums | None:
@@ -209,8 +219,14 @@ class SinglePrecision:
     accepts_all = False
 
     def sums(self, criterion: Criterion) -> Any:
-        """What sums up; None where nothing does."""
-        return self.engine.single
+        """What sums up; None where nothing does. Tangents have the tighter bounds for values."""
+        tangent = None if criterion.labels_alone else self.engine.tangent
+        return self.engine.single if tangent is None else tangent
+
+    def takes(self, sums: Any, engine: Any, criterion: Criterion) -> bool:
+        """Whether sums in panels are faster than what serves such rows in doubles."""
+        by_entries = criterion.labels_alone or isinstance(sums, TangentSums)
+        return engine is self.engine.dense or (by_entries and self.engine.entries_pay)
 
     def run(
         self,
@@ -223,9 +239,10 @@ class SinglePrecision:
         if criterion is None or not self._serves(criterion):
             return None
         engine, taken = self.engine.engine_for(rows)
-        labels = criterion.labels_alone and self.engine.entries_pay
-        sums = self.sums(criterion) if labels or engine is self.engine.dense else None
-        if sums is None or not self._pays(sums, taken, criterion):
+        sums = self.sums(criterion)
+        if sums is None or not self.takes(sums, engine, criterion):
+            return None
+        if not self._pays(sums, taken, criterion):
             return None
         scores, bounds = sums.run(taken)
         return Bounded(scores, bounds, finite_if_bounded=True)
@@ -237,22 +254,20 @@ class SinglePrecision:
         """
         if criterion is None or criterion.labels_alone or not self._serves(criterion):
             return None
-        engine, dense = self.engine.engine_for(rows)
-        if engine is not self.engine.dense:
-            return None
+        engine, taken = self.engine.engine_for(rows)
         sums = self.sums(criterion)
-        if sums is None:
+        if sums is None or not self.takes(sums, engine, criterion):
             return None
         if (limits := criterion.value_bounds) is not None:
-            return np.broadcast_to(limits, (len(dense), len(limits))).copy()
-        scores, bounds = sums.run(dense)
+            return np.broadcast_to(limits, (taken.shape[0], len(limits))).copy()
+        scores, bounds = sums.run(taken)
         return np.where(criterion(scores, bounds)[:, None], bounds, 0.0)
 
     def _serves(self, criterion: Criterion) -> bool:
         if criterion.labels_alone:
             return True
         large = self.engine.expansion.centers.size >= FEWEST_NUMBERS
-        wanted = self.values or criterion.labels_and_values
+        wanted = self.values or criterion.labels_and_values or self.engine.tangent is not None
         return wanted and large and criterion.asks_values
 
     def _pays(self, sums: Any, rows: Rows, criterion: Criterion) -> bool:

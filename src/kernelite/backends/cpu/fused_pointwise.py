@@ -201,5 +201,9 @@ def _add_tiles(
             for factor, own in zip(factors[1:], seen[1:]):
                 factor.fill(own[block], part, tiles[1])
                 tiles[0] *= tiles[1]
+            tile, own = tiles[0], weights[part]
+            if shape[1] <= CENTERS:
+                sums[block] += tile @ own
+                continue
             for some in row_blocks(shape[1], CENTERS):
-                sums[block] += tiles[0][:, some] @ weights[part][some]
+                sums[block] += tile[:, some] @ own[some]

@@ -36,7 +36,8 @@ def judge_here() -> Judge:
 
 def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
     """As `judged`, by a kernel where the criterion can be told in numbers."""
-    rule, scores, bounds = criterion.rule, found.scores, found.bounds
+    scores, bounds = found.scores, found.bounds
+    rule = (criterion.on_scores if bounds is None else criterion).rule
     if rule is None or (bounds is None and rule.margin < 0.0):
         return judged(criterion, found, farthest)
     if isinstance(bounds, Factored):

@@ -32,9 +32,10 @@ from kernelite.series.rounding import (
 
 __all__ = ["ExactBound", "ExactSums"]
 
-TILE = 1 << 26  # kernel values held at once: 512 MB
+TILE, FEW_TILE = 1 << 26, 1 << 23  # kernel values held at once, and of few rows: 512 and 64 MB
 CPU_TILE = 1 << 20
-FEW, NARROW = 4096, 64  # rows, features
+FEW, NARROW, OUTPUTS = 4096, 64, 16  # rows, features, outputs
+SOME = 256  # centers that stand for rows
 
 
 class ExactSums(Buffers):
@@ -50,6 +51,7 @@ class ExactSums(Buffers):
         super().__init__()
         expansion, rounding = dense.expansion, dense.rounding
         self.gamma, self.coef0 = expansion.gamma, expansion.coef0
+        self.n_outputs = expansion.n_outputs
         self.bound = ExactBound(rounding)
         self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
         n, k = expansion.coefficients.shape
@@ -70,21 +72,35 @@ class ExactSums(Buffers):
             table=table,
             coefficients=coefficients.reshape(blocks, CENTERS, k),
             intercept=expansion.intercept,
+            some=dense.point + dense.centers[:: max(1, n // SOME)][:SOME],
         )
 
     @property
-    def one_kernel(self) -> bool:
-        """Whether `kernels.doubles` serves: one output, exponents by products."""
-        return not (self.polynomial or self.by_differences) and self.coefficients.shape[2] == 1
+    def has_kernel(self) -> bool:
+        """Whether `kernels.doubles` serves: exponents by products."""
+        return not (self.polynomial or self.by_differences) and self.n_outputs > 0
 
-    def forward(self, rows: Tensor, *, kernel: bool = False) -> Bounded:
-        """Scores and bounds of shape (m, k), rows taken in tiles; by the kernel if it serves."""
-        # Of many wide rows, products by a library are faster.
-        if kernel and self.one_kernel and (len(self.columns) <= NARROW or len(rows) <= FEW):
+    def forward(
+        self, rows: Tensor, *, kernel: bool = False, tally: Tensor | None = None
+    ) -> Bounded:
+        """Scores and bounds of shape (m, k), rows taken in tiles; by the kernel if it serves.
+
+        Parameters
+        ----------
+        rows : tensor of shape (m, d)
+        kernel : bool
+        tally : int32 tensor, optional
+            To whose entry 1 the number of rows is added that are not finite, or huge.
+        """
+        # Of many wide rows or outputs, products by a library are faster.
+        narrow = len(self.columns) <= NARROW and self.n_outputs <= OUTPUTS
+        if kernel and self.has_kernel and (narrow or len(rows) <= FEW):
             from kernelite.backends.torch.kernels.doubles import run_doubles
 
-            return Bounded(*run_doubles(self, rows.contiguous()))
-        most = TILE if rows.is_cuda else CPU_TILE
+            return Bounded(*run_doubles(self, rows.contiguous(), tally))
+        if tally is not None:
+            tally[1] += (~torch.isfinite(rows).all(dim=1)).sum()
+        most = (TILE if len(rows) > FEW else FEW_TILE) if rows.is_cuda else CPU_TILE
         tile = max(16, most // max(len(self.table), 1))
         parts = [self._tile(part) for part in rows.split(tile)] or [self._tile(rows)]
         return Bounded(*(torch.cat(part) for part in zip(*parts)))
@@ -102,6 +118,11 @@ class ExactSums(Buffers):
         if not (self.polynomial or self.by_differences):
             sums = torch.where(self.bound.far(squares)[:, None], self.intercept, sums)
         return Bounded(sums, self.bound(squares))
+
+    def kernel_values(self, rows: Tensor) -> Tensor:
+        """Kernel values of few rows with all centers, shape (m, n), padded."""
+        u = rows.double() - self.point
+        return self._kernel(u, (u * u).sum(dim=1))
 
     def log_sums(self, rows: Tensor) -> Tensor:
         """log sum_i A_i K_i of one output without negative coefficients: shape (m,)."""

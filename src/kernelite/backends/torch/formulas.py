@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,16 @@ def _each(function: Any) -> Any:
     return apply
 
 
+KINDS = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64}
+
+
+@lru_cache(maxsize=256)
+def _constant(held: bytes, dtype: str, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """An array on a device, where it stays: a copy waits for all that is under way."""
+    array = np.frombuffer(held, dtype).reshape(shape).copy()
+    return torch.from_numpy(array).to(device, KINDS[array.dtype.kind])
+
+
 class TorchOps:
     """What a formula may use, as torch has it; `kernelite.machine.ops` says what each does.
 
@@ -141,13 +152,12 @@ class TorchOps:
         if isinstance(x, Value):
             return x.tensor
         array = np.asarray(x)
-        kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64}
-        if array.dtype.kind not in kinds:
+        if array.dtype.kind not in KINDS:
             raise UnsupportedModelError("labels that are no numbers have no place in a tensor.")
-        kind = kinds[array.dtype.kind]
         if not array.ndim:  # filled there: a copy would wait for all that is under way
+            kind = KINDS[array.dtype.kind]
             return torch.full((), array.item(), dtype=kind, device=self.device)
-        return torch.from_numpy(np.array(array)).to(self.device, kind)
+        return _constant(array.tobytes(), array.dtype.str, array.shape, self.device)
 
     abs, sign, isnan, isinf = (_each(f) for f in (torch.abs, torch.sign, torch.isnan, torch.isinf))
     exp, log, expit = (_each(f) for f in (torch.exp, torch.log, torch.sigmoid))

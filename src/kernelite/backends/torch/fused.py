@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,9 @@ from kernelite.backends.torch.fused_layout import (
 )
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY
+
+if TYPE_CHECKING:
+    from kernelite.backends.torch.kernels.lists import OpenRows
 
 __all__ = ["FARTHEST", "NEAREST", "FusedSums", "RowSlices"]
 
@@ -93,9 +96,10 @@ class FusedSums(Buffers):
             self._lay_out_several(expansion.coefficients, slices, families)
             held = self._centers_of_outputs(expansion.coefficients.shape[1])
             floors = held * largest * LEFT_OUT[self.fine]
+            self.exponent = 0
         else:
             self._lay_out_one(expansion.coefficients[:, 0], slices)
-            self.hold(finish=self._constants(float(floors[0])))
+        self.hold(finish=self._constants(float(floors[0])))
         self.hold(floors=floors)
 
     @staticmethod
@@ -120,7 +124,7 @@ class FusedSums(Buffers):
         self.hold(weights=weights.astype(np.float32))
 
     def _constants(self, floor: float) -> FloatArray:
-        """What the kernel of one output makes a bound of, as `_bounded` does: shape (10,)."""
+        """What kernels make a bound of, as `_bounded` does: shape (10,)."""
         terms = self.terms
         listed = (
             *(terms.per_norm, terms.per_square, terms.fixed, terms.per_unit, MOST_ERROR),
@@ -152,6 +156,7 @@ class FusedSums(Buffers):
         nothing = len(groups) * W  # a column of zeros
         places = [found + [nothing] * (deepest - len(found)) for found in slots]
         self.table_width, self.n_groups = W, len(groups)
+        self.most_tiles = int(np.diff(starts).max()) // GROUP_TILE
         self.padded_places = any(len(found) < deepest for found in slots)
         self._hold_centers(slices, np.concatenate(order))
         self.hold(
@@ -186,8 +191,29 @@ class FusedSums(Buffers):
 
         slices = run_split(self, rows.contiguous())
         if self.several:
-            return self._bounded(slices, *self.unscaled_several(*run_several(self, slices)))
+            shares = run_several(self, slices)
+            sums, sizes = (one[0] if len(one) == 1 else one.sum(dim=0) for one in shares)
+            return self._bounded(slices, *self.unscaled_several(sums, sizes))
         return Bounded(*run_one(self, slices))
+
+    def improve(
+        self, rows: Tensor, still: OpenRows, scores: Tensor, bounds: Tensor, *, keep: bool
+    ) -> None:
+        """Scores and bounds, in place, of the rows that a list names; one output.
+
+        Parameters
+        ----------
+        rows : tensor of shape (m, d)
+        still : OpenRows
+        scores, bounds : tensors of shape (m, 1)
+        keep : bool
+            Leave scores whose bound is smaller already.
+        """
+        from kernelite.backends.torch.kernels.fused import run_one
+        from kernelite.backends.torch.kernels.split import run_split
+
+        slices = run_split(self, rows, still)
+        run_one(self, slices, into=(scores, bounds), still=still, keep=keep)
 
     def split(self, rows: Tensor) -> RowSlices:
         """Rows in slices, in torch operations."""

@@ -7,7 +7,7 @@ the errors within the bounds: the rules of `kernelite.machine.heads`, head by he
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.formulas import Formula, Value
 from kernelite.backends.torch.fused import FusedSums
+from kernelite.backends.torch.kernels import has_triton
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads import (
     ClassifierHead,
@@ -28,9 +29,6 @@ from kernelite.machine.heads.pairwise import pair_probabilities, pairs
 from kernelite.machine.heads.values import SMALLEST
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
-
-if TYPE_CHECKING:
-    from kernelite.backends.torch.fused import RowSlices
 
 __all__ = ["LOWERINGS", "PairVotes", "TorchHead", "Votes", "lower_head"]
 
@@ -47,6 +45,7 @@ class TorchHead(Buffers):
     """
 
     proves_labels = True  # so that scores need be no better than the labels' proof
+    two_sides = False  # of a threshold, which `kernels.lists` tells apart
     lowest: float | None = None  # of a density: where its sum has to be taken in logarithms
 
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
@@ -72,6 +71,10 @@ class TorchHead(Buffers):
         """Class probabilities of shape (m, K)."""
         head = self.formulas
         if isinstance(head, ClassifierHead) and head.platt_a is not None and head.coupled:
+            if scores.is_cuda and has_triton():
+                from kernelite.backends.torch.kernels.couple import run_couple
+
+                return run_couple(_of_pairs(head, scores), head.n_classes)
             size = max(1, COUPLED // head.n_classes**2)
             return torch.cat([_coupled(head, part) for part in scores.split(size)])
         return head.probabilities(Value(scores)).tensor
@@ -87,11 +90,15 @@ class TorchHead(Buffers):
         return hasattr(self, "classes")
 
 
+def _of_pairs(head: ClassifierHead, scores: Tensor) -> Tensor:
+    """Probabilities of the first class of each pair, shape (m, pairs)."""
+    sigmoids: Formula = pair_probabilities
+    return sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+
+
 def _coupled(head: ClassifierHead, scores: Tensor) -> Tensor:
     """`machine.heads.pairwise.couple` in torch operations: shape (m, K)."""
-    K = head.n_classes
-    sigmoids: Formula = pair_probabilities
-    first = sigmoids(head.towards_first(Value(scores)), head.platt_a, head.platt_b).tensor  # type: ignore[arg-type]
+    K, first = head.n_classes, _of_pairs(head, scores)
     r = torch.zeros(len(scores), K, K, dtype=torch.float64, device=scores.device)
     for pair, (i, j) in enumerate(pairs(K)):
         r[:, i, j], r[:, j, i] = first[:, pair], 1.0 - first[:, pair]
@@ -123,7 +130,9 @@ class TwoClasses(TorchHead):
         self.threshold = float(getattr(head, "threshold", 0.0))
         self.first_positive = bool(getattr(head, "first_positive", False))
         self.zero_is_first = bool(getattr(head, "zero_is_first", self.at_zero))
+        self.hold(limit=np.array([self.threshold]), places=np.arange(2))
 
+    two_sides = True
     at_zero = True  # latent and linear heads give a score of zero to the first class
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
@@ -151,6 +160,7 @@ class Votes(TorchHead):
             first[pair, i] = second[pair, j] = 1.0
         # Among equal votes the earlier class wins: K votes + (K - 1 - class) has no ties.
         self.hold(first=first, second=second, order=np.arange(K, dtype=np.float32)[::-1])
+        self.hold(places=np.arange(K))
         self.sign = 1.0 if head.first_positive else -1.0
         self.n_classes = K
 
@@ -325,17 +335,3 @@ class PairVotes(Buffers):
         )
         fits = float(fused.factors.min()) > TINIEST and largest < LARGEST
         return head.n_classes <= MOST_CLASSES and fused.n_groups == head.n_classes and fits
-
-    def forward(
-        self, fused: FusedSums, slices: RowSlices, sums: Tensor, sizes: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Winners, shape (m,), and whether they are proven, shape (m,)."""
-        from kernelite.backends.torch.kernels.fused import run_votes
-
-        relative, far = fused.row_terms(slices)
-        relative = (relative * (1.0 + 2.0**-20)).float()
-        far = (far * (1.0 + 2.0**-20)).float()
-        winners = torch.empty(len(sums), dtype=torch.int64, device=sums.device)
-        proven = torch.empty(len(sums), dtype=torch.bool, device=sums.device)
-        run_votes(self, sums, sizes, relative, far, fused.table_width, winners, proven)
-        return winners, proven

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelite.model.serving import OnInvalid, report_invalid
-from kernelite.program.bounded import EXACT, FIRST, SINGLE, Stats
+from kernelite.program.bounded import EXACT, FIRST, QUICK, SINGLE, Stats
 from kernelite.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.formulas import Formula
-    from kernelite.backends.torch.program import Program
+    from kernelite.backends.torch.program import Counts, Program
     from kernelite.model.fields import ModelFields
+    from kernelite.program.criteria import Criterion
 
-__all__ = ["answer_there", "as_host_array", "like", "program_on"]
+__all__ = ["answer_there", "as_host_array", "evidence_there", "like", "program_on"]
 
 CPU = 1  # DLPack's number of host memory
 
@@ -55,7 +56,7 @@ def answer_there(
     model: ModelFields,
     X: Any,
     finish: Formula,
-    criterion: Formula,
+    criterion: Criterion,
     on_invalid: OnInvalid | None = None,
 ) -> tuple[Any, Stats]:
     """The answers to rows on a GPU, on that GPU, and how they came about.
@@ -82,8 +83,7 @@ def answer_there(
             "`kernelite.torch.module(fast)(X).labels` are their positions in `fast.classes_`."
         )
     if finish == head.predict or head.kind in ("density", "transform"):
-        answers, stage, undecidable = program.predict(rows)
-        stats = _stats(program, rows, stage, int(undecidable.sum()))
+        answers, counts = program.answers(rows, "predict", None, None)
     else:
         if finish == head.probabilities:
             finished = program.head.probabilities
@@ -92,28 +92,47 @@ def answer_there(
             def finished(scores: torch.Tensor) -> Any:
                 return finish(Value(scores)).tensor
 
-        _try(finished, head.n_scores)
-        asked = criterion if model.guarantee == "certified" else None
-        found = program(rows, labels_only=False, criterion=asked)
-        answers = finished(found.scores)
-        stats = _stats(program, rows, found.stage, 0)
+        _try(program, finish, finished, head.n_scores)
+        answers, counts = program.answers(rows, finish.__qualname__, criterion, finished)
+    stats = _stats(program, rows, counts)
     if model.guarantee == "none":
         policy = on_invalid if on_invalid is not None else model.on_invalid
         report_invalid(stats.outside_validity, stats.rows, policy)
     return like(X, answers), stats
 
 
-def _try(finish: Formula, n_scores: int) -> None:
-    """Refuse what has no formula on tensors, before rows are computed."""
+def evidence_there(model: ModelFields, X: Any, what: str) -> Any:
+    """What is proven of rows, or their deviations, where they are.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : tensor or array of shape (m, d)
+    what : {"decided", "error_bound", "deviations"}
+        A function of `evidence`; rows in host memory are answered by the engines there.
+    """
     import torch
 
+    from kernelite.backends.torch import evidence
+
+    rows = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    return like(X, getattr(evidence, what)(model, program_on(model, rows.device), rows))
+
+
+def _try(program: Program, finish: Formula, finished: Formula, n_scores: int) -> None:
+    """Refuse what has no formula on tensors, before rows are computed; asked once."""
+    import torch
+
+    if finish.__qualname__ in program.known:
+        return
     try:
-        finish(torch.zeros(1, n_scores, dtype=torch.float64))
+        finished(torch.zeros(1, n_scores, dtype=torch.float64))
     except UnsupportedModelError as error:
         raise UnsupportedModelError(
             "this answer is not lowered to torch, since " + str(error).rstrip(".") + "; pass rows "
             "as an array, e.g. `X.cpu().numpy()`."
         ) from error
+    program.known.add(finish.__qualname__)
 
 
 def program_on(model: ModelFields, device: Any) -> Program:
@@ -126,17 +145,14 @@ def program_on(model: ModelFields, device: Any) -> Program:
     return programs[device]
 
 
-def _stats(program: Program, rows: Any, stage: Any, undecidable: int) -> Stats:
-    import torch
-
-    counts = torch.bincount(stage.int(), minlength=3).tolist()
+def _stats(program: Program, rows: Any, counts: Counts) -> Stats:
     outside = 0
     if program.guarantee == "none":
         for part in program.parts:
             outside = max(outside, int((~part.forms.valid(part.steps(rows))).sum()))
     return Stats(
         rows=len(rows),
-        stages={FIRST: counts[0], SINGLE: counts[1], EXACT: counts[2]},
-        undecidable=undecidable,
+        stages=dict(zip((FIRST, SINGLE, EXACT, QUICK), counts.by_stage)),
+        undecidable=counts.undecidable,
         outside_validity=outside,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
 from kernelite.backends.torch.exact import ExactSums
+from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import FusedSums
 from kernelite.machine.affine import AffineMap
@@ -19,7 +20,7 @@ from kernelite.support.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["DOUBLE", "FORM", "FUSED", "Part", "RowSteps"]
+__all__ = ["DOUBLE", "FINE", "FORM", "FUSED", "Part", "RowSteps"]
 
 # What happens to rows before a model sees them, on tensors: scalers and selections of features.
 
@@ -76,7 +77,8 @@ def _name(step: Any) -> str:
 
 # The machine: its stages, and what answers at each.
 
-FORM, FUSED, DOUBLE = 0, 1, 2  # the stages, in order
+FORM, FUSED, DOUBLE, FINE = 0, 1, 2, 3
+"""Stages: a row goes from the form to the fused sums, for values to sums of digits, to doubles."""
 
 
 class Part(Buffers):
@@ -103,13 +105,15 @@ class Part(Buffers):
             )
         self.steps = RowSteps(model)
         self.forms = None if model.approximation is None else FirstForm(model.approximation)
-        self.fused = self.exact = None
+        self.fused = self.fine = self.exact = None
         if model.expansion is not None:
             mapped = model.preparation.input_map is not None
             dense = DenseExact.prepare(model.expansion, mapped=mapped)
             self.exact = ExactSums(dense)
             if FusedSums.serves(dense):
                 self.fused = FusedSums(dense, _families(model.head))
+            if FineSums.serves(dense):
+                self.fine = FineSums(dense)
         self.hold(outputs=np.asarray(outputs))
 
     def forward(self, rows: Tensor, stage: int, *, kernels: bool) -> Bounded:

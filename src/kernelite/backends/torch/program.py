@@ -1,31 +1,54 @@
 """A compiled model as a torch module: stages in order, each for the rows still open.
 
-    form (with its certificate)  ->  fused sums on tensor cores  ->  sums in doubles
-
-In: rows on the module's device. Out: `Answer`. Open rows are gathered on the device; rows are taken
-in blocks, and an out-of-memory error is met by smaller ones.
+In: rows on the module's device. Out: `Answer`. `stages` runs on the device, for few rows recorded
+once and replayed (`graphs`); the host sees to what is left, once per block. Rows are taken in
+blocks, and an out-of-memory error is met by smaller ones.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
 
-from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor, in_blocks
-from kernelite.backends.torch.formulas import Formula, Value
+from kernelite.backends.torch.buffers import Buffers, Tensor, in_blocks
+from kernelite.backends.torch.formulas import Formula
+from kernelite.backends.torch.graphs import SIZES, Graphs
 from kernelite.backends.torch.heads import PairVotes, lower_head
 from kernelite.backends.torch.kernels import has_triton
-from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, Part
-from kernelite.series.rounding import sum_error
+from kernelite.backends.torch.parts import DOUBLE, FORM, FUSED, Part, RowSteps
+from kernelite.backends.torch.stages import (
+    BY_STAGE,
+    ENTRIES,
+    LISTS,
+    LOW,
+    STRANGE,
+    TO_DO,
+    UNDECIDABLE,
+    Asked,
+    Found,
+    answers_of,
+    fused_pays,
+    lost,
+    run_stages,
+    settler,
+    starting_stage,
+    sums_of,
+)
+from kernelite.model.predicting import rule_of
+from kernelite.program.bounded import OPEN
+from kernelite.program.criteria import Criterion, label_criterion, predict_criterion
 from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.model.fields import ModelFields
 
-__all__ = ["Answer", "Labels", "Program"]
+__all__ = ["Answer", "Counts", "Labels", "Program"]
 
+WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most
 FEW_ROWS = 4096  # whose kernel values are kept at once for their derivatives
 
 
@@ -37,7 +60,7 @@ class Answer(NamedTuple):
     scores, bounds : float64 tensors of shape (m, k)
         How far scores may be from the exact model's; zero where nothing is proven ("none").
     stage : int8 tensor of shape (m,)
-        What settled a row: 0 the form, 1 the fused sums, 2 sums in doubles.
+        What settled a row: 0 the form, 1 the fused sums, 2 sums in doubles, 3 sums of digits.
     labels : tensor of shape (m,)
         Labels where they are numbers, else positions in `classes_`; values of a regressor.
     """
@@ -59,14 +82,11 @@ class Labels(NamedTuple):
     undecidable: Tensor
 
 
-class Found(NamedTuple):
-    """What a block's rows got so far; stages write into it."""
+class Counts(NamedTuple):
+    """How many rows each stage answered, and how many are undecidable."""
 
-    scores: Tensor
-    bounds: Tensor
-    labels: Tensor
-    stage: Tensor
-    undecidable: Tensor
+    by_stage: tuple[int, int, int, int]
+    undecidable: int
 
 
 class Program(Buffers):
@@ -80,21 +100,36 @@ class Program(Buffers):
     def __init__(self, model: ModelFields) -> None:
         super().__init__()
         self.head = lower_head(model.head, model.tolerance)
-        self.front = _front_of(model)
+        steps = model.parts and model.preparation.steps
+        self.front = RowSteps(model) if steps else None
         whole = [(model, np.arange(model.head.n_scores))]
         parts = [(part.model, part.outputs) for part in model.parts] or whole
         self.parts = torch.nn.ModuleList([Part(own, outputs) for own, outputs in parts])
         self.guarantee, self.threshold = model.guarantee, model.threshold or 0.0
+        self.promised = _promised(model)
+        self.rule = self.rule_of(predict_criterion(model.head, model.tolerance))
         self.n_features, self.n_outputs = model.n_features_in_, model.head.n_scores
         self.kernels: bool | None = None  # None: where rows lie on a GPU and Triton is there
+        self.recorded: bool | None = None  # None: few rows on a GPU, if all their work can be
         self.has_forms = any(part.forms is not None for part in self.parts)
         self.has_fused = any(part.fused is not None for part in self.parts)
         first = self.parts[0].fused
         votes = len(self.parts) == 1 and PairVotes.serves(first, self.head)
         self.votes = PairVotes(first, self.head) if votes else None
+        self.graphs, self.known = Graphs(), set[str]()  # the latter: formulas that were tried
+        self.factors: tuple[Tensor, Tensor | None] | None = None  # of a posterior, when asked for
+        self.probed: dict[str, bool] = {}  # by method: whether fused sums settle enough
+
+    def rule_of(self, criterion: Criterion) -> Criterion | None:
+        """What the model's guarantee asks of a row, given what certified would ask."""
+        return rule_of(self.promised, criterion)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.graphs.clear()
+        return super()._apply(fn, recurse)
 
     def forward(
-        self, rows: Tensor, *, labels_only: bool = True, criterion: Formula | None = None
+        self, rows: Tensor, *, labels_only: bool = True, criterion: Criterion | None = None
     ) -> Answer:
         """Answers of all rows.
 
@@ -105,15 +140,52 @@ class Program(Buffers):
             Scores need be no better than their labels' proof; if not, those of the fused sums are
             taken only where their bound is not looser than the form's.
         criterion : Criterion, optional
-            Rows that do not satisfy it are summed in doubles, whatever their labels.
+            What settles a row; by default that its label is proven.
         """
-        given, rows = rows, self._checked(rows)
-        run = self._block
-        found = in_blocks(lambda part, at: run(part, at, labels_only, criterion), rows, self)
-        scores, bounds, labels, stage, _ = found
-        if given.requires_grad and torch.is_grad_enabled():
-            scores = _WithGradient.apply(given, scores, self)
-        return Answer(scores, bounds, stage, labels)
+        rule = self.rule if criterion is None else self.rule_of(criterion)
+        if not labels_only and criterion is None and self.head.proves_labels:
+            rule = self.rule_of(label_criterion(self.head.formulas, None))
+        name = "labels and scores" if rule is self.rule else None
+        found, _ = self._found(rows, Asked(name, rule))
+        scores = found.scores
+        if rows.requires_grad and torch.is_grad_enabled():
+            scores = _WithGradient.apply(rows, scores, self)
+        return Answer(scores, found.bounds, found.stage, found.labels)
+
+    def predict(self, rows: Tensor) -> Labels:
+        """Labels alone: votes of several classes need no scores then."""
+        found, _ = self._found(rows, Asked("predict", self.rule), Labels._fields)
+        return Labels(found.labels, found.stage, found.undecidable)
+
+    def answers(
+        self, rows: Tensor, name: str, criterion: Criterion | None, finish: Formula | None
+    ) -> tuple[Tensor, Counts]:
+        """What a method answers, and how that came about.
+
+        Parameters
+        ----------
+        rows : tensor of shape (m, d), on the module's device
+        name : str
+            Of the method: the same name, the same criterion and formula.
+        criterion : Criterion, optional
+            What a certified row must satisfy; by default that its label is proven.
+        finish : callable, optional
+            From scores to answers; labels by default.
+        """
+        rule = self.rule if criterion is None else self.rule_of(criterion)
+        found, counts = self._found(rows, Asked(name, rule, finish), ("labels",))
+        return found.labels, counts
+
+    def factors_of(self, posterior: Any) -> tuple[Tensor, Tensor | None]:
+        """L of a posterior on the module's device, and its inverse if L is well-conditioned."""
+        device = self.parts[0].outputs.device
+        if self.factors is None or self.factors[0].device != device:
+            factor = torch.from_numpy(np.tril(posterior.factor)).to(device)
+            unit = torch.eye(len(factor), dtype=torch.float64, device=device)
+            inverse = torch.linalg.solve_triangular(factor, unit, upper=False)
+            good = float(factor.norm() * inverse.norm()) <= WELL_CONDITIONED
+            self.factors = (factor, inverse if good else None)
+        return self.factors
 
     def pulled_back(self, rows: Tensor, weights: Tensor) -> Tensor:
         """The derivative of sum(weights * scores) by the rows, from sums in doubles.
@@ -140,35 +212,6 @@ class Program(Buffers):
             found.append(torch.autograd.grad(total, leaf)[0])
         return torch.cat(found) if found else torch.zeros_like(rows)
 
-    def predict(self, rows: Tensor) -> Labels:
-        """Labels alone: votes of several classes need no scores then."""
-        rows = self._checked(rows)
-        proven = self.guarantee in ("certified", "exact")
-        if self.votes is not None and proven and self._kernels(rows):
-            return Labels(*in_blocks(self._vote, rows, self))
-        return Labels(*in_blocks(lambda part, at: self._block(part, at, True)[2:], rows, self))
-
-    def _vote(self, rows: Tensor, first: int) -> Labels:
-        """Winners of a block from sums by class; open rows in doubles."""
-        from kernelite.backends.torch.kernels.fused import run_several
-        from kernelite.backends.torch.kernels.split import run_split
-
-        part, votes = self.parts[0], self.votes
-        assert votes is not None
-        mapped = part.steps(rows)
-        slices = run_split(part.fused, mapped.contiguous())
-        winners, proven = votes(part.fused, slices, *run_several(part.fused, slices))
-        labels = self.head.classes[winners] if self.head.has_numbers else winners
-        stage = torch.where(proven, FUSED, DOUBLE).to(torch.int8)
-        undecidable = torch.zeros_like(proven)
-        still = torch.nonzero(~proven)[:, 0]
-        if len(still):
-            exact = part.exact(mapped[still])
-            labels[still] = self.head.labels(exact.scores)
-            undecidable[still] = ~self.head.settled(*exact)
-            _check_finite(rows, still, first)
-        return Labels(labels, stage, undecidable)
-
     def row_bytes(self, rows: Tensor) -> int:
         """What a row of a block takes beside itself, about."""
         kernels = self._kernels(rows) and len(self.parts) == 1
@@ -193,90 +236,81 @@ class Program(Buffers):
         rows = rows.detach()
         return rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
 
-    def _block(
-        self, rows: Tensor, first: int, labels_only: bool, criterion: Formula | None = None
-    ) -> Found:
-        """Scores, bounds and `Labels` of a block whose first row has the number `first`."""
-        pays = self._fused_pays(rows, labels_only or criterion is not None)
-        start = FORM if self.has_forms else FUSED if pays else DOUBLE
-        if start == FUSED and len(self.parts) == 1 and self.parts[0].exact.one_kernel:
-            found = self._at_once(rows, first)
-        else:
-            found = self._in_stages(rows, first, start, labels_only, pays)
-        if criterion is not None:
-            accepted = criterion(Value(found.scores), Value(found.bounds)).tensor
-            still = torch.nonzero(~accepted & (found.stage != DOUBLE))[:, 0]
-            if len(still):
-                self._finish(rows, still, found)
-        if self.head.lowest is not None:
-            self._take_logarithms(rows, found.labels)
-        return found
+    def _found(
+        self, rows: Tensor, asked: Asked, wanted: Sequence[str] = Found._fields
+    ) -> tuple[Found, Counts]:
+        """What all rows get; of few rows, some fields alone."""
+        rows = self._checked(rows)
+        if asked.name is not None and self._is_recorded(rows):
+            found, tally = self.graphs(
+                asked.name,
+                lambda part, count, tally: run_stages(self, part, asked, count, tally)[0],
+                rows,
+                wanted,
+                ENTRIES,
+            )
+            return self._finished(rows, 0, asked, found, tally)
+        counts: list[Counts] = []
 
-    def _at_once(self, rows: Tensor, first: int) -> Found:
-        """Fused sums, then doubles where these leave rows open, all under way before any wait."""
-        from kernelite.backends.torch.kernels.doubles import LISTED, run_open
-
-        part, head = self.parts[0], self.head
-        mapped = part.steps(rows).contiguous()
-        scores, bounds = part.fused(mapped)
-        stage = torch.full((len(rows),), FUSED, dtype=torch.int8, device=rows.device)
-        flags = run_open(part.exact, mapped, head.settled(scores, bounds), scores, bounds, stage)
-        undecidable = ~head.settled(scores, bounds)
-        found = Found(scores, bounds, head.labels(scores), stage, undecidable)
-        opened, strange = flags.tolist()
-        if opened > LISTED:
-            self._finish(rows, torch.nonzero(undecidable)[:, 0], found)
-        if strange or opened > LISTED:
-            _check_finite(rows, None, first)
-        return found
-
-    def _in_stages(
-        self, rows: Tensor, first: int, start: int, labels_only: bool, pays: bool
-    ) -> Found:
-        """One stage after the other, each for the rows that the one before leaves open."""
-        scores, bounds = self._stage(rows, start)
-        stage = torch.full((len(rows),), start, dtype=torch.int8, device=rows.device)
-        undecidable = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
-        # Before waiting for what is open: the device is busy.
-        found = Found(scores, bounds, self.head.labels(scores), stage, undecidable)
-        if self.guarantee == "none":
-            _check_finite(rows, None, first)
+        def block(part: Tensor, first: int) -> Found:
+            found, tally = run_stages(self, part, asked)
+            found, counted = self._finished(part, first, asked, found, tally.tolist())
+            counts.append(counted)
             return found
-        settled = self._settled(scores, bounds, start)
-        if start == DOUBLE:
+
+        found = Found(*in_blocks(block, rows, self))
+        by_stage = [sum(one) for one in zip(*(counted.by_stage for counted in counts))]
+        return found, Counts(tuple(by_stage), sum(one.undecidable for one in counts))  # type: ignore[arg-type]
+
+    def _is_recorded(self, rows: Tensor) -> bool:
+        """Few rows, whose work asks the host nothing."""
+        wanted = rows.is_cuda if self.recorded is None else self.recorded
+        return wanted and self._kernels(rows) and 0 < len(rows) <= SIZES[-1]
+
+    def _finished(
+        self, rows: Tensor, first: int, asked: Asked, found: Found, tally: list[int]
+    ) -> tuple[Found, Counts]:
+        """The host's part: rows that the device left, and those that it must refuse."""
+        if tally[STRANGE]:
             _check_finite(rows, None, first)
-            return found._replace(undecidable=~settled)
-        still = torch.nonzero(~settled)[:, 0]
-        if start == FORM and len(still) and pays:
-            still = self._fuse(rows, still, found, labels_only)
-        if len(still):
-            self._finish(rows, still, found)
+        by_stage, gone = tally[BY_STAGE], tally[UNDECIDABLE]
+        if not any(by_stage) and not tally[TO_DO]:  # votes: who is not open is settled
+            by_stage[DOUBLE] = tally[LISTS]
+            by_stage[FUSED] = len(rows) - tally[LISTS]
+        if tally[TO_DO]:
+            still = torch.nonzero(found.stage == OPEN)[:, 0]
+            found = self._finish(rows, still, asked, found)
             _check_finite(rows, still, first)
+            by_stage = torch.bincount(found.stage.int(), minlength=4).tolist()
+            gone = int(found.undecidable.sum())
+        if tally[LOW] or (tally[TO_DO] and self.head.lowest is not None):
+            self._take_logarithms(rows, found.labels)
+        return found, Counts(tuple(by_stage), gone)  # type: ignore[arg-type]
+
+    def _finish(self, rows: Tensor, still: Tensor, asked: Asked, found: Found) -> Found:
+        """Open rows, by the stages after the first; what was found is written to, or replaced."""
+        scores, bounds, stage = found.scores, found.bounds, found.stage
+        if not scores.shape[1]:  # votes, which know no scores
+            exact = sums_of(self, rows[still], DOUBLE)
+            found.labels[still] = self.head.labels(exact.scores)
+            found.undecidable[still] = lost(self, asked, *exact)
+            stage[still] = DOUBLE
+            return found
+        everyone = still
+        start, pays = starting_stage(self, rows, asked), fused_pays(self, rows, asked)
+        if start == FORM and pays:
+            new = sums_of(self, rows[still], FUSED)
+            taken = settler(self, asked.rule)(*new)
+            if asked.keeps_better:
+                taken &= (new.bounds <= bounds[still]).all(dim=1)
+            mine = still[taken]
+            scores[mine], bounds[mine], stage[mine] = new.scores[taken], new.bounds[taken], FUSED
+            still = still[~taken]
+        exact = sums_of(self, rows[still], DOUBLE)
+        scores[still], bounds[still], stage[still] = exact.scores, exact.bounds, DOUBLE
+        found.undecidable[still] = lost(self, asked, *exact)
+        found.labels[everyone] = answers_of(self, asked, scores[everyone])
         return found
-
-    def _fuse(self, rows: Tensor, still: Tensor, found: Found, labels_only: bool) -> Tensor:
-        """Improve open rows in place by the fused sums; those that are still open."""
-        scores, bounds = self._stage(rows[still], FUSED)
-        taken = self._settled(scores, bounds, FUSED)
-        if not labels_only:
-            taken &= (bounds <= found.bounds[still]).all(dim=1)
-        labels = self.head.labels(scores)
-        # What is not taken is written too, where nobody asks for scores: the next stage follows.
-        if labels_only:
-            found.scores[still], found.bounds[still], found.labels[still] = scores, bounds, labels
-            found.stage[still] = FUSED
-            return still[~taken]
-        mine = still[taken]
-        found.scores[mine], found.bounds[mine] = scores[taken], bounds[taken]
-        found.labels[mine], found.stage[mine] = labels[taken], FUSED
-        return still[~taken]
-
-    def _finish(self, rows: Tensor, still: Tensor, found: Found) -> None:
-        """Answer open rows in place by sums in doubles."""
-        scores, bounds = self._stage(rows[still], DOUBLE)
-        found.scores[still], found.bounds[still] = scores, bounds
-        found.labels[still], found.stage[still] = self.head.labels(scores), DOUBLE
-        found.undecidable[still] = ~self._settled(scores, bounds, DOUBLE)
 
     def _take_logarithms(self, rows: Tensor, densities: Tensor) -> None:
         """Log-densities whose sums underflow, in place."""
@@ -285,35 +319,6 @@ class Program(Buffers):
         if len(low) and len(self.parts) == 1 and part.exact is not None:
             sums = part.exact.log_sums(part.steps(rows[low]))
             densities[low] = sums + self.head.log_scale
-
-    def _fused_pays(self, rows: Tensor, labels_only: bool) -> bool:
-        """On a GPU, where the bound of the fused sums can settle anything."""
-        wanted = self.has_forms or labels_only or not self.head.proves_labels
-        return self.has_fused and self._kernels(rows) and wanted and self.guarantee != "calibrated"
-
-    def _settled(self, scores: Tensor, bounds: Tensor, stage: int) -> Tensor:
-        if self.guarantee == "calibrated" and stage == FORM:
-            return self.head.margin(scores) > self.threshold
-        return self.head.settled(scores, bounds)
-
-    def _stage(self, rows: Tensor, stage: int) -> Bounded:
-        """Scores and bounds of all parts, added up; adding rounds, and the bounds hold that."""
-        kernels = self._kernels(rows)
-        if self.front is not None:
-            rows = self.front(rows)
-        each = [part(rows, stage, kernels=kernels) for part in self.parts]
-        if len(each) == 1:
-            return each[0]
-        shape = (len(rows), self.n_outputs)
-        scores, bounds, size = (
-            torch.zeros(shape, dtype=torch.float64, device=rows.device) for _ in range(3)
-        )
-        for part, found in zip(self.parts, each):
-            scores[:, part.outputs] += found.scores
-            bounds[:, part.outputs] += found.bounds
-            size[:, part.outputs] += found.scores.abs()
-        unit = sum_error(len(each))
-        return Bounded(scores, bounds * (1.0 + unit) + unit * size)
 
 
 class _WithGradient(torch.autograd.Function):  # type: ignore[misc]
@@ -333,11 +338,15 @@ class _WithGradient(torch.autograd.Function):  # type: ignore[misc]
         return context.program.pulled_back(rows, weights).to(rows.dtype), None, None
 
 
-def _front_of(model: ModelFields) -> torch.nn.Module | None:
-    """The steps before all parts of a model that has several."""
-    from kernelite.backends.torch.parts import RowSteps
-
-    return RowSteps(model) if model.parts and model.preparation.steps else None
+def _promised(model: ModelFields) -> Any:
+    """What `rule_of` asks of a model, without its arrays."""
+    return SimpleNamespace(
+        guarantee=model.guarantee,
+        approximation=None if model.approximation is None else "forms",
+        parts=bool(model.parts),
+        head=model.head,
+        threshold=model.threshold,
+    )
 
 
 def _check_finite(rows: Tensor, which: Tensor | None, first: int) -> None:

@@ -33,7 +33,7 @@ __all__ = [
     "BROKEN_QUOTES",
     "LABEL_NAMES",
     "DenseBlock",
-    "Layout",
+    "TextLayout",
     "data_lines",
     "find_layout",
     "parse_block",
@@ -58,7 +58,7 @@ Line = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextLayout:
     """How the lines of a delimited file are read.
 
     Parameters
@@ -126,7 +126,7 @@ def find_layout(
     header: bool | Literal["auto"] = "auto",
     label_column: int | str | None = "auto",
     text_labels: bool = False,
-) -> Layout:
+) -> TextLayout:
     """Read the layout off the first two lines of data.
 
     Parameters
@@ -148,7 +148,7 @@ def find_layout(
 
     Returns
     -------
-    Layout
+    TextLayout
         With numeric labels if the first label is a number.
 
     Examples
@@ -174,7 +174,7 @@ def find_layout(
         names = None if names is None else names[:label] + names[label + 1 :]
         sample = split_cells(lines[header and len(lines) > 1][1], delimiter) or []
         text_labels = text_labels or (label < len(sample) and _is_text(sample[label].strip()))
-    return Layout(delimiter, len(cells), label, text_labels, names, number)
+    return TextLayout(delimiter, len(cells), label, text_labels, names, number)
 
 
 def split_cells(text: str, delimiter: str) -> list[str] | None:
@@ -276,14 +276,14 @@ class DenseBlock:
     labels: NDArray[np.float64] | NDArray[np.object_] | None
 
 
-def parse_block(lines: Sequence[Line], layout: Layout, report: Report) -> DenseBlock:
+def parse_block(lines: Sequence[Line], layout: TextLayout, report: Report) -> DenseBlock:
     """Parse rows; those with a defect are reported, in order, and left out.
 
     Parameters
     ----------
     lines : sequence of (int, str)
         Numbered lines of data, without the header.
-    layout : Layout
+    layout : TextLayout
         What every line must look like.
     report : callable
         Called with each `Defect`.
@@ -310,7 +310,7 @@ def parse_block(lines: Sequence[Line], layout: Layout, report: Report) -> DenseB
     return block
 
 
-def _accept(lines: Sequence[Line], layout: Layout) -> tuple[DenseBlock, NDArray[np.bool_]]:
+def _accept(lines: Sequence[Line], layout: TextLayout) -> tuple[DenseBlock, NDArray[np.bool_]]:
     """The rows that are right, and which these are; meaningful as a block when all are."""
     features: list[str] = []
     labels: list[str] = []
@@ -333,7 +333,7 @@ def _accept(lines: Sequence[Line], layout: Layout) -> tuple[DenseBlock, NDArray[
 
 
 def _as_labels(
-    labels: Sequence[str], layout: Layout
+    labels: Sequence[str], layout: TextLayout
 ) -> NDArray[np.float64] | NDArray[np.object_] | None:
     if layout.label_cell is None:
         return None
@@ -342,7 +342,7 @@ def _as_labels(
     return np.array([float(label) for label in labels], dtype=np.float64)
 
 
-def _problems(text: str, layout: Layout) -> Iterator[tuple[str, str]]:
+def _problems(text: str, layout: TextLayout) -> Iterator[tuple[str, str]]:
     cells = split_cells(text, layout.delimiter)
     if cells is None:
         yield text, f"{quote(text)} {BROKEN_QUOTES}"
@@ -365,14 +365,14 @@ def _problems(text: str, layout: Layout) -> Iterator[tuple[str, str]]:
             yield cell, f"{error}{_cure_of_text(layout)}"
 
 
-def _cure_of_text(layout: Layout) -> str:
+def _cure_of_text(layout: TextLayout) -> str:
     """What to do about a column of text, such as an id, if what reads it is not there."""
     if layout.names is None or find_spec("pyarrow") is not None:
         return ""
     return "; beside columns of text, rows are read with pyarrow (pip install pyarrow)"
 
 
-def _column(i: int, layout: Layout) -> str:
+def _column(i: int, layout: TextLayout) -> str:
     """A feature's column in words, with its name if the file has names."""
     if layout.names is None:
         return f"column {i + 1}"
@@ -380,7 +380,7 @@ def _column(i: int, layout: Layout) -> str:
     return f"column {i + 1} ({quote(layout.names[i - before])})"
 
 
-def _label_problem(label: str | None, layout: Layout) -> str | None:
+def _label_problem(label: str | None, layout: TextLayout) -> str | None:
     if label is None:
         return None
     if layout.text_labels:

@@ -223,7 +223,7 @@ def _scan_delimited(lines: Lines, options: Reading, chunk_rows: int) -> Iterator
         done += len(block.values)
 
 
-def _layout(first: list[Line], path: str, options: Reading) -> delimited.Layout:
+def _layout(first: list[Line], path: str, options: Reading) -> delimited.TextLayout:
     tabs = without_ending(path).endswith(".tsv")
     found = delimited.find_layout(
         first,

@@ -11,6 +11,7 @@ and on whatever else stands for scores, so that exports have them too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -173,6 +174,12 @@ class Head:
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Class probabilities of shape (m, K)."""
         raise InputError("this model has no probabilities.")
+
+    def probabilities_by(
+        self, coupling: Callable[[FloatArray, int], FloatArray]
+    ) -> Callable[[FloatArray], FloatArray]:
+        """`probabilities`, where pairs of classes are coupled, if any, by a function given."""
+        return self.probabilities
 
     def transform(self, scores: FloatArray) -> FloatArray:
         """New coordinates."""

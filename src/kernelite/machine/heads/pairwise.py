@@ -6,9 +6,10 @@ positive score favours the first class of its pair. A score of zero votes for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from operator import mul
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,11 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "LIMITS",
+    "Coupling",
     "class_probabilities",
     "count_votes",
     "couple",
+    "couple_pairs",
     "density_probabilities",
     "ovr_scores",
     "pair_probabilities",
@@ -214,6 +217,8 @@ def vote_range(
 
 LIMITS = 1e-7, 1.0 - 1e-7  # of a pair's probability
 FEW_COUPLED = 4, 64  # rows, and rows times classes, that are coupled one by one
+Coupling: TypeAlias = Callable[[FloatArray, int], FloatArray]
+"""From the probability of the first class of each pair, and K, to those of all classes."""
 BLOCK_NUMBERS = 1 << 20  # of the K x K matrices held at once: 8 MB
 
 
@@ -224,6 +229,7 @@ def class_probabilities(
     n_classes: int,
     *,
     couple_two_classes: bool = False,
+    coupling: Coupling | None = None,
 ) -> FloatArray:
     """Class probabilities from one-vs-one scores.
 
@@ -238,6 +244,8 @@ def class_probabilities(
     couple_two_classes : bool
         With two classes, whether to run the iteration all the same, as scikit-learn's copy of
         LIBSVM does; LIBSVM takes the sigmoid itself since version 3.24.
+    coupling : callable, optional
+        What couples pairs of rows instead of `couple_pairs`.
 
     Returns
     -------
@@ -254,17 +262,28 @@ def class_probabilities(
         return ops(first).concat([first, 1.0 - first], axis=1)
     if not isinstance(scores_for_first, np.ndarray):
         raise UnsupportedModelError("they are coupled by an iteration over the classes")
-    m, K = len(scores_for_first), n_classes
+    first = pair_probabilities(scores_for_first, a, b)
+    return (coupling or couple_pairs)(first, n_classes)
+
+
+def couple_pairs(first: FloatArray, n_classes: int) -> FloatArray:
+    """`couple`, from the probability of the first class of each pair: (m, K (K - 1) / 2) to (m, K).
+
+    Examples
+    --------
+    >>> couple_pairs(np.array([[0.9, 0.8, 0.5]]), 3).round(2)
+    array([[0.74, 0.1 , 0.16]])
+    """
+    m, K = len(first), n_classes
     if m <= FEW_COUPLED[0] and m * K <= FEW_COUPLED[1]:
-        first = pair_probabilities(scores_for_first, a, b)
         return np.array([_couple_one(row, K) for row in first.tolist()]).reshape(m, K)
     out = np.empty((m, K))
     for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
-        first = pair_probabilities(scores_for_first[block], a, b)
-        r = np.zeros((len(first), K, K))
+        some = first[block]
+        r = np.zeros((len(some), K, K))
         for column, (i, j) in enumerate(pairs(K)):
-            r[:, i, j] = first[:, column]
-            r[:, j, i] = 1.0 - first[:, column]
+            r[:, i, j] = some[:, column]
+            r[:, j, i] = 1.0 - some[:, column]
         out[block] = couple(r)
     return out
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +23,7 @@ from kernelite.machine.heads.calibrated import SigmoidCalibrator
 from kernelite.machine.heads.intervals import SLACK, outwards, score_range, squash
 from kernelite.machine.heads.pairwise import (
     LIMITS,
+    Coupling,
     class_probabilities,
     count_votes,
     ovr_scores,
@@ -276,8 +279,8 @@ class ClassifierHead(LabelHead):
             return winner_margin(self.towards_first(scores), self.n_classes)
         return ops(scores).abs(scores[:, 0] - self.threshold)
 
-    def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Class probabilities of shape (m, K), as the source couples them."""
+    def probabilities(self, scores: FloatArray, coupling: Coupling | None = None) -> FloatArray:
+        """Class probabilities of shape (m, K), as the source couples them, by `coupling` if any."""
         if self.platt_a is None or self.platt_b is None:
             raise InputError("this model was trained without probabilities.")
         return class_probabilities(
@@ -286,7 +289,12 @@ class ClassifierHead(LabelHead):
             self.platt_b,
             self.n_classes,
             couple_two_classes=self.couple_two_classes,
+            coupling=coupling,
         )
+
+    def probabilities_by(self, coupling: Coupling) -> Callable[[FloatArray], FloatArray]:
+        """`probabilities`, where something else couples the pairs."""
+        return partial(self.probabilities, coupling=coupling)
 
     def labelled_by_probability(self) -> ClassifierHead:
         """With the most probable class as label, as svm-predict's `-b 1`."""

@@ -33,10 +33,18 @@ from kernelite.backends.cpu.kernels.exp2 import (
     Precision,
 )
 
-__all__ = ["SUMS", "single_entry_sums", "value_entries", "value_rows"]
+__all__ = [
+    "SUMS",
+    "add_by_halves",
+    "entry_products",
+    "row_products",
+    "single_entry_sums",
+    "value_entries",
+    "value_rows",
+]
 
 
-def _row_products(
+def row_products(
     code: Code, first: list[list[Any]], where: Any, step: Any, count: Any, panel: Any
 ) -> Any:
     """Variables with `first` + w.x for rows that lie `step` bytes apart: lists as `first` has."""
@@ -54,10 +62,10 @@ def _row_products(
     return sums
 
 
-def _entry_products(
+def entry_products(
     code: Code, first: list[list[Any]], where: Any, data: Any, count: Any, panel: Any
 ) -> Any:
-    """As `_row_products` for one row of which only some entries are not zero."""
+    """As `row_products` for one row of which only some entries are not zero."""
     builder, size, i64, i32 = code.builder, code.precision.size, count.type, ir.IntType(32)
     sums = [code.variable(start) for start in first[0]]
     with cgutils.for_range(builder, count) as loop:
@@ -115,7 +123,7 @@ def _over_panels(
                     y = [builder.fadd(builder.fadd(one, c[v]), r) for v, one in enumerate(y)]
                 values = [code.exp2(one) for one in y]
                 if summed:
-                    _add(code, values, total)
+                    add_by_halves(code, values, total)
                 else:
                     for v, value in enumerate(values):
                         code.store(value, place, v)
@@ -128,7 +136,7 @@ def _over_panels(
     return run
 
 
-def _add(code: Code, values: list[Any], total: Any) -> None:
+def add_by_halves(code: Code, values: list[Any], total: Any) -> None:
     """total += the sum of vectors, by halves: few roundings for each."""
     while len(values) > 1:
         values = [code.builder.fadd(*values[i : i + 2]) for i in range(0, len(values), 2)]
@@ -138,8 +146,8 @@ def _add(code: Code, values: list[Any], total: Any) -> None:
 def over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
     """A function of rows: sums of each block of panels, or 2^(...) of row i and center j."""
     many, size = precision.rows, precision.size
-    several = _over_panels(_row_products, precision, many, summed=summed)
-    one = _over_panels(_row_products, precision, 1, summed=summed)
+    several = _over_panels(row_products, precision, many, summed=summed)
+    one = _over_panels(row_products, precision, 1, summed=summed)
     each = 8 if summed else size  # bytes of a result
 
     def run(rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, out: Any) -> None:
@@ -166,7 +174,7 @@ def over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[...,
 
 def _over_entries(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
     """As `over_rows` for rows given by their entries; `indptr` may start anywhere."""
-    one = _over_panels(_entry_products, precision, 1, summed=summed)
+    one = _over_panels(entry_products, precision, 1, summed=summed)
     size, each = precision.size, 8 if summed else precision.size
 
     def run(

@@ -1,14 +1,13 @@
 """The fused kernels: products of pairs on tensor cores, exp2, sums; nothing of size m n is stored.
 
 In: rows and centers in slices of half precision. Out: scores and bounds of one output, or sums of
-A K and of |A| K by group, and one pass over such sums that counts the votes of all pairs.
-`gpu.fused_layout` has the model of the arithmetic and the proof; what stands in one accumulator
-matters there.
+A K and of |A| K by group. `fused_layout` has the model of the arithmetic and the proof; what stands
+in one accumulator matters there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import triton
@@ -16,12 +15,23 @@ import triton.language as tl
 
 from kernelite.backends.torch.fused_layout import CHUNK
 from kernelite.backends.torch.kernels.doubles import exact_bound
+from kernelite.backends.torch.kernels.lists import places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fused import FusedSums, RowSlices
-    from kernelite.backends.torch.heads import PairVotes
+    from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["Tiles", "run_one", "run_several", "run_votes", "tiles_for"]
+__all__ = [
+    "INTERPRETED",
+    "PROGRAMS",
+    "Tiles",
+    "one_end",
+    "run_one",
+    "run_one_ends",
+    "run_several",
+    "tiles_each",
+    "tiles_for",
+]
 
 
 class Tiles(NamedTuple):
@@ -60,71 +70,106 @@ def tiles_for(width: int, several: bool) -> Tiles:
 
 
 def run_one(
-    layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
+    layout: FusedSums,
+    slices: RowSlices,
+    tiles: Tiles | None = None,
+    *,
+    into: tuple[torch.Tensor, torch.Tensor] | None = None,
+    still: OpenRows | None = None,
+    keep: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores and bounds of one output: shapes (m, 1)."""
-    m = len(slices.units)
+    """Scores and bounds of one output: shapes (m, 1).
+
+    Parameters
+    ----------
+    into : (scores, bounds), optional
+        Where they are written, new tensors by default.
+    still : OpenRows, optional
+        What the slices are of, and so which rows are written.
+    keep : bool
+        Leave what `into` holds where its bound is smaller.
+    """
+    m, device = len(slices.units), slices.units.device
     tiles = tiles or tiles_for(layout.width, False)
-    scores, bounds = torch.empty(2, m, 1, dtype=torch.float64, device=slices.units.device)
-    if m:
-        _one[(triton.cdiv(m, tiles.rows),)](
-            *slices.table,
-            slices.units,
-            slices.norms,
-            slices.squares,
-            *layout.table,
-            layout.shifts,
-            layout.weights,
-            layout.finish,
-            layout.bound.finish,
-            scores,
-            bounds,
-            m,
-            layout.positive,
-            len(layout.shifts),
-            D=layout.width,
-            BM=tiles.rows,
-            BN=tiles.centers,
-            BK=chunk_of(layout.width),
-            num_warps=tiles.warps,
-            num_stages=tiles.stages,
-            maxnreg=tiles.registers,
-        )
-    return scores, bounds
+    if into is None:
+        into = tuple(torch.empty(2, m, 1, dtype=torch.float64, device=device))  # type: ignore[assignment]
+    if not m:
+        return into
+    blocks, n = triton.cdiv(m, tiles.rows), len(layout.shifts)
+    programs = PROGRAMS if slices.units.is_cuda else INTERPRETED
+    each = tiles_each(blocks, triton.cdiv(n, tiles.centers), programs)
+    shares = triton.cdiv(triton.cdiv(n, tiles.centers), each)
+    parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)
+    lists = (slices.units, slices.units) if still is None else still
+    ends = (slices.squares, layout.finish, layout.bound.finish, *into)
+    kind = {"LISTED": still is not None, "KEEP": keep}
+    _one[(blocks, shares)](
+        *slices.table, slices.units, slices.norms, *lists, *layout.table, layout.shifts,
+        layout.weights, parts, *ends, m, layout.positive, n, each, D=layout.width, BM=tiles.rows,
+        BN=tiles.centers, BK=chunk_of(layout.width), SHARED=shares > 1, num_warps=tiles.warps,
+        num_stages=tiles.stages, maxnreg=tiles.registers, **kind,
+    )  # fmt: skip
+    if shares > 1:
+        run_one_ends(parts, slices.units, lists, ends, m, shares, kind)
+    return into
+
+
+def run_one_ends(
+    parts: torch.Tensor,
+    units: torch.Tensor,
+    lists: tuple[torch.Tensor, torch.Tensor] | OpenRows,
+    ends: tuple[torch.Tensor, ...],
+    m: int,
+    shares: int,
+    kind: dict[str, Any],
+) -> None:
+    """Scores and bounds from sums of positive and of negative terms, share by share."""
+    _one_ends[(triton.cdiv(m, 32),)](
+        parts, units, *lists, *ends, m, shares, BM=32,
+        BS=min(128, triton.next_power_of_2(shares)), num_warps=4, **kind,
+    )  # fmt: skip
+
+
+PROGRAMS = 264  # that keep a GPU busy: two on each of an H200's multiprocessors
+INTERPRETED = 4  # where there is none
+
+
+def tiles_each(blocks: int, tiles: int, programs: int = PROGRAMS) -> int:
+    """How many tiles of centers a program sums: all, or fewer where rows are few.
+
+    Examples
+    --------
+    >>> tiles_each(1000, 75), tiles_each(1, 75), tiles_each(64, 75)
+    (75, 1, 19)
+    """
+    shares = max(1, min(tiles, programs // max(blocks, 1)))
+    return -(-tiles // shares)
 
 
 def run_several(
     layout: FusedSums, slices: RowSlices, tiles: Tiles | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums of A K by group, (m, groups * W), and of |A| K, (m, groups), for `unscaled_several`."""
-    m, W = len(slices.units), layout.table_width
+    """Sums of A K by group, and of |A| K, for `unscaled_several`, share by share.
+
+    Shapes are (shares, m, groups * W) and (shares, m, groups).
+    """
+    m, W, groups = len(slices.units), layout.table_width, layout.n_groups
     tiles = tiles or tiles_for(layout.width, True)
     device = slices.units.device
-    sums = torch.empty(m, layout.n_groups * W, dtype=torch.float32, device=device)
-    sizes = torch.empty(m, layout.n_groups, dtype=torch.float32, device=device)
+    blocks = triton.cdiv(m, tiles.rows)
+    # Of few rows the centers of a group are shared out: sums of sums have no more terms in a row.
+    programs = PROGRAMS if slices.units.is_cuda else INTERPRETED
+    each = tiles_each(blocks * groups, layout.most_tiles, programs)
+    shares = triton.cdiv(layout.most_tiles, each)
+    sums = torch.empty(shares, m, groups * W, dtype=torch.float32, device=device)
+    sizes = torch.empty(shares, m, groups, dtype=torch.float32, device=device)
     if m:
-        _several[(layout.n_groups, triton.cdiv(m, tiles.rows))](
-            *slices.table,
-            slices.units,
-            slices.norms,
-            *layout.table,
-            layout.shifts,
-            *layout.weights,
-            layout.sizes,
-            layout.starts,
-            sums,
-            sizes,
-            m,
-            D=layout.width,
-            W=W,
-            FINE=layout.fine,
-            BM=tiles.rows,
-            BN=tiles.centers,
-            BK=chunk_of(layout.width),
-            num_warps=tiles.warps,
-            num_stages=tiles.stages,
-            maxnreg=tiles.registers,
-        )
+        _several[(groups, blocks, shares)](
+            *slices.table, slices.units, slices.norms, *layout.table, layout.shifts,
+            *layout.weights, layout.sizes, layout.starts, sums, sizes, m, each, D=layout.width,
+            W=W, FINE=layout.fine, BM=tiles.rows, BN=tiles.centers, BK=chunk_of(layout.width),
+            num_warps=tiles.warps, num_stages=tiles.stages, maxnreg=tiles.registers,
+        )  # fmt: skip
     return sums, sizes
 
 
@@ -181,35 +226,89 @@ def _sums_over(
 
 @triton.jit
 def _one(
-    Z1, Z2, Z3, units, norms, squares, Y1, Y2, Y3, shifts, weights, finish, exact, scores, bounds,
-    m, positive, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    Z1, Z2, Z3, units, norms, listed, many, Y1, Y2, Y3, shifts, weights, parts, squares, finish,
+    exact, scores, bounds, m, positive, n, each, D: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, SHARED: tl.constexpr, LISTED: tl.constexpr,
+    KEEP: tl.constexpr,
 ):  # fmt: skip
-    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    units = tl.load(units + r, mask=r < m, other=0.0)
-    unit, norm = units[:, None], tl.load(norms + r, mask=r < m, other=0.0)[:, None]
+    most = m
+    if LISTED:
+        m = tl.load(many)
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    r = place.to(tl.int64)
+    unit = tl.load(units + r, mask=r < m, other=0.0)[:, None]
+    norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
+    first = tl.program_id(1) * each * BN
+    last = tl.minimum(first + each * BN, n)
+    if tl.program_id(0) * BM >= m:  # no row is here: a list may be short
+        last = first
     up = _sums_over(
-        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, 0, positive, D, BM, BN, BK
-    )
+        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, first,
+        tl.minimum(last, positive), D, BM, BN, BK,
+    )  # fmt: skip
     down = _sums_over(
-        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, positive, n, D, BM, BN, BK
-    )
-    # The bound, as `FusedSums._bounded` spells it out; unscaled, sums are multiplied by 2^e.
-    square = tl.load(squares + r, mask=r < m, other=0.0)
+        Z1, Z2, Z3, Y1, Y2, Y3, unit, norm, shifts, weights, r, m, tl.maximum(first, positive),
+        last, D, BM, BN, BK,
+    )  # fmt: skip
+    if SHARED:
+        at = parts + tl.program_id(1).to(tl.int64) * 2 * most + r
+        tl.store(at, up, mask=r < m)
+        tl.store(at + most, down, mask=r < m)
+    else:
+        one_end(
+            up, down, units, squares, listed, finish, exact, scores, bounds, place, m, LISTED, KEEP
+        )
+
+
+@triton.jit
+def one_end(
+    up, down, units, squares, listed, finish, exact, scores, bounds, place, m,
+    LISTED: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """The bound, as `FusedSums._bounded` spells it out; unscaled, sums are multiplied by 2^e."""
+    inside = place < m
+    square = tl.load(squares + place, mask=inside, other=0.0)
     eps = tl.load(finish) * tl.sqrt(square) + tl.load(finish + 1) * square + tl.load(finish + 2)
-    eps += tl.load(finish + 3) * units.to(tl.float64)
+    eps += tl.load(finish + 3) * tl.load(units + place, mask=inside, other=0.0).to(tl.float64)
     known = eps <= tl.load(finish + 4)
     relative = tl.load(finish + 5) * eps + tl.load(finish + 6)
     scale, b = tl.load(finish + 7), tl.load(finish + 8)
     bound = relative * ((up + down) * scale) + tl.load(finish + 9) + exact_bound(square, exact)
+    bound = tl.where(known, bound, float("inf"))
     # Where nothing is known sums may be NaN, of which heads would make a label.
-    tl.store(scores + r, tl.where(known, (up - down) * scale, 0.0) + b, mask=r < m)
-    tl.store(bounds + r, tl.where(known, bound, float("inf")), mask=r < m)
+    score = tl.where(known, (up - down) * scale, 0.0) + b
+    r = places_of(listed, place, inside, LISTED)
+    if KEEP:
+        inside = inside & (bound <= tl.load(bounds + r, mask=inside, other=0.0))
+    tl.store(scores + r, score, mask=inside)
+    tl.store(bounds + r, bound, mask=inside)
+
+
+@triton.jit
+def _one_ends(
+    parts, units, listed, many, squares, finish, exact, scores, bounds, m, shares,
+    BM: tl.constexpr, BS: tl.constexpr, LISTED: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """Shares added up, in doubles."""
+    most = m
+    if LISTED:
+        m = tl.load(many)
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    up = tl.zeros((BM,), tl.float64)
+    down = tl.zeros((BM,), tl.float64)
+    for start in range(0, shares, BS):
+        share = start + tl.arange(0, BS)
+        here = (share < shares)[:, None] & (place < m)[None, :]
+        at = parts + (share * 2 * most)[:, None] + place[None, :]
+        up += tl.sum(tl.load(at, mask=here, other=0.0), 0)
+        down += tl.sum(tl.load(at + most, mask=here, other=0.0), 0)
+    one_end(up, down, units, squares, listed, finish, exact, scores, bounds, place, m, LISTED, KEEP)
 
 
 @triton.jit
 def _several(
     Z1, Z2, Z3, units, norms, Y1, Y2, Y3, shifts, A1, A2, A3, weights, starts, sums, sizes, m,
-    D: tl.constexpr, W: tl.constexpr, FINE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    each, D: tl.constexpr, W: tl.constexpr, FINE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr,
 ):  # fmt: skip
     group = tl.program_id(0)
@@ -219,7 +318,8 @@ def _several(
     norm = tl.load(norms + r, mask=r < m, other=0.0)[:, None]
     total = tl.zeros((BM, W), tl.float32)
     size = tl.zeros((BM, 8), tl.float32)
-    for start in range(tl.load(starts + group), tl.load(starts + group + 1), BN):
+    first = tl.load(starts + group) + tl.program_id(2) * each * BN
+    for start in range(first, tl.minimum(first + each * BN, tl.load(starts + group + 1)), BN):
         c = start + tl.arange(0, BN)
         t = _products(Z1, Z2, Z3, Y1, Y2, Y3, r, c, m, D, BM, BN, BK)
         K = tl.exp2(t * unit + tl.load(shifts + c)[None, :] + norm) * 512.0
@@ -248,77 +348,7 @@ def _several(
         total += tl.dot(h1, y1, out_dtype=tl.float32) + b3
         K *= tl.load(weights + c)[None, :]
         size += tl.sum(tl.reshape(K, (BM, BN // 8, 8)), 1)
-    at = r[:, None] * (tl.num_programs(0) * W) + (group * W + w)[None, :]
+    line = tl.program_id(2).to(tl.int64) * m + r
+    at = line[:, None] * (tl.num_programs(0) * W) + (group * W + w)[None, :]
     tl.store(sums + at, total, mask=(r < m)[:, None])
-    tl.store(sizes + r * tl.num_programs(0) + group, tl.sum(size, 1), mask=r < m)
-
-
-# Votes, in one pass over sums by class: the score and bound of every pair, who wins, and whether
-# that is proven.
-
-ROWS = 2
-
-
-def run_votes(
-    votes: PairVotes,
-    sums: torch.Tensor,
-    sizes: torch.Tensor,
-    relative: torch.Tensor,
-    far: torch.Tensor,
-    width: int,
-    winners: torch.Tensor,
-    proven: torch.Tensor,
-) -> None:
-    """Fill winners and whether they are proven; arguments as in `PairVotes`."""
-    m = len(sums)
-    if m:
-        _votes[(triton.cdiv(m, ROWS),)](
-            sums,
-            sizes,
-            relative,
-            far,
-            *votes.tables,
-            winners,
-            proven,
-            m,
-            votes.n_classes,
-            votes.sign,
-            W=width,
-            S=votes.tables.shape[1],
-            BM=ROWS,
-            num_warps=4,
-        )
-
-
-@triton.jit
-def _votes(
-    sums, sizes, relative, far, factors, intercepts, fixed, weights, winners, proven, m, K, sign,
-    W: tl.constexpr, S: tl.constexpr, BM: tl.constexpr,
-):  # fmt: skip
-    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    row, i, j = r[:, None, None], tl.arange(0, S)[None, :, None], tl.arange(0, S)[None, None, :]
-    pair = (i < K) & (j < K) & (i != j)
-    here = (row < m) & pair
-    # The opponents of a class, in order, without itself.
-    own = tl.load(sums + row * (K * W) + i * W + (j - (j > i)), mask=here, other=0.0)
-    other = tl.permute(own, (0, 2, 1))  # what the centers of j add to the pair (i, j)
-    size = tl.load(sizes + row * K + i, mask=here, other=0.0)
-    size += tl.load(sizes + row * K + j, mask=here, other=0.0)
-    at = i * S + j
-    factor, b = tl.load(factors + at), tl.load(intercepts + at)
-    score = (own + other) * factor + b
-    slack = tl.load(relative + row, mask=row < m, other=0.0) + 2.384185791015625e-7
-    bound = slack * size * factor * 1.00390625 + tl.load(fixed + at)
-    bound += tl.load(far + row, mask=row < m, other=0.0) * tl.load(weights + at)
-    bound = (bound + 2.384185791015625e-7 * (tl.abs(score) + tl.abs(b))) * 1.0009765625
-    sure = (tl.abs(score) > bound) & pair
-    ahead = (score * sign > 0.0) == (i < j)
-    low = tl.sum((sure & ahead).to(tl.int32), 2)
-    high = tl.sum((pair & ~(sure & ~ahead)).to(tl.int32), 2)
-    # Among equal votes the earlier class wins: K votes + (K - 1 - class) has no ties.
-    c = tl.arange(0, S)[None, :]
-    ranked = tl.where(c < K, low * K + (K - 1 - c), -1)
-    mine = tl.max(ranked, 1)
-    rivals = tl.sum(((high * K + (K - 1 - c) >= mine[:, None]) & (c < K)).to(tl.int32), 1)
-    tl.store(winners + r, K - 1 - mine % K, mask=r < m)
-    tl.store(proven + r, rivals <= 1, mask=r < m)
+    tl.store(sizes + line * tl.num_programs(0) + group, tl.sum(size, 1), mask=r < m)

@@ -9,17 +9,19 @@ import triton
 import triton.language as tl
 
 from kernelite.backends.torch.forms import padded
+from kernelite.backends.torch.kernels.lists import places_of
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.fused import FusedSums, RowSlices
+    from kernelite.backends.torch.kernels.lists import OpenRows
 
-__all__ = ["run_split"]
+__all__ = ["power_of_two", "run_split"]
 
 ELEMENTS, FEATURES = 4096, 1024  # of a tile: so that rows are read once if they are not wider
 
 
-def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
-    """As `FusedSums.split`, for contiguous rows of shape (m, d)."""
+def run_split(layout: FusedSums, rows: torch.Tensor, still: OpenRows | None = None) -> RowSlices:
+    """As `FusedSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
     from kernelite.backends.torch.fused import FARTHEST, NEAREST, RowSlices
 
     (m, d), device = rows.shape, rows.device
@@ -29,8 +31,10 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
     wide = min(FEATURES, padded(max(d, layout.width)))
     tall = ELEMENTS // wide
     if m:
+        lists = (squares, squares) if still is None else still
         _split[(triton.cdiv(m, tall),)](
             rows,
+            *lists,
             layout.point,
             layout.columns,
             layout.rate,
@@ -47,30 +51,36 @@ def run_split(layout: FusedSums, rows: torch.Tensor) -> RowSlices:
             D=layout.width,
             BM=tall,
             BK=wide,
+            LISTED=still is not None,
             num_warps=4,
         )
     return RowSlices(table, singles[0], singles[1], squares)
 
 
 @triton.jit
-def _power_of_two(exponent):
+def power_of_two(exponent):
     """2^exponent as a double, for exponents within +-1000."""
     return ((exponent + 1023).to(tl.int64) << 52).to(tl.float64, bitcast=True)
 
 
 @triton.jit
 def _split(
-    rows, point, columns, rate, whole, fraction, rest, units, norms, squares, m, scale,
+    rows, listed, many, point, columns, rate, whole, fraction, rest, units, norms, squares, m,
+    scale,
     bits: tl.constexpr, far: tl.constexpr, near: tl.constexpr, d: tl.constexpr,
     varying: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    LISTED: tl.constexpr,
 ):  # fmt: skip
+    if LISTED:
+        m = tl.load(many)
     r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    row = places_of(listed, r, r < m, LISTED)
     square = tl.zeros((BM,), tl.float64)
     largest = tl.zeros((BM,), tl.float64)
     for start in range(0, d, BK):
         k = start + tl.arange(0, BK)
         here = (r < m)[:, None] & (k < d)[None, :]
-        z = tl.load(rows + r[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
+        z = tl.load(rows + row[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
         u = tl.where(here, z - tl.load(point + k, mask=k < d, other=0.0)[None, :], 0.0)
         square += tl.sum(u * u, 1)
         largest = tl.maximum(largest, tl.max(tl.abs(u), 1))
@@ -78,7 +88,7 @@ def _split(
     exponent = ((largest.to(tl.int64, bitcast=True) >> 52) & 2047).to(tl.int32) - 1022
     lost = (exponent > far) | ~(square < float("inf"))
     exponent = tl.where(lost, 0, tl.maximum(exponent, near))
-    factor = _power_of_two(bits - exponent)
+    factor = power_of_two(bits - exponent)
     # x + c - c rounds x to the last place of c.
     ones: tl.constexpr = 6755399441055744.0
     fractions: tl.constexpr = ones / (1 << bits)
@@ -86,7 +96,7 @@ def _split(
         k = start + tl.arange(0, BK)
         column = tl.load(columns + k, mask=k < varying, other=0)
         here = (r < m)[:, None] & (k < varying)[None, :] & ~lost[:, None]
-        z = tl.load(rows + r[:, None] * d + column[None, :], mask=here, other=0.0).to(tl.float64)
+        z = tl.load(rows + row[:, None] * d + column[None, :], mask=here, other=0.0).to(tl.float64)
         p = tl.load(point + column, mask=k < varying, other=0.0)
         u = tl.where(here, (z - p[None, :]) * factor[:, None], 0.0)
         u1 = (u + ones) - ones
@@ -97,7 +107,7 @@ def _split(
         tl.store(whole + at, u1.to(tl.float16), mask=inside)
         tl.store(fraction + at, u2.to(tl.float16), mask=inside)
         tl.store(rest + at, (u - u2).to(tl.float16), mask=inside)
-    unit = _power_of_two(exponent - bits - scale).to(tl.float32)
+    unit = power_of_two(exponent - bits - scale).to(tl.float32)
     norm = tl.where(lost, 0.0, -square * tl.load(rate))
     tl.store(units + r, unit, mask=r < m)
     tl.store(norms + r, norm.to(tl.float32), mask=r < m)

@@ -26,7 +26,7 @@ from kernelite.data.tables.columnar.library import (
     naming_file,
 )
 from kernelite.data.tables.columnar.reading import NO_KINDS, Kinds, TextOptions, batch_rows
-from kernelite.data.tables.delimited import Layout, data_lines, find_layout
+from kernelite.data.tables.delimited import TextLayout, data_lines, find_layout
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import DECIMAL, quote
 from kernelite.support.compression import decompressed, find_compression
@@ -177,7 +177,7 @@ class TextSource:
                 types[name] = library.string()
         return types
 
-    def _look(self, start: bytes) -> Layout:
+    def _look(self, start: bytes) -> TextLayout:
         with Lines(self.path, content=start) as lines:
             first = list(islice(data_lines(lines), 2))
         if not first:
@@ -187,7 +187,7 @@ class TextSource:
             layout = self._layout_of(first, ",")
         return layout
 
-    def _layout_of(self, lines: list[tuple[int, str]], delimiter: str | None) -> Layout:
+    def _layout_of(self, lines: list[tuple[int, str]], delimiter: str | None) -> TextLayout:
         header = self._options.header
         return find_layout(
             lines,

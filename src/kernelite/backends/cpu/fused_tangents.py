@@ -1,0 +1,176 @@
+"""Values in single precision by what exponentials add to their tangents (`kernels.tangents`).
+
+    f(z) = b + exp(-gamma |u|^2) (c + v.u + sum_i b_i h(t_i)),    t_i = 2 gamma s_i.u
+
+A block of centers of one sign has H = sum |b_i| h(t_i), M = sum |b_i t_i| and B = sum |b_i|. Where
+t_i errs by at most D <= 0.01, |h'(t)| = |exp(t) - 1| <= h(t) + |t| gives for the block
+
+    |error| <= 1.02 D (H + M + D B) + relative H
+
+D is as `panels` has it, for products alone; `relative` holds the polynomial, its Horner steps in
+single precision, b_i, and the sums. Where no polynomial reaches, powers of two err by 6 + 2 |t|
+units, which is of h + 1 + |t|; with the differences and all sums that is less than 5 (6 + |t|)
+units of H + B + M. All else is computed in doubles, and errs by units of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.exact_rounding import ExactRounding
+from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS
+from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels, aligned
+from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
+from kernelite.support.records import dataclass
+
+__all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "TangentSums"]
+
+# Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
+# precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
+POLYNOMIAL_ERRORS = 1e-7, 5e-7
+HORNER_UNITS = 4.0, 46.0
+FAR_UNITS = 5.0  # times 6 + |t|: exponentials, differences and all sums
+OTHER_UNITS = 11.0  # of |b_i|, three products, sums of a panel and of a vector's lanes
+MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
+LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
+AT_ONCE = 1 << 19  # numbers of centers that are copied at a time
+
+
+@dataclass(frozen=True, eq=False)
+class TangentSums:
+    """An expansion of one output laid out for tangents.
+
+    Parameters
+    ----------
+    panels : Panels
+        2 gamma s_i, with |b_i| instead of exponents.
+    linear : ndarray of shape (d,)
+        v.
+    signs : ndarray of shape (B,)
+    terms : ndarray of shape (B, 6)
+        What t errs by: times the chain of a row's entries, times |u|; then 2 gamma R, sum |b_i|,
+        a constant error; and the first one where only some entries are multiplied.
+    constants : ndarray of shape (10,)
+        In the order of the kernel.
+    """
+
+    panels: Panels
+    linear: FloatArray
+    signs: FloatArray
+    terms: FloatArray
+    constants: FloatArray
+
+    @classmethod
+    def prepare(cls, rounding: ExactRounding, layout: Layout) -> TangentSums | None:
+        """Lay the centers out; None where |t| of rows like the centers is out of reach."""
+        from kernelite.backends.cpu.kernels.exp2 import SINGLE
+        from kernelite.backends.cpu.kernels.tangents import REACHES
+
+        expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
+        n = len(squares)
+        if not n or layout.shifted.size > MOST_NUMBERS or not rounding.in_range:
+            return None
+        if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
+            return None
+        weights = expansion.coefficients[:, 0] * np.exp(-gamma * squares)
+        sizes = np.abs(weights)
+        if not 0.0 < float(sizes.max()) <= MOST_WEIGHT:
+            return None
+        by_norm = np.argsort(squares, kind="stable")
+        by_sign = [by_norm[weights[by_norm] > 0.0], by_norm[weights[by_norm] < 0.0]]
+        # Exponents of e, not of two.
+        natural = replace(layout, gamma=gamma / LOG2_E)
+        panels = Panels.lay_out(natural, SINGLE, by_sign, np.zeros(n))
+        places = _places(by_sign, SINGLE.panel)
+        padded = np.zeros(len(panels.exponents))
+        padded[places >= 0] = sizes[places[places >= 0]]
+        panels = replace(panels, layout=layout, exponents=aligned(padded.astype(np.float32)))
+        ends = panels.starts * SINGLE.panel
+        blocks = [places[a:b][places[a:b] >= 0] for a, b in pairwise(ends.tolist())]
+        linear = np.zeros(len(layout.point))
+        linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
+        terms = _terms(layout, blocks, sizes)
+        units = n + (len(layout.point) + 8) * (3.0 + gamma * float(squares.max())) + 32.0
+        relative = [
+            error + (steps + BLOCK_PANELS + OTHER_UNITS) * SINGLE_UNIT
+            for error, steps in zip(POLYNOMIAL_ERRORS, HORNER_UNITS)
+        ]
+        constants = (
+            *(float(weights.sum()), float(expansion.intercept[0])),
+            *(float(rounding.constant[0]) + n * LOST, *relative, FAR_UNITS * SINGLE_UNIT),
+            2.0 * units * UNIT,
+            *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
+        )
+        signs = np.sign([weights[block[0]] for block in blocks])
+        return cls(panels, linear, signs, terms, np.array(constants))
+
+    @cached_property
+    def _kernels(self) -> tuple[Any, Any]:
+        """Of all features, and of a row's entries."""
+        from kernelite.backends.cpu.kernels.tangents import entry_tangents, row_tangents
+
+        return row_tangents, entry_tangents
+
+    def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, 1)."""
+        m = rows.shape[0]
+        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
+        few = self.panels.layout.few_entries(rows)
+        rows = np.ascontiguousarray(dense_block(rows, slice(None)) if is_sparse(rows) else rows)
+        share_rows(self._kernels[few], m, self._least_rows, rows, *self._fixed[few], scores, bounds)
+        return scores, bounds
+
+    @cached_property
+    def _least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What the kernels take between rows and answers."""
+        layout, panels = self.panels.layout, self.panels
+        given = layout.point, layout.order, layout.gamma
+        model = panels.lines, panels.exponents, panels.starts, self.linear, self.signs
+        dense, entries = self.terms[:, :5], self.terms[:, [5, 1, 2, 3, 4]]
+        return (
+            (*given, *model, np.ascontiguousarray(dense), self.constants),
+            (*given, layout.least, *model, np.ascontiguousarray(entries), self.constants),
+        )
+
+
+def _places(groups: list[NDArray[np.intp]], width: int) -> NDArray[np.intp]:
+    """The centers in the order of the panels; -1 where there is none."""
+    rooms = [np.full(-(-len(group) // width) * width, -1, np.intp) for group in groups]
+    for room, group in zip(rooms, groups):
+        room[: len(group)] = group
+    return np.concatenate(rooms)
+
+
+def _terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
+    """What the kernel needs of each block, shape (B, 6)."""
+    length, d, scale = len(layout.order), len(layout.point), 2.0 * layout.gamma
+    chains, weights = np.empty(len(sizes)), np.arange(length, 0, -1.0)
+    for part in row_blocks(len(chains), max(1, AT_ONCE // max(1, length))):
+        chains[part] = scale * np.sqrt(np.square(layout.shifted[part]) @ weights)
+    dropped, terms = float(np.linalg.norm(layout.least)), np.empty((len(blocks), 6))
+    for number, block in enumerate(blocks):
+        x = scale * math.sqrt(float(layout.squares[block].max()))
+        terms[number] = (
+            SINGLE_UNIT * float(chains[block].max()),
+            (2.1 * SINGLE_UNIT + UNIT * (d + 8)) * x,
+            x,
+            float(sizes[block].sum()),
+            x * dropped + 1e-15,  # and entries too small for single precision
+            SINGLE_UNIT * x,
+        )
+    # The terms' own roundings, and |t| as it is computed.
+    return terms * (1.0 + 1e-3)

@@ -1,0 +1,137 @@
+"""What is proven of rows on a GPU, and standard deviations: answered where the rows are.
+
+In: a compiled model and rows on a device. Out: bounds of the errors of what the device answers,
+which rows are decided, and the deviations of a Gaussian process.
+
+    variance = k(z, z) - |L^-1 (weights * k)|^2,    as `machine.variance` has it
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from kernelite.backends.torch.buffers import Tensor, block_rows
+from kernelite.backends.torch.formulas import Formula, Value
+from kernelite.backends.torch.stages import Asked, settler
+from kernelite.machine.exactly import UNIT
+from kernelite.program.criteria import Criterion, decision_tolerance, label_criterion, never
+from kernelite.support.errors import InputError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from kernelite.backends.torch.program import Program
+    from kernelite.model.fields import ModelFields
+
+__all__ = ["decided", "deviations", "error_bound"]
+
+
+def decided(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
+    """Rows whose answer is proven, shape (m,): as `CompiledModel.decided`."""
+    if model.guarantee == "calibrated":
+        raise InputError("guarantee='calibrated' is statistical: no row's answer is proven.")
+    if model.guarantee == "none":
+        found, _ = program._found(rows, Asked(None, None))
+        return program.head.settled(found.scores, found.bounds)
+    return ~program.predict(rows).undecidable
+
+
+def error_bound(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
+    """A bound on the error of decision values, or else of scores: as `CompiledModel.error_bound`.
+
+    Where values are served within a tolerance, it is at least that.
+    """
+    head: Any = model.head
+    decides = "decision_function" in head.offers
+    asked = model._for_decisions if decides else label_criterion(head, model.tolerance)
+    rule = program.rule_of(asked)
+    found, _ = program._found(rows, Asked(None, rule))
+    bounds = torch.where(found.bounds.isnan(), math.inf, found.bounds)
+    spread = model.tolerance
+    if decides:
+        formula: Formula = head.answer_bound
+        bounds = formula("decision_function", Value(found.scores), Value(bounds)).tensor
+        spread = decision_tolerance(head, model.tolerance, model.score_tolerance)  # type: ignore[assignment]
+    if spread is not None and rule is not None and rule is not never:
+        bounds = _at_least(program, rule, found, bounds, spread)
+    return bounds.reshape(-1) if not decides and _is_vector(head) else bounds
+
+
+def _at_least(program: Program, rule: Criterion, found: Any, bounds: Tensor, spread: Any) -> Tensor:
+    """Bounds that are the tolerance at least where the rule holds: any stage may answer there."""
+    settled = settler(program, rule)(found.scores, found.bounds)
+    least = torch.as_tensor(np.max(spread) if bounds.ndim == 1 else spread, device=bounds.device)
+    settled = settled if bounds.ndim == 1 else settled[:, None]
+    return torch.where(settled, torch.maximum(bounds, least.double()), bounds)
+
+
+def _is_vector(head: Any) -> bool:
+    """Whether one score, of shape (m,), is what a regressor predicts."""
+    if head.kind != "regressor" or head.n_scores != 1 or head.judged_by("predict") != "bounds":
+        return False
+    return np.ndim(head.predict(np.zeros((1, 1)))) == 1
+
+
+def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
+    """Standard deviations of shape (m,), or (m, k) of several outputs."""
+    posterior = model.posterior
+    if posterior is None:
+        raise InputError(
+            "this model has no variance: it is not a Gaussian process, or its support vectors "
+            "were not kept (guarantee='none')."
+        )
+    if any(part.exact is None or part.exact.polynomial for part in program.parts):
+        raise UnsupportedModelError(
+            "standard deviations of this kernel are not lowered to torch; pass rows as an array."
+        )
+    rows = program._checked(rows)
+    factor, inverse = program.factors_of(posterior)
+    size = max(1, min(block_rows(rows, program), (1 << 27) // max(len(posterior.weights), 1)))
+    solve = _solver(factor, inverse)
+    parts = [_variances(program, posterior, solve, part) for part in rows.split(size)]
+    variances = torch.cat(parts) if parts else rows.new_zeros(0, dtype=torch.float64)
+    _warn(variances, 2.0 * UNIT * (len(posterior.weights) + 16) * posterior.diagonal)
+    scales = torch.as_tensor(posterior.output_scales**2, device=rows.device)
+    found = (variances.clamp(min=0.0)[:, None] * scales).sqrt()
+    return found[:, 0] if len(scales) == 1 else found
+
+
+def _solver(factor: Tensor, inverse: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """What gives L^-1 k of rows k: one product where that is as good as solving."""
+    if inverse is not None:
+        return lambda K: K @ inverse.T
+    return lambda K: torch.linalg.solve_triangular(factor, K.T, upper=False).T
+
+
+def _variances(
+    program: Program, posterior: Any, solve: Callable[[Tensor], Tensor], rows: Tensor
+) -> Tensor:
+    """Latent variances of a block: shape (m,)."""
+    n = len(posterior.weights)
+    through = rows if program.front is None else program.front(rows)
+    total = torch.full((len(rows), n), posterior.constant, dtype=torch.float64, device=rows.device)
+    for amplitude, part in zip(np.atleast_1d(posterior.amplitude).tolist(), program.parts):
+        total += amplitude * part.exact.kernel_values(part.steps(through))[:, :n]
+    total *= torch.as_tensor(posterior.weights, device=rows.device)
+    left = posterior.diagonal - solve(total).square().sum(dim=1)
+    return torch.where(torch.isfinite(left), left, posterior.diagonal)
+
+
+def _warn(variances: Tensor, least: float) -> None:
+    """Of variances that rounding has taken; the host waits for their number."""
+    lost, negative = torch.stack([variances <= least, variances < 0.0]).sum(dim=1).tolist()
+    if lost:
+        warnings.warn(
+            f"variances of {lost:,} of {len(variances):,} rows have lost all digits to "
+            "cancellation, and so have their standard deviations; center the features before "
+            "fitting.",
+            stacklevel=5,
+        )
+    if negative:
+        warnings.warn(
+            "Predicted variances smaller than 0. Setting those variances to 0.", stacklevel=5
+        )

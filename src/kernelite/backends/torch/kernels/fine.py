@@ -1,0 +1,227 @@
+"""Exact sums from digits: products of integers on tensor cores, exp2 as a polynomial, in doubles.
+
+In: rows and centers as digits. Out: scores and bounds of one output. `torch.fine` has the proof.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import triton
+import triton.language as tl
+
+from kernelite.backends.torch.kernels.fused import (
+    INTERPRETED,
+    PROGRAMS,
+    Tiles,
+    one_end,
+    run_one_ends,
+    tiles_each,
+)
+from kernelite.backends.torch.kernels.lists import places_of
+from kernelite.backends.torch.kernels.split import power_of_two
+
+if TYPE_CHECKING:
+    from kernelite.backends.torch.fine import FineSums, RowDigits
+    from kernelite.backends.torch.kernels.lists import OpenRows
+
+__all__ = ["run_digits", "run_fine"]
+
+ELEMENTS = 4096  # of a tile of rows that are cut into digits
+# What ran fastest on an H200; of wide rows, what fits beside the tensor cores.
+TILES = {32: Tiles(128, 128, 8, 3), 64: Tiles(128, 128, 8, 3), 128: Tiles(128, 64, 8, 2)}
+
+
+def run_digits(layout: FineSums, rows: torch.Tensor, still: OpenRows | None = None) -> RowDigits:
+    """As `FineSums.split`, for contiguous rows of shape (m, d), or those that a list names."""
+    from kernelite.backends.torch.fine import BEYOND, FARTHEST, NEAREST, RowDigits
+
+    (m, d), device = rows.shape, rows.device
+    table = torch.empty(5, m, layout.width, dtype=torch.int8, device=device)
+    doubles = torch.empty(3, m, dtype=torch.float64, device=device)
+    wide = triton.next_power_of_2(max(d, layout.width)) if d <= 1024 else 1024
+    tall = max(1, ELEMENTS // wide)
+    if m:
+        lists = (doubles, doubles) if still is None else still
+        _digits[(triton.cdiv(m, tall),)](
+            rows, *lists, layout.point, layout.columns, layout.rate, table, *doubles, m,
+            table.stride(0), layout.scale, far=BEYOND, near=NEAREST, reach=FARTHEST, d=d,
+            varying=len(layout.columns), D=layout.width, BM=tall, BK=wide,
+            LISTED=still is not None, num_warps=4,
+        )  # fmt: skip
+    return RowDigits(table, *doubles)
+
+
+def run_fine(
+    layout: FineSums,
+    digits: RowDigits,
+    into: tuple[torch.Tensor, torch.Tensor] | None = None,
+    still: OpenRows | None = None,
+    *,
+    keep: bool = False,
+    tiles: Tiles | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores and bounds of shape (m, 1); `fused.run_one` says what the arguments are."""
+    m, device = len(digits.units), digits.units.device
+    if into is None:
+        into = tuple(torch.empty(2, m, 1, dtype=torch.float64, device=device))  # type: ignore[assignment]
+    if not m:
+        return into
+    rows, centers, warps, stages, registers = tiles or TILES[layout.width]
+    blocks, n = triton.cdiv(m, rows), len(layout.shifts)
+    programs = PROGRAMS if digits.units.is_cuda else INTERPRETED
+    each = tiles_each(blocks, triton.cdiv(n, centers), programs)
+    shares = triton.cdiv(triton.cdiv(n, centers), each)
+    parts = torch.empty(2 * shares if shares > 1 else 0, m, dtype=torch.float64, device=device)
+    lists = (digits.units, digits.units) if still is None else still
+    ends = (digits.squares, layout.finish, layout.bound.finish, *into)
+    kind: dict[str, Any] = {"LISTED": still is not None, "KEEP": keep}
+    _fine[(blocks, shares)](
+        digits.table, digits.units, digits.norms, *lists, layout.table, layout.shifts,
+        layout.weights, layout.powers, parts, *ends, m, digits.table.stride(0), layout.positive, n,
+        each, D=layout.width, BM=rows, BN=centers, SHARED=shares > 1, num_warps=warps,
+        num_stages=stages, maxnreg=registers, **kind,
+    )  # fmt: skip
+    if shares > 1:
+        run_one_ends(parts, digits.units, lists, ends, m, shares, kind)
+    return into
+
+
+@triton.jit
+def _digits(
+    rows, listed, many, point, columns, rate, table, units, norms, squares, m, line, scale,
+    far: tl.constexpr, near: tl.constexpr, reach: tl.constexpr, d: tl.constexpr,
+    varying: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    LISTED: tl.constexpr,
+):  # fmt: skip
+    if LISTED:
+        m = tl.load(many)
+    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    row = places_of(listed, r, r < m, LISTED)
+    square = tl.zeros((BM,), tl.float64)
+    largest = tl.zeros((BM,), tl.float64)
+    for start in range(0, d, BK):
+        k = start + tl.arange(0, BK)
+        here = (r < m)[:, None] & (k < d)[None, :]
+        z = tl.load(rows + row[:, None] * d + k[None, :], mask=here, other=0.0).to(tl.float64)
+        u = tl.where(here, z - tl.load(point + k, mask=k < d, other=0.0)[None, :], 0.0)
+        square += tl.sum(u * u, 1)
+        largest = tl.maximum(largest, tl.max(tl.abs(u), 1))
+    exponent = ((largest.to(tl.int64, bitcast=True) >> 52) & 2047).to(tl.int32) - 1022
+    away = tl.sqrt(square * tl.load(rate)) + tl.load(rate + 1)
+    lost = (exponent > far) | ~(away * away < reach)
+    exponent = tl.where(lost, 0, tl.maximum(exponent, near))
+    factor = power_of_two(6 - exponent)
+    ones: tl.constexpr = 6755399441055744.0  # x + ones - ones rounds x to a whole number
+    k = tl.arange(0, D)
+    column = tl.load(columns + k, mask=k < varying, other=0)
+    here = (r < m)[:, None] & (k < varying)[None, :] & ~lost[:, None]
+    z = tl.load(rows + row[:, None] * d + column[None, :], mask=here, other=0.0).to(tl.float64)
+    p = tl.load(point + column, mask=k < varying, other=0.0)
+    left = tl.where(here, (z - p[None, :]) * factor[:, None], 0.0)
+    at = table + r[:, None] * D + k[None, :]
+    for digit in tl.static_range(5):
+        whole = (left + ones) - ones
+        tl.store(at + digit * line, whole.to(tl.int8), mask=(r < m)[:, None])
+        left = (left - whole) * 128.0
+    tl.store(units + r, power_of_two(exponent - 6 - scale), mask=r < m)
+    tl.store(norms + r, tl.where(lost, 0.0, -square * tl.load(rate)), mask=r < m)
+    tl.store(squares + r, tl.where(lost, float("inf"), square), mask=r < m)
+
+
+@triton.jit
+def _as_double(x):
+    """A 32-bit integer as a double: bits of 2^52 + 2^31 + x, which are put together."""
+    bits = (x.to(tl.int64) & 0xFFFFFFFF) ^ 0x4330000080000000
+    return bits.to(tl.float64, bitcast=True) - 4503601774854144.0
+
+
+@triton.jit
+def _fine_over(
+    z0, z1, z2, z3, z4, Y, shifts, weights, powers, unit, first, last, line,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """sum_i |A_i| 2^(y_i.u - g |s_i|^2) over some centers: shape (BM,)."""
+    total = tl.zeros((BM, 8), tl.float64)
+    k = tl.arange(0, D)
+    for start in range(first, last, BN):
+        c = start + tl.arange(0, BN)
+        at = Y + c[None, :] * D + k[:, None]
+        y0, y1, y2 = tl.load(at), tl.load(at + line), tl.load(at + 2 * line)
+        y3, y4 = tl.load(at + 3 * line), tl.load(at + 4 * line)
+        a = tl.dot(z0, y4, out_dtype=tl.int32)
+        a = tl.dot(z1, y3, a, out_dtype=tl.int32)
+        a = tl.dot(z2, y2, a, out_dtype=tl.int32)
+        a = tl.dot(z3, y1, a, out_dtype=tl.int32)
+        a = tl.dot(z4, y0, a, out_dtype=tl.int32)
+        lo = a >> 7
+        lo = tl.dot(z0, y3, lo, out_dtype=tl.int32)
+        lo = tl.dot(z1, y2, lo, out_dtype=tl.int32)
+        lo = tl.dot(z2, y1, lo, out_dtype=tl.int32)
+        lo = tl.dot(z3, y0, lo, out_dtype=tl.int32)
+        a = tl.dot(z0, y2, out_dtype=tl.int32)
+        a = tl.dot(z1, y1, a, out_dtype=tl.int32)
+        a = tl.dot(z2, y0, a, out_dtype=tl.int32)
+        lo += a * 128
+        hi = tl.dot(z0, y0, out_dtype=tl.int32) * 128
+        hi = tl.dot(z0, y1, hi, out_dtype=tl.int32)
+        hi = tl.dot(z1, y0, hi, out_dtype=tl.int32)
+        t = _as_double(hi) * 16384.0 + _as_double(lo)
+        t = t * unit + tl.load(shifts + c)[None, :]
+        near = t + 6755399441055744.0  # whose last bits are the nearest whole number
+        f = t - (near - 6755399441055744.0)
+        power = tl.load(powers + 5) + tl.load(powers + 6) * f
+        power = tl.load(powers + 4) + power * f
+        power = tl.load(powers + 3) + power * f
+        power = tl.load(powers + 2) + power * f
+        power = tl.load(powers + 1) + power * f
+        power = tl.load(powers) + power * f
+        K = power.to(tl.int64, bitcast=True) + (near.to(tl.int64, bitcast=True) << 52)
+        K = K.to(tl.float64, bitcast=True) * tl.load(weights + c)[None, :]
+        # Neighbours in registers are eight columns apart: no thread waits for another.
+        total += tl.sum(tl.reshape(K, (BM, BN // 8, 8)), 1)
+    return tl.sum(total, 1)
+
+
+@triton.jit
+def _fine(
+    Z, units, norms, listed, many, Y, shifts, weights, powers, parts, squares, finish, exact,
+    scores, bounds, m, line, positive, n, each, D: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, SHARED: tl.constexpr, LISTED: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    most = m
+    if LISTED:
+        m = tl.load(many)
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    r = place.to(tl.int64)
+    inside = r < m
+    first = tl.program_id(1) * each * BN
+    last = tl.minimum(first + each * BN, n)
+    if tl.program_id(0) * BM >= m:  # no row is here: a list may be short
+        last = first
+    at = Z + r[:, None] * D + tl.arange(0, D)[None, :]
+    z0 = tl.load(at, mask=inside[:, None], other=0)
+    z1 = tl.load(at + line, mask=inside[:, None], other=0)
+    z2 = tl.load(at + 2 * line, mask=inside[:, None], other=0)
+    z3 = tl.load(at + 3 * line, mask=inside[:, None], other=0)
+    z4 = tl.load(at + 4 * line, mask=inside[:, None], other=0)
+    unit = (tl.load(units + r, mask=inside, other=0.0) * 4.76837158203125e-07)[:, None]
+    up = _fine_over(
+        z0, z1, z2, z3, z4, Y, shifts, weights, powers, unit, first, tl.minimum(last, positive),
+        n * D, D, BM, BN,
+    )  # fmt: skip
+    down = _fine_over(
+        z0, z1, z2, z3, z4, Y, shifts, weights, powers, unit, tl.maximum(first, positive), last,
+        n * D, D, BM, BN,
+    )  # fmt: skip
+    scale = tl.exp(tl.load(norms + r, mask=inside, other=0.0) * 0.6931471805599453)
+    up, down = up * scale, down * scale
+    if SHARED:
+        to = parts + tl.program_id(1).to(tl.int64) * 2 * most + r
+        tl.store(to, up, mask=inside)
+        tl.store(to + most, down, mask=inside)
+    else:
+        one_end(
+            up, down, units, squares, listed, finish, exact, scores, bounds, place, m, LISTED, KEEP
+        )

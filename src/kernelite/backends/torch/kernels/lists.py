@@ -1,0 +1,223 @@
+"""Lists of open rows that never leave the device, and what a head of two classes says of rows.
+
+A list holds the numbers of rows and how many they are; kernels that are given one ask it on the
+device. So the host learns what was open once, at the end of a call: from a `Tally`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+if TYPE_CHECKING:
+    from kernelite.backends.torch.heads import TwoClasses
+    from kernelite.backends.torch.stages import Found
+
+__all__ = [
+    "OpenRows",
+    "enter",
+    "list_open",
+    "places_of",
+    "run_begin",
+    "run_end",
+    "run_judge",
+    "run_labels",
+]
+
+ROWS = 256
+
+
+class OpenRows(NamedTuple):
+    """Numbers of rows, int64 of shape (m,), of which the first `count`, int32 of shape (1,)."""
+
+    places: torch.Tensor
+    count: torch.Tensor
+
+
+def list_open(
+    settled: torch.Tensor, count: torch.Tensor, within: OpenRows | None = None
+) -> OpenRows:
+    """The rows that are not settled, of those `within` a list if one is given.
+
+    Parameters
+    ----------
+    settled : bool tensor of shape (m,)
+    count : int32 tensor of shape (1,)
+        Zero; how many there are is added to it.
+    within : OpenRows, optional
+    """
+    m = len(settled)
+    found = OpenRows(torch.empty(m, dtype=torch.int64, device=settled.device), count)
+    if m:
+        given = found if within is None else within
+        _list_open[(triton.cdiv(m, ROWS),)](
+            settled, *given, *found, m, LISTED=within is not None, BM=ROWS, num_warps=4
+        )
+    return found
+
+
+def run_begin(here: torch.Tensor, count: torch.Tensor, tally: torch.Tensor) -> None:
+    """Bring a number from pinned memory of the host, and clear the tally."""
+    _begin[(1,)](here, count, tally, len(tally), BM=16, num_warps=1)
+
+
+def run_end(tally: torch.Tensor, there: torch.Tensor) -> None:
+    """Bring the tally to pinned memory of the host."""
+    _end[(1,)](tally, there, len(tally), BM=16, num_warps=1)
+
+
+@triton.jit
+def _begin(here, count, tally, entries, BM: tl.constexpr):
+    place = tl.arange(0, BM)
+    tl.store(count, tl.load(here))
+    tl.store(tally + place, tl.zeros((BM,), tl.int32), mask=place < entries)
+
+
+@triton.jit
+def _end(tally, there, entries, BM: tl.constexpr):
+    place = tl.arange(0, BM)
+    found = tl.load(tally + place, mask=place < entries, other=0)
+    tl.store(there + place, found, mask=place < entries)
+
+
+@triton.jit
+def places_of(listed, place, inside, LISTED: tl.constexpr):
+    """The rows at some places of a list; or rows themselves."""
+    r = place.to(tl.int64)
+    if LISTED:
+        r = tl.load(listed + place, mask=inside, other=0)
+    return r
+
+
+@triton.jit
+def enter(r, is_open, listed, count):
+    """Add the open ones of some rows to a list."""
+    places = is_open.to(tl.int32)
+    many = tl.sum(places, 0)
+    if many > 0:
+        at = tl.atomic_add(count, many) + tl.cumsum(places, 0) - 1
+        tl.store(listed + at, r, mask=is_open)
+
+
+@triton.jit
+def _list_open(
+    settled, given, given_count, listed, count, m, LISTED: tl.constexpr, BM: tl.constexpr
+):
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    if LISTED:
+        m = tl.load(given_count)
+    inside = place < m
+    r = places_of(given, place, inside, LISTED)
+    enter(r, inside & (tl.load(settled + r, mask=inside, other=1) == 0), listed, count)
+
+
+# Two classes: settled is what lies farther from the threshold than its bound. One kernel lists what
+# is open, one gives labels; the head's own torch operations are their definition.
+
+
+def run_judge(
+    head: TwoClasses,
+    found: Found,
+    stages: tuple[int, int],
+    count: torch.Tensor,
+    within: OpenRows | None = None,
+    rows: torch.Tensor | None = None,
+) -> OpenRows:
+    """List the rows that a stage left open, and note who settled the others.
+
+    Parameters
+    ----------
+    head : TwoClasses
+    found : Found
+        Whose `stage` is written.
+    stages : (int, int)
+        This stage, and the one that answers what is open.
+    count : int32 tensor of shape (1,)
+        Zero; how many are open is added to it.
+    within : OpenRows, optional
+        The rows that the stage was for; all by default.
+    rows : int32 tensor of shape (1,), optional
+        How many rows there are, where others pad.
+    """
+    m = len(found.scores)
+    listed = OpenRows(torch.empty(m, dtype=torch.int64, device=found.scores.device), count)
+    if m:
+        given = listed if within is None else within
+        _judge[(triton.cdiv(m, ROWS),)](
+            found.scores, found.bounds, head.limit, *given, *listed, found.stage,
+            count if rows is None else rows, m, STAGE=stages[0], NEXT=stages[1],
+            LISTED=within is not None, PADDED=rows is not None, BM=ROWS, num_warps=4,
+        )  # fmt: skip
+    return listed
+
+
+@triton.jit
+def _judge(
+    scores, bounds, limit, given, given_count, listed, count, stage, rows, m, STAGE: tl.constexpr,
+    NEXT: tl.constexpr, LISTED: tl.constexpr, PADDED: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    if LISTED:
+        m = tl.load(given_count)
+    if PADDED:
+        m = tl.minimum(m, tl.load(rows))
+    inside = place < m
+    r = places_of(given, place, inside, LISTED)
+    gap = tl.load(scores + r, mask=inside, other=0.0) - tl.load(limit)
+    is_open = inside & ~(tl.abs(gap) > tl.load(bounds + r, mask=inside, other=0.0))
+    tl.store(stage + r, tl.where(is_open, NEXT, STAGE).to(tl.int8), mask=inside)
+    enter(r, is_open, listed, count)
+
+
+def run_labels(
+    head: TwoClasses, found: Found, tally: torch.Tensor, rows: torch.Tensor | None = None
+) -> None:
+    """Labels, or positions of them, and undecidable rows; counts of both to the tally.
+
+    Parameters
+    ----------
+    head : TwoClasses
+    found : Found
+        Whose labels and undecidable rows are written.
+    tally : int32 tensor
+        Rows by stage are added to its entries 2 to 5, undecidable ones to entry 6.
+    rows : int32 tensor of shape (1,), optional
+        How many rows there are, where others pad.
+    """
+    m = len(found.scores)
+    if m:
+        kinds = head.classes if head.has_numbers else head.places
+        _labels[(triton.cdiv(m, ROWS),)](
+            found.scores, found.bounds, head.limit, kinds, found.labels, found.stage,
+            found.undecidable, tally, tally if rows is None else rows, m, FIRST=head.first_positive,
+            ZERO=head.zero_is_first, PADDED=rows is not None, BM=ROWS, num_warps=4,
+        )  # fmt: skip
+
+
+@triton.jit
+def _labels(
+    scores, bounds, limit, kinds, labels, stage, undecidable, tally, rows, m, FIRST: tl.constexpr,
+    ZERO: tl.constexpr, PADDED: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    r = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    if PADDED:
+        m = tl.minimum(m, tl.load(rows))
+    inside = r < m
+    score, at = tl.load(scores + r, mask=inside, other=0.0), tl.load(limit)
+    gap = score - at
+    if FIRST:
+        first = gap > 0.0
+    else:
+        first = gap < 0.0
+    if ZERO:
+        first = first | (score == at)
+    tl.store(labels + r, tl.where(first, tl.load(kinds), tl.load(kinds + 1)), mask=inside)
+    by = tl.load(stage + r, mask=inside, other=0).to(tl.int32)
+    lost = inside & (by == 2) & ~(tl.abs(gap) > tl.load(bounds + r, mask=inside, other=0.0))
+    tl.store(undecidable + r, lost, mask=inside)
+    for one in tl.static_range(4):
+        tl.atomic_add(tally + 2 + one, tl.sum((inside & (by == one)).to(tl.int32), 0))
+    tl.atomic_add(tally + 6, tl.sum(lost.to(tl.int32), 0))

@@ -1,0 +1,32 @@
+"""Coupled probabilities are those of the definition, in one compiled loop."""
+
+import numpy as np
+import pytest
+
+from kernelite.backends.cpu import coupling
+from kernelite.backends.cpu.coupling import couple_rows
+from kernelite.machine.heads.pairwise import LIMITS, couple_pairs
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7, 20])
+@pytest.mark.parametrize("rows", [0, 1, 3, 700])
+def test_the_loop_is_the_definition(classes: int, rows: int) -> None:
+    rng = np.random.default_rng(classes + rows)
+    pairs = classes * (classes - 1) // 2
+    first = np.clip(rng.choice([0.0, 1.0, 0.5], (rows, pairs)) + 0.3 * rng.normal(), *LIMITS)
+    first[::2] = rng.uniform(*LIMITS, (len(first[::2]), pairs))
+    found = couple_rows(first, classes)
+    assert found.shape == (rows, classes)
+    np.testing.assert_allclose(found, couple_pairs(first, classes), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_rows_that_are_not_side_by_side() -> None:
+    first = np.random.default_rng(0).uniform(*LIMITS, (8, 6))[::2, ::2]
+    np.testing.assert_allclose(couple_rows(first, 3), couple_pairs(first, 3), rtol=1e-12)
+
+
+def test_without_kernels_the_definition_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coupling, "jit_available", lambda: False)
+    first = np.array([[0.9, 0.8, 0.5]])
+    np.testing.assert_array_equal(couple_rows(first, 3), couple_pairs(first, 3))

@@ -1,0 +1,115 @@
+"""Few rows, padded to a size: the same answers, whatever pads them and whoever calls."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+import kernelite as kl
+from kernelite.backends.torch import interchange
+from kernelite.backends.torch.program import Program
+from kernelite.machine.heads.pairwise import couple, pairs
+from kernelite.support.errors import InputError
+from tests.backends.torch.devices import DEVICE, kernels_run, there
+
+pytestmark = [kernels_run, pytest.mark.filterwarnings("ignore")]
+
+MACHINES = {
+    "two classes": SVC(gamma=0.02),
+    "two classes, no form": SVC(gamma=1.0),
+    "three classes": SVC(gamma=0.5),
+    "probabilities": SVC(gamma=0.5, probability=True, random_state=0),
+    "three probabilities": SVC(gamma=0.5, probability=True, random_state=0),
+    "scaled": make_pipeline(StandardScaler(), SVR(gamma=0.3)),
+    "ridge": KernelRidge(kernel="rbf", gamma=0.3, alpha=0.1),
+    "outliers": OneClassSVM(gamma=0.5),
+    "density": KernelDensity(bandwidth=0.4, rtol=1e-4),
+    "process": GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.5)),
+}
+ASKED = ("predict", "decision_function", "predict_proba", "score_samples")
+
+
+def compiled(name: str) -> tuple[kl.CompiledModel, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0] if "three" in name else [0.5])
+    return kl.compile(copy.deepcopy(MACHINES[name]).fit(X, y), X), X
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_few_rows_get_what_many_get(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, X = compiled(name)
+    monkeypatch.setattr(interchange, "CPU", -1)  # as if host memory were a GPU's
+    program = interchange.program_on(fast, there(X).device)
+    program.kernels, program.recorded = True, True
+    rows = np.vstack([X[:70], X[:3] * 40.0])
+    for method in ASKED:
+        if method not in fast.offers:
+            continue
+        wanted = getattr(fast, method)(rows)
+        for count in (1, 16, 17, 73):
+            found = getattr(fast, method)(there(rows[-count:])).cpu().numpy()
+            if found.dtype.kind in "biu":
+                np.testing.assert_array_equal(found, wanted[-count:])
+            else:
+                close = 2e-3 * (np.abs(wanted).max() + 1.0)
+                np.testing.assert_allclose(found, wanted[-count:], atol=close, rtol=2e-3)
+
+
+def test_rows_that_pad_count_for_nothing() -> None:
+    fast, X = compiled("two classes, no form")
+    program = Program(fast).to(DEVICE)
+    program.kernels, program.recorded = True, True
+    program.predict(there(np.vstack([X[:15], np.full((1, 4), 1e200)])))  # stays in the buffer
+    _, counts = program.answers(there(X[:3]), "predict", None, None)
+    assert sum(counts.by_stage) == 3
+    assert counts.undecidable == 0
+    rows = X[:16].copy()
+    rows[9, 1] = np.nan
+    with pytest.raises(InputError, match="row 9"):
+        program.predict(there(rows))
+    program.predict(there(X[:8]))  # the bad row still lies in the buffer
+
+
+def test_callers_do_not_get_each_others_answers() -> None:
+    fast, X = compiled("two classes")
+    program = Program(fast).to(DEVICE)
+    program.kernels, program.recorded = True, True
+    wanted = fast.predict(X)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: program.predict(there(X[i : i + 1])).labels, range(40)))
+    np.testing.assert_array_equal(torch.cat(found).cpu().numpy(), wanted[:40])
+
+
+def test_a_copy_records_for_itself() -> None:
+    fast, X = compiled("two classes")
+    program = Program(fast).to(DEVICE)
+    program.kernels, program.recorded = True, True
+    program.predict(there(X[:5]))
+    other = copy.deepcopy(program)
+    assert other.graphs is not program.graphs
+    np.testing.assert_array_equal(other.predict(there(X[:5])).labels.cpu(), fast.predict(X[:5]))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 9])
+def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
+    from kernelite.backends.torch.kernels.couple import run_couple
+
+    rng = np.random.default_rng(classes)
+    first = rng.uniform(1e-7, 1.0 - 1e-7, size=(37, classes * (classes - 1) // 2))
+    first[:5] = np.where(rng.random(first[:5].shape) < 0.5, 1e-7, 1.0 - 1e-7)
+    r = np.zeros((37, classes, classes))
+    for column, (i, j) in enumerate(pairs(classes)):
+        r[:, i, j], r[:, j, i] = first[:, column], 1.0 - first[:, column]
+    found = run_couple(there(first), classes).cpu().numpy()
+    np.testing.assert_allclose(found, couple(r), atol=1e-12)
