@@ -59,10 +59,6 @@ CASES: dict[str, tuple[Any, str]] = {
         VotingClassifier([("a", SVC()), ("b", LogisticRegression(max_iter=500))]).fit(X, y),
         "holds a LogisticRegression",
     ),
-    "bag of callables": (
-        BaggingClassifier(SVC(kernel=lambda a, b: a @ b.T), 2).fit(X, y),
-        "holds a SVC that cannot be served: this SVC has a callable as kernel",
-    ),
     "bag behind a scaler": (
         make_pipeline(StandardScaler(), BaggingClassifier(RandomForestClassifier(2), 2)).fit(X, y),
         "holds a RandomForestClassifier",

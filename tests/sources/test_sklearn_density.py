@@ -92,8 +92,6 @@ def test_within_is_about_the_logarithm():
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"kernel": "tophat"}, "kernel 'tophat', which is not exp"),
-        ({"kernel": "exponential"}, "kernel 'exponential'"),
         ({"metric": "manhattan"}, "metric 'manhattan'"),
         ({"metric": "minkowski", "metric_params": {"p": 3}}, "metric 'minkowski'"),
     ],

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 from kernelite.machine.heads import ClassifierHead, OutlierHead
@@ -124,8 +125,10 @@ X3, Y3 = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
         (lambda: SVC(), "SVC is not fitted; call `fit` first"),
         (lambda: OneClassSVM(), "OneClassSVM is not fitted"),
         (lambda: SVC(kernel="poly", degree=0).fit(X3, Y3), "polynomial kernel of degree 0; served"),
-        (lambda: SVC(kernel="precomputed").fit(np.eye(4), Y3), "kernel 'precomputed'"),
-        (lambda: SVC(kernel=lambda a, b: a @ b.T).fit(np.eye(4), Y3), "a callable as kernel"),
+        (
+            lambda: SVC(kernel=lambda a, b: (a @ b.T).toarray()).fit(csr_array(np.eye(4)), Y3),
+            "a callable as kernel, with parameters or rows that are not served",
+        ),
         (lambda: LinearSVC().fit(X3, Y3), "a LinearSVC cannot be compiled: it is linear"),
         (
             lambda: SVC(break_ties=True, decision_function_shape="ovo").fit(X3, Y3),

@@ -38,7 +38,8 @@ def check_overflow(model: ModelFields) -> None:
             if expansion.kernel.shifts and not np.isfinite(expansion.squares).all():
                 # Of a row that steps make infinite, nobody could say how far it is from them.
                 raise InputError("the support vectors are so large that distances overflow.")
-            largest = 1.0 if expansion.kernel.damps else _largest_values(expansion)
+            known = expansion.kernel.proven and not expansion.kernel.damps
+            largest = _largest_values(expansion) if known else 1.0
             total = (np.abs(expansion.coefficients) * largest).sum(axis=0)
             total += np.abs(expansion.intercept)
             _check(total, "coefficients and intercept of the expansion")
@@ -50,8 +51,8 @@ def check_overflow(model: ModelFields) -> None:
         and (expansion.coefficients < 0).any()
     ):
         raise InputError("a density has no negative coefficients.")
-    if expansion is not None and model.head.kind == "density" and not expansion.kernel.damps:
-        raise InputError("a density is a sum of RBF kernels, not of others.")
+    if expansion is not None and model.head.kind == "density" and not expansion.kernel.peaks:
+        raise InputError("a density is a sum of bumps, such as RBF kernels, not of others.")
 
 
 def _largest_values(expansion: KernelExpansion) -> FloatArray:

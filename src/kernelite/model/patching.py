@@ -276,6 +276,8 @@ def _compile(estimator: Any, kept: Kept) -> None:
 
 def _check_as_fitted(estimator: Any) -> None:
     """An SVM predicts by private copies of its coefficients, which were not to be changed."""
+    if callable(estimator.kernel) and not hasattr(estimator.kernel, "theta"):
+        raise NotServedError("its kernel is a function")
     for name in ("dual_coef_", "intercept_"):
         private, public = getattr(estimator, f"_{name}", None), getattr(estimator, name, None)
         if private is None or public is None:

@@ -219,7 +219,7 @@ class Predicting(ScikitLearnContract):
         answers = answer(self, X, self.head.score_samples, criterion, on_invalid, beyond)[0]
         if is_tensor(answers):  # where sums underflow, that was seen to on the way
             return answers
-        if self.expansion is not None:
+        if self.expansion is not None and self.expansion.kernel.exponents(np.zeros(1)) is not None:
             low = np.flatnonzero(self.head.underflows(answers))
             if len(low):
                 expansion, (rows, runner) = self.expansion, rows_and_runner(self, X)

@@ -24,7 +24,7 @@ from kernelite.data.rows.inputs import (
     fit_width,
 )
 from kernelite.machine.kernels import RBF
-from kernelite.machine.preparation import Preparation
+from kernelite.machine.preparation import Preparation, Selection
 from kernelite.program.criteria import label_criterion
 from kernelite.series.rounding import UNIT
 from kernelite.support.errors import InputError, OutsideValidityError
@@ -172,6 +172,15 @@ def rows_for(model: ModelFields, X: Any) -> tuple[Rows, FloatArray | None]:
     if not model.preparation.rowwise:
         before = model.preparation.before_map
         return check_rows(before(X, names), n_features=model._served.n_features), None
+    first = model.preparation.steps[0] if model.preparation.steps else None
+    if isinstance(first, Selection) and first.either:
+        rows = check_rows(X, feature_names=names, finite=False)
+        if rows.shape[1] not in (first.n_features, first.n_out):
+            raise InputError(
+                f"`X` has {rows.shape[1]} columns, but this model takes kernel values with all "
+                f"{first.n_features} training rows, or with its {first.n_out} support vectors."
+            )
+        return rows, None
     d = model.n_features_in_
     poly = not _counts_beyond(model)  # drops what is beyond its width, NaN included
     wide = model.origin.width_is_open

@@ -6,7 +6,7 @@ in an expansion's terms, or a refusal that says why; and the `Machine` of an exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,10 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.kernels import (
+    AdditiveChiSquared,
+    ChiSquared,
     CosineKernel,
+    FunctionKernel,
     Gaussian,
     Kernel,
     Laplacian,
@@ -34,6 +37,7 @@ from kernelite.machine.kernels import (
     SigmoidKernel,
 )
 from kernelite.machine.machine import Machine, describe
+from kernelite.machine.preparation import Preparation, Selection
 from kernelite.support.errors import InputError, UnsupportedModelError
 
 __all__ = [
@@ -45,12 +49,13 @@ __all__ = [
     "other_kernel",
     "pairwise_coefficients",
     "polynomial",
+    "precomputed_source",
     "require_fitted",
     "scaled_outputs",
     "sklearn_source",
 ]
 
-ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian' or 'cosine'"
+ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'cosine', 'chi2', 'additive_chi2'"
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,19 @@ def named_kernel(model: Any, type_name: str, n_features: int) -> NamedKernel:
     'linear'
     """
     name = model.kernel
+    if callable(name) and not getattr(model, "kernel_params", None):
+        return NamedKernel(FunctionKernel(name, of_pairs=True))
     if not isinstance(name, str):
         raise other_kernel(model, type_name)
     if name == "linear":
         return NamedKernel(PolynomialKernel(1))
     if name == "cosine":
         return NamedKernel(CosineKernel())
+    if name == "additive_chi2":
+        return NamedKernel(AdditiveChiSquared())
+    if name == "chi2":  # whose own default is 1
+        gamma = getattr(model, "gamma_", model.gamma)
+        return NamedKernel(ChiSquared(1.0 if gamma is None else float(gamma)))
     gamma = getattr(model, "gamma_", model.gamma)
     error = relative_gap(1.0 / n_features, Fraction(1, n_features)) if gamma is None else 0.0
     gamma = 1.0 / n_features if gamma is None else float(gamma)
@@ -137,14 +149,51 @@ def polynomial(
 def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:
     """The refusal of an estimator with a kernel that is not served."""
     if callable(model.kernel):
-        found = "a callable as kernel, whose values nothing is known about"
-        cure = "fit it with a kernel that has a name"
+        found = "a callable as kernel, with parameters or rows that are not served"
+        cure = "fit it on dense rows, with a function that has no parameters, or with a name"
     elif model.kernel == "precomputed":
         found = "kernel 'precomputed', so it holds no vectors to expand in"
         cure = "fit it on the rows themselves with a kernel that has a name"
     else:
         found, cure = f"kernel {model.kernel!r}", "fit it with another kernel"
     return UnsupportedModelError(f"this {type_name} has {found}; {cure}: {ACCEPTED}.")
+
+
+def precomputed_source(
+    model: Any,
+    type_name: str,
+    coefficients: FloatArray,
+    intercept: Any,
+    head: Head,
+    columns: Any = None,
+    *,
+    rounded: Mapping[str, Any] | None = None,
+) -> Machine:
+    """The source of an estimator whose rows are kernel values: linear in the columns it needs.
+
+    Parameters
+    ----------
+    model : estimator
+    type_name : str
+    coefficients : ndarray of shape (n, k)
+        One row a needed column.
+    intercept : array of shape (k,)
+    head : Head
+    columns : int array of shape (n,), optional
+        Training rows that the needed columns belong to; all of them by default.
+    rounded : mapping, optional
+        Arguments of `KernelExpansion.rounded`.
+    """
+    n, k = coefficients.shape
+    expansion = KernelExpansion(coefficients.T, np.eye(k), intercept, kernel=PolynomialKernel(1))
+    if rounded:
+        expansion = expansion.rounded(**rounded)
+    described = f"scikit-learn {type_name}, {n} support vectors, precomputed kernel"
+    more: dict[str, Any] = {"feature_names": feature_names(model)}
+    if columns is not None:
+        chosen = Selection(np.asarray(columns), int(model.n_features_in_), either=True)
+        more["preparation"] = Preparation.of(chosen)
+    return Machine(expansion, head, described, "scikit-learn", type_name, **more)
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:

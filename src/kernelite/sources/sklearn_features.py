@@ -17,11 +17,17 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
-from kernelite.machine.exactly import accurate_product, exact_sum, two_words
+from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, two_words
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, LinearHead, RegressorHead, TransformHead
 from kernelite.machine.machine import Machine, describe
-from kernelite.sources.common import fold_linear, named_kernel, require_fitted, sklearn_source
+from kernelite.sources.common import (
+    fold_linear,
+    named_kernel,
+    precomputed_source,
+    require_fitted,
+    sklearn_source,
+)
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
@@ -108,7 +114,6 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     True
     """
     require_fitted(model, "eigenvectors_", type_name)
-    kernel = named_kernel(model, type_name, int(model.n_features_in_))
     values = _numbers(model.eigenvalues_)
     vectors = _numbers(model.eigenvectors_)
     kept = values != 0  # scikit-learn gives zeros along the null space
@@ -122,8 +127,14 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     rows, whole = _numbers(model._centerer.K_fit_rows_), float(model._centerer.K_fit_all_)
     left = np.concatenate([np.full(n, whole), -rows])[None, :]
     constants, lost = accurate_product(left, np.vstack([vectors, vectors]))
+    error = 1.01 * lost[0] / roots
+    if model.kernel == "precomputed":  # each entry of the linear map errs by 6u
+        places = coefficients, constants[0] / roots, TransformHead(k)
+        rounded = {"centers": 6.1 * UNIT, "intercept": error}
+        return precomputed_source(model, type_name, *places, rounded=rounded)
+    kernel = named_kernel(model, type_name, int(model.n_features_in_))
     expansion = kernel.expansion(model.X_fit_, coefficients, constants[0] / roots)
-    expansion = expansion.rounded(units=6.0, intercept=1.01 * lost[0] / roots)
+    expansion = expansion.rounded(units=6.0, intercept=error)
     return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))
 
 

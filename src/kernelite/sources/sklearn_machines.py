@@ -23,7 +23,15 @@ from kernelite.machine.heads import (
     OutlierHead,
     RegressorHead,
 )
-from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
+from kernelite.machine.kernels import (
+    Bump,
+    FunctionKernel,
+    Gaussian,
+    Matern,
+    PolynomialKernel,
+    SigmoidKernel,
+)
+from kernelite.machine.kernels.bumps import log_volume
 from kernelite.machine.machine import Machine
 from kernelite.sources.common import (
     NamedKernel,
@@ -31,6 +39,7 @@ from kernelite.sources.common import (
     other_kernel,
     pairwise_coefficients,
     polynomial,
+    precomputed_source,
     require_fitted,
     sklearn_source,
 )
@@ -47,7 +56,7 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     Parameters
     ----------
     model : estimator
-        Fitted, with any kernel that has a name: "linear", "poly", "rbf" or "sigmoid".
+        Fitted, with kernel "linear", "poly", "rbf", "sigmoid", "precomputed", or a function.
     type_name : {"SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"}
         Which of them it is; the class itself may be a subclass.
 
@@ -68,7 +77,6 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     'scikit-learn SVR, 3 support vectors, gamma 0.5'
     """
     require_fitted(model, "support_vectors_", type_name)
-    kernel = _kernel(model, type_name)
     classifier = type_name in ("SVC", "NuSVC")
     if classifier and len(model.n_support_) != len(model.classes_):
         raise UnsupportedModelError(
@@ -79,10 +87,14 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     coefficients = _dense(model.dual_coef_).T
     if classifier and len(model.classes_) > 2:
         coefficients = pairwise_coefficients(coefficients, [int(n) for n in model.n_support_])
-    expansion = kernel.expansion(
-        _vectors(model), coefficients.reshape(-1, len(model.intercept_)), model.intercept_
-    )
-    return sklearn_source(model, type_name, expansion, _head(model, type_name))
+    coefficients = coefficients.reshape(-1, len(model.intercept_))
+    head = _head(model, type_name)
+    if model.kernel == "precomputed":
+        places = coefficients, model.intercept_, head, model.support_
+        return precomputed_source(model, type_name, *places)
+    kernel = _kernel(model, type_name)
+    expansion = kernel.expansion(_vectors(model), coefficients, model.intercept_)
+    return sklearn_source(model, type_name, expansion, head)
 
 
 def _kernel(model: Any, type_name: str) -> NamedKernel:
@@ -95,11 +107,22 @@ def _kernel(model: Any, type_name: str) -> NamedKernel:
         return polynomial(model.degree, gamma, float(model.coef0), type_name)
     if model.kernel == "sigmoid":
         return NamedKernel(SigmoidKernel(gamma, float(model.coef0)))
+    if callable(model.kernel):
+        rows = _trained_on(model)
+        if not is_sparse(rows) and np.ndim(rows) == 2 and np.asarray(rows).dtype.kind in "fiub":
+            return NamedKernel(FunctionKernel(model.kernel))
     raise other_kernel(model, type_name)
+
+
+def _trained_on(model: Any) -> Any:
+    """The training rows of an SVM whose kernel is a function; other SVMs do not keep them."""
+    return getattr(model, "_BaseLibSVM__Xfit", None)
 
 
 def _vectors(model: Any) -> Any:
     vectors = model.support_vectors_
+    if callable(model.kernel):
+        vectors = np.asarray(_trained_on(model))[model.support_]
     if vectors.shape[0] == 0:  # a flat SVR; scikit-learn may then leave the width out
         return np.zeros((0, int(model.n_features_in_)))
     return vectors
@@ -168,6 +191,8 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
         summed = kernel_tree(model.kernel, d, type_name)
         weights = DualWeights(coefficients, [exact_sum(column) for column in coefficients.T])
         return kernel_source(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
+    if model.kernel == "precomputed":
+        return precomputed_source(model, type_name, coefficients, np.zeros(k), head)
     kernel = named_kernel(model, type_name, d)
     expansion = kernel.expansion(model.X_fit_, coefficients, np.zeros(k))
     return sklearn_source(model, type_name, expansion, head)
@@ -213,7 +238,7 @@ def read_label_propagation(model: Any, type_name: str, /) -> Machine:
     return sklearn_source(model, type_name, expansion, head)
 
 
-# scikit-learn's KernelDensity with the gaussian kernel: a weighted mean of bumps, in logarithms.
+# scikit-learn's KernelDensity: a weighted mean of bumps, in logarithms; with the gaussian kernel
 #
 # log density(z) = log(sum_i w_i exp(-|x_i - z|^2 / (2 h^2)) / sum_i w_i) - d log(h sqrt(2 pi))
 
@@ -222,7 +247,7 @@ EUCLIDEAN = ("euclidean", "l2", "minkowski", "p")
 
 
 def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Machine:
-    """Read a fitted KernelDensity with kernel "gaussian" and Euclidean distances.
+    """Read a fitted KernelDensity with Euclidean distances.
 
     Its `atol` and `rtol` become the tolerance that a certified model keeps.
 
@@ -248,11 +273,6 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     True
     """
     require_fitted(model, "tree_", type_name)
-    if model.kernel != "gaussian":
-        raise UnsupportedModelError(
-            f"this {type_name} has kernel {model.kernel!r}, which is not exp(-|x - z|^2 / (2 h^2));"
-            " accepted is kernel 'gaussian'."
-        )
     power = (model.metric_params or {}).get("p", 2)
     if model.metric not in EUCLIDEAN or power != 2:
         raise UnsupportedModelError(
@@ -263,10 +283,23 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     weights = model.tree_.sample_weight
     weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
     h, d = float(model.bandwidth_), rows.shape[1]
+    tolerances = float(model.atol), float(model.rtol)
+    if model.kernel != "gaussian":
+        kernel = Matern((h,), 0.5) if model.kernel == "exponential" else Bump((h,), model.kernel)
+        volume = log_volume(model.kernel, d)
+        if not math.isfinite(volume):
+            raise UnsupportedModelError(
+                f"this {type_name} has kernel {model.kernel!r} on {d} features, for which "
+                "scikit-learn's own densities are no numbers; choose another kernel."
+            )
+        shares = weights / math.fsum(weights)
+        expansion = KernelExpansion(rows, shares, np.zeros(1), kernel=kernel).rounded(units=2.0)
+        head = DensityHead(-volume - d * math.log(h), *tolerances)
+        return sklearn_source(model, type_name, expansion, head)
     meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
     gamma = nearest(meant)
     expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
     expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient
     log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
-    head = DensityHead(log_scale, float(model.atol), float(model.rtol))
+    head = DensityHead(log_scale, *tolerances)
     return sklearn_source(model, type_name, expansion, head)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray, Rows, row_blocks
+from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse, row_blocks
 from kernelite.machine.expansion import KernelExpansion, squared_distances
+from kernelite.machine.ops import ops
 from kernelite.program.bounded import NEAR, Bounded
 from kernelite.program.cascade import Block
 from kernelite.program.criteria import Criterion, never
@@ -268,6 +269,14 @@ class NearCenters:
 LOG_SUM_ELEMENTS = 1 << 20  # exponents held at once: 8 MB
 
 
+def _squares(expansion: KernelExpansion, rows: Rows) -> FloatArray:
+    """|x_i - z|^2 of shape (m, n); of kernels without a series, by differences."""
+    if expansion.kernel.damps:
+        return squared_distances(expansion, rows)
+    dense = np.asarray(rows.toarray() if is_sparse(rows) else rows)
+    return np.asarray(ops(dense).squared_distances(dense, expansion.dense_centers()))
+
+
 def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
     """Of an expansion with one output and no negative coefficient: shape (m,).
 
@@ -282,9 +291,9 @@ def log_sums(expansion: KernelExpansion, rows: Rows) -> FloatArray:
         logarithms = np.log(expansion.coefficients[:, 0])
     tile = max(16, LOG_SUM_ELEMENTS // max(expansion.n_centers, 1))
     for block in row_blocks(rows.shape[0], tile):
-        e = squared_distances(expansion, rows[block])
-        e *= -expansion.gamma
-        e += logarithms
+        found = expansion.kernel.exponents(_squares(expansion, rows[block]))
+        assert found is not None
+        e = found + logarithms
         m = e.max(axis=1)
         e -= np.where(np.isfinite(m), m, 0.0)[:, None]
         with np.errstate(under="ignore", divide="ignore"):

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from kernelite.machine.kernels.algebra import ProductKernel, SumKernel
 from kernelite.machine.kernels.base import POLY2, RBF, Kernel, Reach
+from kernelite.machine.kernels.bumps import Bump
+from kernelite.machine.kernels.chi_squared import AdditiveChiSquared, ChiSquared
 from kernelite.machine.kernels.exponential import ExpSineSquared, Laplacian, Matern
+from kernelite.machine.kernels.functions import FunctionKernel
 from kernelite.machine.kernels.powers import (
     InverseMultiquadric,
     InverseQuadratic,
@@ -25,8 +28,12 @@ from kernelite.machine.kernels.radial import Gaussian, Radial, Rbf
 __all__ = [
     "POLY2",
     "RBF",
+    "AdditiveChiSquared",
+    "Bump",
+    "ChiSquared",
     "CosineKernel",
     "ExpSineSquared",
+    "FunctionKernel",
     "Gaussian",
     "InverseMultiquadric",
     "InverseQuadratic",

@@ -37,6 +37,11 @@ class _Several(Kernel):
         """Whether all of them are."""
         return all(kernel.proven for kernel in self.kernels)
 
+    @property
+    def unproven(self) -> str:  # type: ignore[override]
+        """Of the first part that is not proven."""
+        return next((kernel.unproven for kernel in self.kernels if not kernel.proven), "")
+
     def check_width(self, n_features: int) -> None:
         for kernel in self.kernels:
             kernel.check_width(n_features)

@@ -74,6 +74,8 @@ class Kernel(ABC):
     """Whether k depends on x - z alone, so that p may be any point."""
     proven: ClassVar[bool] = True
     """Whether `error` rests on nothing that is only assumed."""
+    unproven: ClassVar[str] = ""
+    """Where it does: what is not proven, as the end of a sentence about the kernel."""
     statistic: ClassVar[str] = ""
     """What `profile` is a function of, if compiled loops can take it: "squares" of distances,
     "city" distances, or "products"; each times a scale. Empty: `values` is all there is."""
@@ -85,6 +87,9 @@ class Kernel(ABC):
     """Whether k is exp(-gamma |x - z|^2), whose series is damped by exp(-gamma |u|^2)."""
     quadratic: ClassVar[bool] = False
     """Whether k is (gamma x.z + coef0)^2, which is its own series about the origin."""
+
+    peaks: ClassVar[bool] = False
+    """Whether k is a bump: never negative, 1 at no distance and less at any other."""
 
     @abstractmethod
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
@@ -116,6 +121,10 @@ class Kernel(ABC):
     def tag(self) -> str:
         """What files and `KernelExpansion` call it; of kernels without a series, the label."""
         return RBF if self.damps else POLY2 if self.quadratic else self.label
+
+    def exponents(self, squares: FloatArray) -> FloatArray | None:
+        """log k from |x - z|^2, where k underflows and its logarithm does not; else None."""
+        return None
 
     def check_width(self, n_features: int) -> None:
         """Refuse rows of a width that its parameters do not fit."""

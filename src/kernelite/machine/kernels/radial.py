@@ -203,6 +203,7 @@ class Gaussian(Radial):
     gamma: float
     coef0: ClassVar[float] = 0.0
     damps = True
+    peaks = True
     vanishes = True
     isotropic = True
 
@@ -218,6 +219,9 @@ class Gaussian(Radial):
 
     def profile(self, squares: FloatArray) -> FloatArray:
         return ops(squares).exp(-squares)
+
+    def exponents(self, squares: FloatArray) -> FloatArray:
+        return -self.gamma * squares
 
     def sensitivity(self, r: FloatArray) -> float:
         return 0.7358  # 2 / e

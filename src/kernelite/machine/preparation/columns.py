@@ -41,6 +41,8 @@ class Selection:
         May name a feature twice.
     n_features : int
         The width of the rows that come in.
+    either : bool
+        Whether rows may also come with the chosen features alone, in their order.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Selection:
 
     columns: NDArray[np.int64]
     n_features: int
+    either: bool = False
     rowwise: ClassVar[bool] = True
     takes_columns: ClassVar[bool] = False
     exact: ClassVar[bool] = True
@@ -59,6 +62,16 @@ class Selection:
         if columns.ndim != 1 or (columns < 0).any() or (columns >= self.n_features).any():
             raise InputError(f"`columns` must lie between 0 and {self.n_features - 1}.")
         object.__setattr__(self, "columns", columns)
+
+    def __pack__(self) -> dict[str, Any]:
+        """For files: `either` only where it is so."""
+        stored = {"columns": self.columns, "n_features": self.n_features}
+        return stored | {"either": True} if self.either else stored
+
+    @classmethod
+    def __unpack__(cls, stored: dict[str, Any]) -> Selection:
+        """Back from `__pack__`."""
+        return cls(**stored)
 
     @property
     def n_out(self) -> int:
@@ -72,6 +85,8 @@ class Selection:
     def __call__(self, rows: Any) -> Any:
         """The selected features."""
         rows = rows if is_sparse(rows) else np.asarray(rows)
+        if self.either and rows.shape[1] == self.n_out:
+            return rows
         check_width(rows, self.n_features)
         if not is_sparse(rows):  # `take` keeps rows contiguous, which indexing need not
             return np.take(rows, self.columns, axis=1)

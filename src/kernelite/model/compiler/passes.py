@@ -61,8 +61,8 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
     kernel = task.expansion.kernel
     if not kernel.proven and guarantee != "exact":
         raise UnsupportedModelError(
-            f"the kernel of this {task.source.type_name} ({kernel.label}) rests on SciPy's Bessel "
-            "functions, whose accuracy is not proven; use guarantee='exact'."
+            f"the kernel of this {task.source.type_name} ({kernel.label}) {kernel.unproven}; use "
+            "guarantee='exact'."
         )
     if plan not in ("auto", "estimate", "measure"):
         raise InputError(
@@ -73,6 +73,8 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
     chosen = exact_candidate(task.expansion, verdict, labels=task.source.head.proves_labels)
     no_form = "This kernel has no form: every row is summed exactly, under each guarantee."
+    if not kernel.proven:
+        no_form = f"Nothing is proven: this kernel {kernel.unproven}."
     # A variance is computed from the training rows; nothing else needs those of a linear kernel.
     posterior = task.source.posterior if guarantee != "none" else None
     fields: Fields = {
