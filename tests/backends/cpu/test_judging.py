@@ -16,6 +16,7 @@ from kernelite.program.cascade import judged
 from kernelite.program.criteria import (
     And,
     Criterion,
+    LabelMargin,
     Margin,
     Proven,
     SameAnswer,
@@ -56,6 +57,7 @@ def criteria(head: Head) -> list[Criterion]:
         same,
         Proven(same),
         Margin(head, 0.4),
+        LabelMargin(head, 0.4),
         And(same, Within(np.array([0.2]))),
         Within(np.array([0.2])),
     ]
@@ -86,6 +88,17 @@ def test_labels_are_those_of_the_head(name: str) -> None:
         expected = head.predict(some)
         np.testing.assert_array_equal(finish(some), expected)
         assert finish(some).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_without_bounds_the_margin_decides(name: str) -> None:
+    head, given = HEADS[name], found()._replace(bounds=None)
+    for criterion in (Margin(head, 0.4), LabelMargin(head, 0.4)):
+        got = judge(criterion, given, np.inf)
+        np.testing.assert_array_equal(got.rows, head.margin(given.scores) > 0.4)
+        np.testing.assert_array_equal(got.rows, judged(criterion, given).rows)
+    for criterion in (Proven(head.decided), Within(np.array([0.2]))):
+        assert not judge(criterion, given, np.inf).rows.any()
 
 
 def test_several_outputs_within_a_tolerance() -> None:

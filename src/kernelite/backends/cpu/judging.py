@@ -48,13 +48,14 @@ def judge(criterion: Criterion, found: Bounded, farthest: float) -> Settled:
 
     squares, m = found.sq_norms, len(scores)
     settled, counts = np.empty(m, dtype=np.bool_), np.zeros(3, dtype=np.int64)
-    tolerance = rule.tolerance
+    tolerance, by_bound = rule.tolerance, rule.by_bound and bounds is not None
     if 0 < len(tolerance) < scores.shape[1]:
         tolerance = np.broadcast_to(tolerance, scores.shape[1]).copy()
     share_rows(
         *(judging.settle_rows, m, judging.ROWS_PER_THREAD, scores),
         *(_NO_BOUNDS if bounds is None else bounds, _NO_SQUARES if squares is None else squares),
-        *(tolerance, rule.by_bound, rule.threshold, rule.margin, farthest, settled, counts),
+        *(tolerance, by_bound, rule.threshold, -1.0 if by_bound else rule.margin),
+        *(farthest, settled, counts),
     )
     n_open, outside, unknown = counts.tolist()
     known = squares is not None or (bounds is not None and found.finite_if_bounded)
