@@ -44,6 +44,7 @@ TILE_ROWS = 256
 FEWEST_ROWS = 64  # of a call that eigenvectors are computed in: no single row waits for them
 WORTH = 0.9  # of the products with an inverse
 SINGLES = 0.6  # of these, where they are in single precision
+DIGITS_LOST = 1e-6  # of a variance: an inverse that may be further off is not asked alone
 AGAIN = 40.0  # times as long takes a row that comes alone or with a few others
 NEARBY = 4.0  # times the centers' radius: rows so near share one bound of kernel values
 SHORT_STEPS = (32, 48, 64, 96, 128, 192, 256)  # leading eigenvectors that may leave a short rest
@@ -232,12 +233,27 @@ class Variances:
         if self.inverse is None or self.covariances is None:
             return self.latent.variance(rows), np.full(len(rows[0]), np.inf)
         if self.quick is None:
-            return self._by(self.inverse, rows)
+            return self._by_inverse(self.inverse, rows)
         variances, errors = self._by(self.quick, rows)
         still = np.flatnonzero(~self._settles(variances, errors))
         if len(still):
-            found = self._by(self.inverse, [seen[still] for seen in rows])
+            found = self._by_inverse(self.inverse, [seen[still] for seen in rows])
             variances[still], errors[still] = found
+        return variances, errors
+
+    def _by_inverse(
+        self, inverse: InverseFactor, rows: Sequence[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """By the inverse; where that lost digits, what solving says, as far off as both may be."""
+        variances, errors = self._by(inverse, rows)
+        good = errors <= DIGITS_LOST * variances
+        if self.tolerance is not None:
+            good |= self._settles(variances, errors)
+        if not good.all():
+            lost = np.flatnonzero(~good)
+            solved = self.latent.variance([seen[lost] for seen in rows])
+            errors[lost] += np.abs(solved - variances[lost])
+            variances[lost] = solved
         return variances, errors
 
     def _by(
