@@ -77,3 +77,5 @@ def test_what_is_wrong_is_said() -> None:
         predict(fast, image()[:2])
     with pytest.raises(kl.InputError, match="must be an xarray"):
         predict(fast, np.zeros((3, 2)))
+    with pytest.raises(kl.InputError, match="real numbers, got complex128"):
+        predict(fast, image() * 1j)

@@ -78,6 +78,8 @@ def predict(
             f"`data` has {data.sizes[dim]} features along `{dim}`, but this model was compiled for "
             f"{model.n_features_in_}."
         )
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"`data` must hold real numbers, got {data.dtype}.")
     shown = example(model, output)
     several = shown.ndim > 1
     names = column_names(model, output, shown.shape[1] if several else None)

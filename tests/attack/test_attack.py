@@ -109,3 +109,10 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert found["violations"] == []
     with pytest.raises(SystemExit, match="another run"):
         attack(10, seed=9, state=state)
+
+
+def test_exponents_that_lost_all_digits_have_no_small_bounds() -> None:
+    """A center of 1e11 among others: exponents may come out as large as any, and must not wrap."""
+    found = attacked(31, 1118, 1119)
+    assert found["models"] == 1
+    assert found["violations"] == []

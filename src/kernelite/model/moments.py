@@ -61,6 +61,8 @@ def spread_bound(model: ModelFields, X: Any) -> FloatArray:
     from kernelite.backends.cpu.factors import deviation_bound
 
     rows, runner = rows_and_runner(model, X)
+    for given in rows.rows if hasattr(rows, "rows") else (rows,):
+        check_finite(given)
     found = _proven_variances(model, rows, runner, proven=True)
     bounds, tolerance = deviation_bound(*found), model._variances.tolerance
     if tolerance is not None:

@@ -221,3 +221,13 @@ def test_exact_classifiers_do_not_share(classifier) -> None:
     fast = kl.compile(model, guarantee="exact")
     np.testing.assert_allclose(fast.predict_proba(Z), model.predict_proba(Z), atol=1e-9)
     assert fast.__dict__.get("_joint") is None
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_bounds_of_rows_that_are_no_numbers_are_refused(wrong: float) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    fitted = GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X, X[:, 0])
+    fast = kl.compile(fitted, X, guarantee="exact")
+    X[1, 2] = wrong
+    with pytest.raises(kl.InputError, match="row 1"):
+        fast.std_bound(X)

@@ -124,7 +124,9 @@ def test_nan_is_no_data_and_bands_can_be_named(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="there is no band `9`"):
         kl.predict_files(fast, source, out, columns=["9"])
     assert os.listdir(tmp_path) == ["scene.tif"]
-    kl.predict_files(fast, source, out, columns=["5", "4", "3", "2"])
+    with pytest.raises(InputError, match="is read too"):
+        kl.predict_files(fast, source, source, columns=[5, 4, 3, 2])
+    kl.predict_files(fast, source, out, columns=[5, 4, 3, 2])
     with rasterio.open(out) as file:
         found = file.read(1)
     assert (np.argwhere(found == 0) == [[5, 5]]).all()

@@ -189,6 +189,10 @@ def predict_files(
     """
     _check_arguments(model, source, destination)
     columns = [columns] if isinstance(columns, str) else columns
+    if columns is not None and not all(isinstance(name, str) for name in columns):
+        if not is_raster(source):
+            raise InputError(f"`columns` must be names of columns, got {list(columns)!r}.")
+        columns = [str(band) for band in columns]
     keep = [keep] if isinstance(keep, str) and keep != "all" else keep
     outputs = [outputs] if isinstance(outputs, str) else outputs
     if format is None and is_raster(source):

@@ -77,6 +77,12 @@ def predict_raster(
     """
     if not is_raster(destination):
         raise InputError(f"`{destination}` must end in .tif or .tiff, since a raster is written.")
+    if (
+        os.path.exists(source)
+        and os.path.exists(destination)
+        and os.path.samefile(source, destination)
+    ):
+        raise InputError(f"`{destination}` is read too, so it cannot be written; name another.")
     outputs = check_outputs(model, outputs)
     with _opened(source) as scene:
         features = _features(model, scene, bands, source)

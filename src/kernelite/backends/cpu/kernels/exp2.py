@@ -37,6 +37,7 @@ WIDE = wide_vectors()
 VECTORS = 4  # of centers in a panel
 HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 ROUNDER_BITS = 0x4338000000000000  # of 1.5 2^52: whole numbers added to these are added to it
+LARGEST_EXPONENTS = {4: 126.0, 8: 1022.0}  # of 2^y, by the bytes of a number
 # q of `log2`, lowest order first
 LOG2 = (
     *(2.885390081777927, 0.9617966939243345, 0.5770780172463286, 0.4121984020482752),
@@ -290,6 +291,8 @@ class Code:
         if self.precision.pieces:
             return self._exp2_down(y)
         builder, precision = self.builder, self.precision
+        # Exponents that lost all digits may come out as large as any: their bits must not wrap.
+        y = self.at_most(y, LARGEST_EXPONENTS[precision.size])
         rounder = self.all_lanes(precision.rounder)
         shifted = builder.fadd(y, rounder)
         value = self._polynomial(builder.fsub(y, builder.fsub(shifted, rounder)))
