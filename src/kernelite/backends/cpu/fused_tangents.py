@@ -40,6 +40,10 @@ POLYNOMIAL_ERRORS = 1e-7, 5e-7
 HORNER_UNITS = 4.0, 46.0
 FAR_UNITS = 5.0  # times 6 + |t|: exponentials, differences and all sums
 OTHER_UNITS = 11.0  # of |b_i|, three products, sums of a panel and of a vector's lanes
+# Centers whose |b_i| underflows in doubles would be left out, and be all of the value near them.
+LEAST_WEIGHT = 1e-290
+# What single precision loses of a smaller |b_i| is at most 1.2e-38, times h(t_i) up to exp(40).
+LEAST_SINGLE, LOST_FAR = 1e-30, 1e-20
 MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
 LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
 AT_ONCE = 1 << 19  # numbers of centers that are copied at a time
@@ -85,6 +89,10 @@ class TangentSums:
         sizes = np.abs(weights)
         if not 0.0 < float(sizes.max()) <= MOST_WEIGHT:
             return None
+        smallest = float(sizes[expansion.coefficients[:, 0] != 0.0].min(initial=1.0))
+        if smallest < LEAST_WEIGHT:
+            return None
+        lost = LOST if smallest >= LEAST_SINGLE else LOST_FAR
         by_norm = np.argsort(squares, kind="stable")
         by_sign = [by_norm[weights[by_norm] > 0.0], by_norm[weights[by_norm] < 0.0]]
         # Exponents of e, not of two.
@@ -106,7 +114,7 @@ class TangentSums:
         ]
         constants = (
             *(float(weights.sum()), float(expansion.intercept[0])),
-            *(float(rounding.constant[0]) + n * LOST, *relative, FAR_UNITS * SINGLE_UNIT),
+            *(float(rounding.constant[0]) + n * lost, *relative, FAR_UNITS * SINGLE_UNIT),
             2.0 * units * UNIT,
             *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
         )
