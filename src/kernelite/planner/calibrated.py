@@ -126,7 +126,7 @@ class _Trial:
         return _Tried(approximation, fallback, self.cost(approximation, fallback))
 
     def tested(self, approximation: Approximation, testing: Rows) -> Calibration:
-        """The threshold that rows which chose nothing confirm."""
+        """The threshold, confirmed on rows that were not used to choose the form."""
         grid = threshold_grid(self.answers(approximation, self.choosing)[0])
         parts = []
         for block in row_blocks(testing.shape[0], BLOCK):

@@ -1,7 +1,7 @@
 """Calibration: a threshold on the margin that keeps a promised rate of label differences.
 
-Thresholds are tested from most to least fallback on rows that chose nothing, each by an exact
-binomial (Clopper-Pearson) bound, stopping at the first failure. In such a fixed sequence every
+Thresholds are tested from most to least fallback on the rows of `X` that were not used to choose
+the form, each by an exact binomial (Clopper-Pearson) bound, stopping at the first failure. In such a fixed sequence every
 test may use the full confidence. The promise is statistical, for rows like those tested.
 """
 

@@ -134,8 +134,8 @@ class Task:
         if self._too_small(sample):
             rows = "1 row" if len(sample) == 1 else f"{len(sample)} rows"
             return (
-                f"`X` is too small to choose a form by ({rows}): shares were measured on support "
-                "vectors as well, which are harder rows than most."
+                f"`X` is too small to choose a form by ({rows}): 'Falls back' was measured "
+                "on support vectors as well, which are harder rows than most."
             )
         kind = "support vectors (no `X` was given)" if self.given is None else "rows of `X`"
         return f"'Falls back' was measured on {len(sample):,} {kind}."
