@@ -22,7 +22,7 @@ from kernelite.backends.cpu.kernels import quadratic_dense, quadratic_sparse
 from kernelite.backends.cpu.kernels.densify import dense_rows
 from kernelite.backends.cpu.threads import limit_threads, thread_count
 from kernelite.data.rows.inputs import row_blocks
-from kernelite.data.tables import fast_libsvm, libsvm_data
+from kernelite.data.tables import libsvm_data
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import certify
@@ -186,7 +186,7 @@ def text(options: argparse.Namespace) -> None:
         numbered = list(enumerate(lines, 1))
         runs: dict[str, Scores] = {
             "careful": lambda lines=numbered: libsvm_data.parse_block(lines, True, print).values,
-            "jit": lambda block=block: fast_libsvm.read_block(block).rows.values,
+            "jit": lambda block=block: libsvm_data.read_block(block).rows.values,
         }
         two_columns(f"{digits:6d}        ", runs, len(block) / 1e6, options.repeat)
 

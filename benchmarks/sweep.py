@@ -31,10 +31,9 @@ from kernelite.cli.console import note
 from kernelite.model.compiler.driver import MAX_BYTES
 from kernelite.model.compiler.passes import _tolerances
 from kernelite.model.compiler.task import Task
-from kernelite.planner.local import local_candidate
+from kernelite.planner.planner import local_candidate
 from kernelite.planner.proof_probe import OPTIMISM
-from kernelite.planner.search import Search, ranks
-from kernelite.planner.third_order import RANKS, _tensors, third_order_fits
+from kernelite.planner.search import RANKS, Search, _tensors, ranks, third_order_fits
 from kernelite.program.criteria import label_criterion, predict_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.cubic import cubic_form

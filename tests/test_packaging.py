@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import kernelite
-from kernelite.support.scikit_learn import OLDEST
+from kernelite.support.errors import OLDEST_SCIKIT_LEARN
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -84,7 +84,7 @@ def test_scikit_learn_is_an_extra_whose_version_is_checked() -> None:
     extras = PROJECT["optional-dependencies"]
     names = {re.split(r"[>=]", text)[0] for text in PROJECT["dependencies"]}
     assert names == {"numpy", "scipy", "safetensors", "rich", "threadpoolctl"}
-    assert extras["sklearn"] == [f"scikit-learn>={'.'.join(map(str, OLDEST))}"]
+    assert extras["sklearn"] == [f"scikit-learn>={'.'.join(map(str, OLDEST_SCIKIT_LEARN))}"]
     for extra in ("all", "bench", "demo", "docs", "test"):
         assert any(re.search(r"kernelite\[.*\bsklearn\b", text) for text in extras[extra]), extra
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kernelite as kl
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import require_scikit_learn
 from tests.models import MODELS, compiled, fitted
 
 ROOT = Path(kl.__file__).parents[1]

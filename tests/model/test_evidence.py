@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelite
 from kernelite.cli import main
-from kernelite.model.evidence import disagreements
+from kernelite.model.checks import disagreements
 from kernelite.store.files import dumps, loads
 from kernelite.support.errors import FileFormatError
 from tests.model.export.cases import CASES

@@ -15,12 +15,11 @@ import kernelite.planner.search
 from kernelite.backends.cpu import forms
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
-from kernelite.planner.costs import exact_cost
-from kernelite.planner.option import array_bytes, tiers_cost, unseen_cost
+from kernelite.model.compiler.task import default_tolerance, given_tolerance
+from kernelite.planner.costs import array_bytes, exact_cost, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
-from kernelite.planner.tolerances import default_tolerance, given_tolerance
 from kernelite.program.criteria import label_criterion
 from kernelite.series import remainder
 from kernelite.series.approximation import Approximation

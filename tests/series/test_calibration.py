@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from kernelite.series.calibration import (
+from kernelite.planner.calibrated import (
     calibrate,
     largest_rate,
     rows_needed,

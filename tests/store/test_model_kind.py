@@ -13,8 +13,7 @@ import pytest
 
 from kernelite.model.compiler.driver import open_model
 from kernelite.store import approxsvm
-from kernelite.store.files import load
-from kernelite.store.model_kind import model_kind
+from kernelite.store.files import load, model_kind
 from kernelite.support.errors import FileFormatError, InputError, UnsupportedModelError
 from tests.store.models import compiled
 

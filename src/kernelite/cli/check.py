@@ -159,7 +159,7 @@ def _summed_up(defects: Iterable[Defect]) -> tuple[list[_Alike], int]:
 
 
 def _kind(path: str, asked: str | None) -> Kind:
-    from kernelite.store.model_kind import model_kind
+    from kernelite.store.files import model_kind
     from kernelite.support.compression import without_ending
     from kernelite.support.files import open_binary
 
@@ -240,7 +240,7 @@ class _Nowhere:
 def _of_model(path: str, *, deep: bool) -> list[Defect]:
     """The one reason why a compiled model does not load, or all that a deep check finds."""
     from kernelite.data.tables.parsing import Defect
-    from kernelite.model.evidence import disagreements
+    from kernelite.model.checks import disagreements
     from kernelite.store.files import load
 
     try:

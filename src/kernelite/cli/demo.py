@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelite.cli.arguments import add_json
 from kernelite.cli.console import note, print_json, print_table
-from kernelite.support.errors import MissingExtraError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import MissingExtraError, require_scikit_learn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -146,7 +146,7 @@ def _analyse(args: argparse.Namespace) -> int:
 
 
 def _cross_validate(args: argparse.Namespace) -> int:
-    from kernelite.cli.crossval import Problem, compiled_accuracy
+    from kernelite.cli.xval import Problem, compiled_accuracy
     from kernelite.data.tables.data import read_data
 
     data = read_data(args.data, format="libsvm", labels="required")

@@ -117,7 +117,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _model(args: argparse.Namespace) -> Any:
     from kernelite.cli.models import is_pickle, predictor
-    from kernelite.store.model_kind import model_kind
+    from kernelite.store.files import model_kind
 
     # A compiled model that holds its support vectors can be exported exactly too.
     fitted = is_pickle(args.model) or model_kind(args.model) == "libsvm"

@@ -48,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Describe."""
     from kernelite.cli.models import is_pickle
     from kernelite.sources import read
-    from kernelite.store.files import load, stored_digest
-    from kernelite.store.model_kind import model_kind
+    from kernelite.store.files import load, model_kind, stored_digest
 
     if is_pickle(args.model):
         raise InputError(

@@ -11,11 +11,14 @@ from typing import Any
 
 from kernelite.cli.arguments import COLUMNAR, data_options
 from kernelite.model import CompiledModel
-from kernelite.store.files import loads
-from kernelite.store.model_kind import model_kind
-from kernelite.support.errors import FileFormatError, InputError, KerneliteError
+from kernelite.store.files import loads, model_kind
+from kernelite.support.errors import (
+    FileFormatError,
+    InputError,
+    KerneliteError,
+    require_scikit_learn,
+)
 from kernelite.support.files import open_binary
-from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = [
     "check_order",

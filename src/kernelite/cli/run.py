@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 
-from kernelite.support.errors import FileFormatError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import FileFormatError, require_scikit_learn
 
 __all__ = ["configure", "run"]
 

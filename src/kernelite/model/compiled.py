@@ -22,9 +22,8 @@ from kernelite.program.criteria import (
     never,
     probability_criterion,
 )
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, require_scikit_learn
 from kernelite.support.records import dataclass
-from kernelite.support.scikit_learn import require_scikit_learn
 
 __all__ = ["CompiledModel", "require_compiled"]
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from kernelite.model.compiler import compile
-from kernelite.support.errors import InputError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import InputError, require_scikit_learn
 
 try:
     import sklearn

@@ -27,7 +27,7 @@ from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.machine.variance import LatentVariance, Posterior
 from kernelite.model.checks import check_model
 from kernelite.model.serving import OnInvalid, runner_of
-from kernelite.planner.option import array_bytes
+from kernelite.planner.costs import array_bytes
 from kernelite.planner.plan import Plan
 from kernelite.program.criteria import Criterion, decision_criterion, predict_criterion
 from kernelite.series.approximation import Approximation, LocalSums

@@ -29,8 +29,7 @@ from kernelite.model.compiled import CompiledModel
 from kernelite.model.compiler import compile
 from kernelite.series.rounding import UNIT
 from kernelite.sources import read
-from kernelite.support.errors import KerneliteError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import KerneliteError, require_scikit_learn
 
 __all__ = ["patch", "patched", "unpatch"]
 

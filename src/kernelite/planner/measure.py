@@ -20,7 +20,7 @@ from kernelite.backends.cpu.runner import Runner
 from kernelite.backends.cpu.tiers import FormStages, form_stages
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head
-from kernelite.planner.option import Option
+from kernelite.planner.costs import Option
 from kernelite.planner.plan import MEASURED
 from kernelite.program.criteria import predict_criterion
 

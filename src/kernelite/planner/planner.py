@@ -1,8 +1,9 @@
 """Planning: candidates are built, costed on a sample of rows, and the cheapest sound one is kept.
 
 In: an expansion, a sample, and what settles a row. Out: an approximation (or None: exact) and the
-`Plan` that explains it. Costs come from operation counts; `measure` times those that are close.
-First come the sentences that say why a plan is the exact engine.
+`Plan` that explains it; `local_candidate` gives the settings of sums over near centers. Costs come
+from operation counts; `measure` times those that are close. First come the sentences that say why
+a plan is the exact engine.
 """
 
 from __future__ import annotations
@@ -10,26 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
 
 from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.planner.costs import exact_cost
-from kernelite.planner.option import Option, tiers_cost
+from kernelite.machine.heads import Head
+from kernelite.planner.costs import Option, exact_cost, local_cost, tiers_cost
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.planner.search import PREFERRED, OnProgress, Search, between, ranks
+from kernelite.program.cascade import holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.approximation import Approximation
+from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.series.packed import packed_degree, packed_numbers
 from kernelite.series.series import QuadraticForm
 from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.errors import InputError
 
-__all__ = ["exact_candidate", "plan_certified", "truncated_form"]
+__all__ = [
+    "exact_candidate",
+    "local_candidate",
+    "plan_certified",
+    "truncated_form",
+]
 
 # Why a plan is the exact engine, and what would pay instead, in a sentence or two.
 #
@@ -262,3 +271,71 @@ def _why_lost(option: Option, winner: Option | None) -> str:
     if option.open_share > 2 * winner.open_share + 0.001:
         return "more rows stay open"
     return f"{option.nanoseconds / winner.nanoseconds:.2g}x the cost"
+
+
+FEWEST_CENTERS = 512  # below, the exact engine is too fast to gain much
+ROWS = 256  # of the sample, that visits are counted on
+LABEL_SHARES = (0.1, 1e-3)  # of the spread of scores, that may be left out of a label's
+
+
+def local_candidate(
+    expansion: KernelExpansion,
+    head: Head,
+    sample: FloatArray,
+    criterion: Criterion,
+    tolerance: FloatArray | None,
+    *,
+    engine: ExactEngine,
+    mapped: bool,
+    measure: bool = False,
+) -> tuple[LocalSums, Candidate] | None:
+    """The cheapest settings and their candidate.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    head : Head
+    sample : ndarray of shape (m, d)
+    criterion : callable of (scores, bounds)
+        Which rows the guarantee accepts.
+    tolerance : ndarray of shape (k,), optional
+    engine : ExactEngine
+        Of the expansion.
+    mapped : bool
+        Whether rows come through an affine map.
+    measure : bool
+        Time the rows instead of counting boxes and leaves.
+    """
+    if expansion.n_centers < FEWEST_CENTERS or not len(sample):
+        return None
+    if not LocalEngine.serves(expansion):
+        return None
+    step = -(-len(sample) // ROWS)
+    rows = np.ascontiguousarray(sample[::step])
+    tried = []
+    for settings in _budgets(engine, head, rows, tolerance):
+        local = LocalEngine.prepare(expansion, settings, mapped=mapped)
+        visits = local.visits(rows)
+        # Start where most rows end, so that they look only once or twice.
+        settings = LocalSums(settings.absolute, settings.relative, max(visits.threshold - 1.0, 0.0))
+        started = perf_counter()
+        answered = local.run(rows)
+        taken = 1e9 * (perf_counter() - started) / len(rows)
+        share = 1.0 - float(holds(criterion, answered).mean())
+        cost = taken if measure else local_cost(local, visits) / thread_count()
+        tried.append((cost + share * exact_cost(expansion) / thread_count(), share, settings))
+    nanoseconds, share, settings = min(tried, key=lambda option: option[0])
+    name = "sums over near centers"
+    return settings, Candidate(name, nanoseconds, share, expansion.nbytes, "")
+
+
+def _budgets(
+    exact: ExactEngine, head: Head, rows: FloatArray, tolerance: FloatArray | None
+) -> list[LocalSums]:
+    """Most of what the guarantee allows, the rest being for rounding; for labels, guesses."""
+    budget = head.sum_budget(tolerance)
+    if budget is not None:
+        return [LocalSums(0.9 * budget[0], 0.9 * budget[1])]
+    scores = exact.run(rows).scores
+    spread = np.maximum(scores.std(axis=0), 1e-300)
+    return [LocalSums(share * spread) for share in LABEL_SHARES]

@@ -13,8 +13,7 @@ from typing import Any
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, RegressorHead
 from kernelite.machine.machine import Machine, describe
-from kernelite.support.errors import InputError, UnsupportedModelError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import InputError, UnsupportedModelError, require_scikit_learn
 
 __all__ = ["READERS", "REFUSED", "Machine", "read"]
 

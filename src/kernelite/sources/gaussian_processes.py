@@ -33,8 +33,7 @@ from kernelite.sources.common import feature_names, require_fitted
 from kernelite.sources.ensembles import first_wins
 from kernelite.sources.kernel_sums import DualWeights, kernel_source
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
-from kernelite.support.errors import UnsupportedModelError
-from kernelite.support.scikit_learn import require_scikit_learn
+from kernelite.support.errors import UnsupportedModelError, require_scikit_learn
 
 __all__ = [
     "posterior_of",

@@ -9,22 +9,31 @@ and sigmoid. `defects` lists everything that is wrong with a file, by the same p
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.tables.lines import Lines
-from kernelite.data.tables.parsing import Defect, Report
+from kernelite.data.tables.parsing import BadNumber, Defect, Report, parse_float, parse_int, quote
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, Head, OutlierHead, RegressorHead
 from kernelite.machine.kernels import Gaussian, PolynomialKernel, SigmoidKernel
 from kernelite.machine.machine import Machine, describe
 from kernelite.sources.common import NamedKernel, pairwise_coefficients, polynomial
-from kernelite.sources.libsvm_header import Header, read_header
 from kernelite.sources.libsvm_vectors import Vectors, read_vectors
 from kernelite.support.errors import FileFormatError, UnsupportedModelError
 
-__all__ = ["defects", "read_libsvm"]
+__all__ = [
+    "KERNEL_TYPES",
+    "SVM_TYPES",
+    "Header",
+    "defects",
+    "read_header",
+    "read_libsvm",
+]
 
 
 def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
@@ -170,3 +179,217 @@ def _head(header: Header) -> Head:
         marks = np.array(header.density_marks) if header.density_marks else None
         return OutlierHead(offset=header.rho[0], density_marks=marks)
     return RegressorHead(noise_scale=header.prob_a[0] if header.prob_a else None)
+
+
+SVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+KERNEL_TYPES = ("linear", "polynomial", "rbf", "sigmoid", "precomputed")
+CLASSIFIERS = ("c_svc", "nu_svc")
+KEYS = (
+    *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
+    *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv"),
+)
+MARKS = 10  # of a one-class model's density
+C_INT = 2**31 - 1  # LIBSVM keeps counts, labels and indices in C's int
+LOW_INT = -(2**31)
+
+T = TypeVar("T")
+Entries = dict[str, tuple[int, list[str]]]  # key -> its line and the tokens after it
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header says; None or empty where the file does not (or not readably) say it."""
+
+    svm_type: str | None = None
+    kernel_type: str | None = None
+    degree: int | None = None
+    gamma: float | None = None
+    coef0: float = 0.0
+    nr_class: int | None = None
+    total_sv: int | None = None
+    rho: tuple[float, ...] = ()
+    label: tuple[int, ...] = ()
+    nr_sv: tuple[int, ...] = ()
+    prob_a: tuple[float, ...] = ()
+    prob_b: tuple[float, ...] = ()
+    density_marks: tuple[float, ...] = ()
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether labels are voted for."""
+        return self.svm_type in CLASSIFIERS
+
+    @property
+    def n_coefficients(self) -> int | None:
+        """Coefficients at the start of each support vector's line; None if that is unclear."""
+        if self.nr_class is None or len(self.rho) != self.nr_class * (self.nr_class - 1) // 2:
+            return None
+        return max(self.nr_class - 1, 1)
+
+
+def read_header(lines: Lines) -> Header | None:
+    """Read up to and including the line `SV`; None if this is no LIBSVM model at all.
+
+    Parameters
+    ----------
+    lines : Lines
+        At the start of the file; its `report` receives the defects.
+
+    Returns
+    -------
+    Header or None
+    """
+    entries = _entries(lines)
+    return None if entries is None else _Values(entries, lines.report).header()
+
+
+def _entries(lines: Lines) -> Entries | None:
+    """The header's lines by key, `SV` included, checked for unknown and double keys."""
+    entries: Entries = {}
+    number = 0
+    for number, text in lines:
+        key, *tokens = text.replace("\t", " ").strip(" ").split(" ")
+        if key == "SV" and not any(tokens):
+            return entries | {"SV": (number, [])}
+        if key not in KEYS:
+            known = ", ".join(KEYS)
+            if not entries:
+                problem = f"{quote(key)} does not begin a LIBSVM model, expected `svm_type`"
+                lines.report(Defect(number, key, problem))
+                return None
+            problem = f"{quote(key)} is not a key of a LIBSVM model, known are {known} and SV"
+            lines.report(Defect(number, key, problem))
+        elif key in entries:
+            first = entries[key][0]
+            lines.report(Defect(number, key, f"`{key}` is there twice, first on line {first}"))
+        else:
+            entries[key] = number, [token for token in tokens if token]
+    if number == 0:
+        lines.report(Defect(None, None, "the file is empty, expected a LIBSVM model"))
+        return None
+    problem = "the file ends before the line `SV`, so it has no support vectors"
+    lines.report(Defect(number, None, problem))
+    return entries | {"SV": (number, [])}
+
+
+class _Values:
+    """The header's values, parsed and checked against each other, one method a shape."""
+
+    def __init__(self, entries: Entries, report: Report) -> None:
+        self.entries = entries
+        self.report = report
+
+    def header(self) -> Header:
+        svm_type = self.word("svm_type", SVM_TYPES)
+        kernel_type = self.word("kernel_type", KERNEL_TYPES)
+        classifier = svm_type in CLASSIFIERS
+        for key in _required(svm_type, kernel_type):
+            if key not in self.entries:
+                self.defect("SV", f"`{key}` is missing from the header")
+        nr_class = self.integer("nr_class", 1, C_INT)
+        if nr_class is not None and not classifier and svm_type is not None and nr_class != 2:
+            self.defect("nr_class", f"nr_class `{nr_class}` should be 2 for {svm_type}")
+            nr_class = 2
+        total_sv = self.integer("total_sv", 0, C_INT)
+        pairs = None if nr_class is None else nr_class * (nr_class - 1) // 2
+        parsed = Header(
+            svm_type=svm_type,
+            kernel_type=kernel_type,
+            degree=self.integer("degree", LOW_INT, C_INT),
+            gamma=self.gamma(),
+            coef0=self.number("coef0") or 0.0,
+            nr_class=nr_class,
+            total_sv=total_sv,
+            rho=self.numbers("rho", pairs, "one per pair of classes"),
+            prob_a=self.numbers("probA", pairs, "one per pair of classes"),
+            prob_b=self.numbers("probB", pairs, "one per pair of classes"),
+            density_marks=self.numbers("prob_density_marks", MARKS, "the marks of the density"),
+            label=self.labels(nr_class if classifier else None),
+            nr_sv=self.counts(nr_class if classifier else None, total_sv),
+            lines={key: line for key, (line, _) in self.entries.items()},
+        )
+        if classifier and ("probA" in self.entries) != ("probB" in self.entries):
+            here, absent = ("probA", "probB") if "probA" in self.entries else ("probB", "probA")
+            self.defect(here, f"`{here}` is there but `{absent}` is missing")
+        return parsed
+
+    def defect(self, key: str, problem: str, token: str | None = None) -> None:
+        self.report(Defect(self.entries[key][0], token, problem))
+
+    def values(self, key: str, parse: Callable[[str], T], count: int | None, each: str) -> list[T]:
+        """The values of `key`, `count` of them; empty when absent or wrong."""
+        line, tokens = self.entries.get(key, (0, None))
+        if tokens is None:
+            return []
+        if count is not None and len(tokens) != count:
+            self.defect(key, f"`{key}` has {len(tokens)} values, expected {count} ({each})")
+            return []
+        try:
+            return [parse(token) for token in tokens]
+        except BadNumber as error:
+            self.report(Defect(line, None, str(error)))
+            return []
+
+    def word(self, key: str, known: tuple[str, ...]) -> str | None:
+        words = self.values(key, str, 1, "a name")
+        if words and words[0] not in known:
+            problem = f"{key} {quote(words[0])} is unknown, known are {', '.join(known)}"
+            self.defect(key, problem, words[0])
+            return None
+        return words[0] if words else None
+
+    def integer(self, key: str, low: int, high: int) -> int | None:
+        values = self.values(key, lambda t: parse_int(t, key, low=low, high=high), 1, "a number")
+        return values[0] if values else None
+
+    def number(self, key: str) -> float | None:
+        values = self.values(key, lambda t: parse_float(t, key), 1, "a number")
+        return values[0] if values else None
+
+    def numbers(self, key: str, count: int | None, each: str) -> tuple[float, ...]:
+        return tuple(self.values(key, lambda t: parse_float(t, key), count, each))
+
+    def gamma(self) -> float | None:
+        value = self.number("gamma")
+        if value is not None and value <= 0:
+            self.defect("gamma", f"gamma `{value:g}` should be positive")
+            return None
+        return value
+
+    def labels(self, count: int | None) -> tuple[int, ...]:
+        def parse(token: str) -> int:
+            return parse_int(token, "label", low=LOW_INT, high=C_INT)
+
+        labels = self.values("label", parse, count, "one per class")
+        seen: set[int] = set()
+        for label in labels:
+            if label in seen:
+                self.defect("label", f"label `{label}` is there twice", str(label))
+                return ()
+            seen.add(label)
+        return tuple(labels)
+
+    def counts(self, count: int | None, total: int | None) -> tuple[int, ...]:
+        def parse(token: str) -> int:
+            return parse_int(token, "nr_sv", high=C_INT)
+
+        counts = self.values("nr_sv", parse, count, "one per class")
+        if counts and total is not None and count is not None and sum(counts) != total:
+            problem = f"`nr_sv` adds up to {sum(counts)}, but `total_sv` is {total}"
+            self.defect("nr_sv", problem)
+            return ()
+        return tuple(counts)
+
+
+def _required(svm_type: str | None, kernel_type: str | None) -> list[str]:
+    required = ["svm_type", "kernel_type", "nr_class", "total_sv", "rho"]
+    if svm_type in CLASSIFIERS:
+        required += ["label", "nr_sv"]
+    if kernel_type in ("rbf", "polynomial", "sigmoid"):
+        required.append("gamma")
+    if kernel_type in ("polynomial", "sigmoid"):
+        required.append("coef0")
+    if kernel_type == "polynomial":
+        required.append("degree")
+    return required

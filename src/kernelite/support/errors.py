@@ -8,16 +8,19 @@ them by their public names, `kernelite.InputError` and so on.
 from __future__ import annotations
 
 import os
+import re
 
 from kernelite.support.terminal import printable
 
 __all__ = [
+    "OLDEST_SCIKIT_LEARN",
     "FileFormatError",
     "InputError",
     "KerneliteError",
     "MissingExtraError",
     "OutsideValidityError",
     "UnsupportedModelError",
+    "require_scikit_learn",
 ]
 
 
@@ -103,5 +106,34 @@ def _rebuild_format_error(path: str, problem: str, line: int | None) -> FileForm
     return FileFormatError(path, problem, line=line)
 
 
-for _name in __all__:
-    globals()[_name].__module__ = "kernelite"
+OLDEST_SCIKIT_LEARN = (1, 5)
+"""The oldest version that is served; pyproject.toml names it too."""
+
+
+def require_scikit_learn(need: str) -> None:
+    """Refuse by one sentence if scikit-learn is absent or too old.
+
+    Parameters
+    ----------
+    need : str
+        What needs it: the subject of the sentence, with its verb.
+
+    Examples
+    --------
+    >>> require_scikit_learn("`score` needs")
+    """
+    try:
+        import sklearn
+    except ImportError as error:
+        raise missing_extra(f"{need} scikit-learn", "scikit-learn", "sklearn") from error
+    found = tuple(int(number) for number in re.findall(r"\d+", sklearn.__version__)[:2])
+    if found < OLDEST_SCIKIT_LEARN:
+        oldest = ".".join(map(str, OLDEST_SCIKIT_LEARN))
+        raise MissingExtraError(
+            f"{need} scikit-learn {oldest} or newer, and {sklearn.__version__} is installed: "
+            "pip install --upgrade scikit-learn (the extra `sklearn`)."
+        )
+
+
+for _error in (KerneliteError, *KerneliteError.__subclasses__()):
+    _error.__module__ = "kernelite"

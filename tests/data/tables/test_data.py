@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, save_npz
 
 from kernelite.data.rows.inputs import check_rows
 from kernelite.data.tables.data import DataSet, defects, iter_data, read_data
-from kernelite.store.model_kind import model_kind
+from kernelite.store.files import model_kind
 from kernelite.support import compression as limits
 from kernelite.support.errors import FileFormatError, InputError
 from tests.data.tables.test_lines import PACKED

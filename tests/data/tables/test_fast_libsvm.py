@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelite.backends.cpu.threads import limit_threads
-from kernelite.data.tables import fast_libsvm, scan
+from kernelite.data.tables import libsvm_data, scan
 from kernelite.data.tables.data import iter_data, read_data
 from kernelite.data.tables.libsvm_data import SparseBlock, data_lines, parse_block
 from kernelite.data.tables.parsing import Defect
@@ -35,7 +35,7 @@ def careful(block: bytes, labelled: bool, n_features: int | None = None) -> Spar
 
 def assert_same(block: bytes, labelled: bool, n_features: int | None = None) -> None:
     expected = careful(block, labelled, n_features)
-    got = fast_libsvm.read_block(block, labelled, n_features)
+    got = libsvm_data.read_block(block, labelled, n_features)
     if expected is None or (got is None and _odd(block)):
         assert got is None
         return
@@ -56,7 +56,7 @@ def _odd(block: bytes) -> bool:
 
 
 def values_of(tokens: list[str]) -> np.ndarray:
-    read = fast_libsvm.read_block("\n".join(tokens).encode() + b"\n", True)
+    read = libsvm_data.read_block("\n".join(tokens).encode() + b"\n", True)
     assert read is not None
     assert read.rows.labels is not None
     return read.rows.labels
@@ -152,7 +152,7 @@ def test_ends_of_the_range() -> None:
     got = values_of(tokens)
     assert got.tobytes() == np.array([float(token) for token in tokens]).tobytes()
     for large in ("1.7976931348623159e308", "1e309", "1e999999999", "1" + "0" * 400):
-        assert fast_libsvm.read_block(large.encode() + b" 1:1\n", True) is None
+        assert libsvm_data.read_block(large.encode() + b" 1:1\n", True) is None
 
 
 def lines_of(n: int) -> bytes:
@@ -164,7 +164,7 @@ def lines_of(n: int) -> bytes:
 
 
 def test_pieces_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_libsvm, "PIECE", 1000)
+    monkeypatch.setattr(libsvm_data, "PIECE", 1000)
     for threads in (1, 3):
         with limit_threads(threads):
             assert_same(lines_of(2000), True)
@@ -207,7 +207,7 @@ def test_errors_name_the_line_wherever_the_block_started(
 
 @pytest.mark.parametrize("content", [b"", b"# note\n", b"\n\n"])
 def test_blocks_without_rows(content: bytes) -> None:
-    read = fast_libsvm.read_block(content + b"\n")
+    read = libsvm_data.read_block(content + b"\n")
     assert read is not None
     assert read.rows.n_rows == 0
 
@@ -223,7 +223,7 @@ def test_a_note_before_rows_without_labels(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_reading_goes_on_after_memory_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = fast_libsvm._Room()
+    room = libsvm_data._Room()
     room.arrays(64)
     empty = np.empty
 
@@ -233,7 +233,7 @@ def test_reading_goes_on_after_memory_ran_out(monkeypatch: pytest.MonkeyPatch) -
         return empty(shape, dtype)  # type: ignore[arg-type, call-overload, no-any-return]
 
     with monkeypatch.context() as patch:
-        patch.setattr(fast_libsvm.np, "empty", fail)
+        patch.setattr(libsvm_data.np, "empty", fail)
         with pytest.raises(MemoryError):
             room.arrays(4096)
     labels, indptr, indices, values = room.arrays(4096)

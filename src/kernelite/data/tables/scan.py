@@ -14,11 +14,11 @@ from itertools import islice
 from typing import Literal, get_args
 
 from kernelite.data.rows.inputs import Rows
-from kernelite.data.tables import delimited, fast_libsvm, libsvm_data
+from kernelite.data.tables import delimited, libsvm_data
+from kernelite.data.tables.arrays import scan_arrays
 from kernelite.data.tables.dataset import DataSet, make_csr
 from kernelite.data.tables.lines import Lines
 from kernelite.data.tables.parsing import DECIMAL, Defect, Report, quote
-from kernelite.data.tables.scan_arrays import scan_arrays
 from kernelite.support.compression import without_ending
 from kernelite.support.errors import FileFormatError, InputError
 from kernelite.support.files import open_binary
@@ -187,7 +187,7 @@ def _libsvm_blocks(
         long = long or len(block) >= _FAST_FROM
         read = None
         if long and not lines.too_long:
-            read = fast_libsvm.read_block(block, labelled, options.n_features)
+            read = libsvm_data.read_block(block, labelled, options.n_features)
         if read is not None:
             lines.skip(read.n_lines)
             labelled = read.labelled if read.rows.n_rows else labelled

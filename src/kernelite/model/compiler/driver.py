@@ -33,8 +33,7 @@ from kernelite.model.compiler.task import Task, sample_rows
 from kernelite.model.serving import OnInvalid, check_on_invalid
 from kernelite.sources import Machine, read
 from kernelite.sources.svm_scale import SvmRange, with_range
-from kernelite.store.files import load
-from kernelite.store.model_kind import model_kind
+from kernelite.store.files import load, model_kind
 from kernelite.store.packing import unstorable
 from kernelite.support.errors import InputError, UnsupportedModelError
 

@@ -11,18 +11,22 @@ import numpy as np
 from kernelite.backends.cpu.forms import certify
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.model.compiler.task import Task
-from kernelite.planner.calibrated import calibrated_plan
-from kernelite.planner.local import local_candidate
-from kernelite.planner.measure import Finals
-from kernelite.planner.option import Option, tiers_cost
-from kernelite.planner.plan import Plan
-from kernelite.planner.planner import exact_candidate, plan_certified, truncated_form
-from kernelite.planner.tolerances import (
+from kernelite.model.compiler.task import (
     DEFAULT_TOLERANCE,
+    Task,
     default_tolerance,
     given_tolerance,
     score_tolerance,
+)
+from kernelite.planner.calibrated import calibrated_plan
+from kernelite.planner.costs import Option, tiers_cost
+from kernelite.planner.measure import Finals
+from kernelite.planner.plan import Plan
+from kernelite.planner.planner import (
+    exact_candidate,
+    local_candidate,
+    plan_certified,
+    truncated_form,
 )
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
