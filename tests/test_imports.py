@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": MODEL
     | {"sources", "store", "explain"}
     | {"backends.torch", "backends.onnx", "backends.c", "backends.javascript"},
-    "explain": {"machine", "model", "program", *CPU} | EVERYWHERE,
+    "explain": {"machine", "model", "program", "backends.torch", *CPU} | EVERYWHERE,
     "store": {"data.tables"} | MODEL,
     "backends.torch": {"machine", "series", "program", "model", *CPU} | EVERYWHERE,
     "backends.onnx": {"machine", "series", "program", "model"} | EVERYWHERE,

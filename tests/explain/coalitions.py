@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from flint import arb, arb_poly
 
-__all__ = ["by_coalitions", "real_products"]
+import kernelite as kl
+from kernelite.explain.shapley import shap_values
+from kernelite.machine.kernels import Laplacian, PolynomialKernel, ProductKernel, Rbf, SumKernel
+
+__all__ = ["by_coalitions", "check_bounds", "far_twins", "random_expansion", "real_products"]
 
 
 def by_coalitions(
@@ -61,3 +65,78 @@ def real_products(
 
 def _factor(exponent: Any, z: list[Any], s: list[Any], own: list[int]) -> Any:
     return (-sum((exponent(z[place], s[place], place) for place in own), arb(0))).exp()
+
+
+def random_expansion(kind: str, rng: np.random.Generator, d: int) -> kl.KernelExpansion:
+    """Of one of the served kinds."""
+    n, k = int(rng.integers(1, 20)), int(rng.integers(1, 4))
+    gamma = float(10.0 ** rng.uniform(-2, 0.5))
+    scales = tuple(rng.uniform(0.5, 3.0, d).tolist())
+    kernels: dict[str, Any] = {
+        "rbf": "rbf",
+        "laplacian": Laplacian(gamma),
+        "linear": PolynomialKernel(1, gamma, 0.5),
+        "quadratic": "poly2",
+        "product": ProductKernel((Rbf(scales), Laplacian(gamma))),
+        "sum": SumKernel(
+            (2.0, 0.5, 0.25, 0.125),
+            (Rbf(scales), Laplacian(gamma), PolynomialKernel(1), PolynomialKernel(2, 0.1, 1.0)),
+        ),
+    }
+    return kl.KernelExpansion(
+        rng.normal(size=(n, d)),
+        rng.normal(size=(n, k)),
+        rng.normal(size=k),
+        gamma=gamma,
+        kernel=kernels[kind],
+        coef0=0.7 if kind == "quadratic" else 0.0,
+    )
+
+
+def far_twins(expansion: kl.KernelExpansion) -> kl.KernelExpansion:
+    """Two centers of opposite signs, far from zero, which all but cancel."""
+    centers = 1e4 + np.repeat(expansion.centers[:1], 2, axis=0)
+    return kl.KernelExpansion(
+        centers * [[1.0], [1.0 + 1e-9]],
+        [[1e6], [-1e6]],
+        [0.0],
+        gamma=expansion.gamma,
+        kernel=expansion.kernel,
+    )
+
+
+def check_bounds(
+    kind: str,
+    expansion: kl.KernelExpansion,
+    rng: np.random.Generator,
+    tolerance: float | None,
+    device: str | None = None,
+) -> None:
+    """Values of a row and two background rows are within their bounds of the integral in balls."""
+    d = expansion.n_features
+    offset = expansion.dense_centers().mean(axis=0)
+    x, background = offset + rng.normal(size=(1, d)), offset + rng.normal(size=(2, d))
+    fast = kl.compile(expansion, guarantee="exact")
+    found = shap_values(fast, x, background, tolerance=tolerance, device=device)
+
+    def exponent(z: Any, s: Any, place: int) -> Any:
+        if kind == "rbf":
+            return arb(expansion.gamma) * (z - s) ** 2
+        if kind == "laplacian":
+            return arb(expansion.kernel.gamma) * abs(z - s)
+        rbf, city = expansion.kernel.kernels
+        scale = arb(rbf.length_scale[place])
+        return ((z - s) / scale) ** 2 / 2 + arb(city.gamma) * abs(z - s)
+
+    balls = [[arb(float(value)) for value in row] for row in background]
+    centers = [[arb(float(value)) for value in row] for row in expansion.dense_centers()]
+    players = [[j] for j in range(d)]
+    for output in range(expansion.n_outputs):
+        weights = [arb(float(a)) for a in expansion.coefficients[:, output]]
+        row = [arb(float(value)) for value in x[0]]
+        true = real_products(exponent, row, balls, centers, weights, players)
+        values, bounds = (a.reshape(1, d, -1)[0, :, output] for a in (found.values, found.bounds))
+        for value, bound, real in zip(values, bounds, true):
+            assert abs(arb(float(value)) - real) <= arb(float(bound))
+            if tolerance is not None and abs(expansion.coefficients).max() < 100:
+                assert bound <= tolerance

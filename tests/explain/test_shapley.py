@@ -13,43 +13,19 @@ import kernelite as kl
 from kernelite.explain.quadrature import FEWER, rule
 from kernelite.explain.shapley import shap_values
 from kernelite.machine.kernels import (
-    Laplacian,
     Matern,
-    PolynomialKernel,
-    ProductKernel,
-    Rbf,
-    SumKernel,
 )
 from kernelite.support.errors import InputError, UnsupportedModelError
-from tests.explain.coalitions import by_coalitions, real_products
+from tests.explain.coalitions import (
+    by_coalitions,
+    check_bounds,
+    far_twins,
+    random_expansion,
+    real_products,
+)
 
 KINDS = ("rbf", "laplacian", "linear", "quadratic", "product", "sum")
 MODELS = 34  # of each kind: 204 in all
-
-
-def random_expansion(kind: str, rng: np.random.Generator, d: int) -> kl.KernelExpansion:
-    n, k = int(rng.integers(1, 20)), int(rng.integers(1, 4))
-    gamma = float(10.0 ** rng.uniform(-2, 0.5))
-    scales = tuple(rng.uniform(0.5, 3.0, d).tolist())
-    kernels: dict[str, Any] = {
-        "rbf": "rbf",
-        "laplacian": Laplacian(gamma),
-        "linear": PolynomialKernel(1, gamma, 0.5),
-        "quadratic": "poly2",
-        "product": ProductKernel((Rbf(scales), Laplacian(gamma))),
-        "sum": SumKernel(
-            (2.0, 0.5, 0.25, 0.125),
-            (Rbf(scales), Laplacian(gamma), PolynomialKernel(1), PolynomialKernel(2, 0.1, 1.0)),
-        ),
-    }
-    return kl.KernelExpansion(
-        rng.normal(size=(n, d)),
-        rng.normal(size=(n, k)),
-        rng.normal(size=k),
-        gamma=gamma,
-        kernel=kernels[kind],
-        coef0=0.7 if kind == "quadratic" else 0.0,
-    )
 
 
 def random_groups(rng: np.random.Generator, d: int) -> dict[str, list[int]] | None:
@@ -99,50 +75,11 @@ def test_bounds_hold_in_ball_arithmetic(kind: str, d: int) -> None:
         for seed in range(6 if d < 40 else 3):
             rng = np.random.default_rng(seed)
             expansion = random_expansion(kind, rng, d)
-            if seed == 1:  # twins of opposite signs, far from zero
-                centers = 1e4 + np.repeat(expansion.centers[:1], 2, axis=0)
-                expansion = kl.KernelExpansion(
-                    centers * [[1.0], [1.0 + 1e-9]],
-                    [[1e6], [-1e6]],
-                    [0.0],
-                    gamma=expansion.gamma,
-                    kernel=expansion.kernel,
-                )
+            if seed == 1:
+                expansion = far_twins(expansion)
             check_bounds(kind, expansion, rng, None if seed % 2 else 1e-4)
     finally:
         ctx.prec = before
-
-
-def check_bounds(
-    kind: str, expansion: kl.KernelExpansion, rng: np.random.Generator, tolerance: float | None
-) -> None:
-    d = expansion.n_features
-    offset = expansion.dense_centers().mean(axis=0)
-    x, background = offset + rng.normal(size=(1, d)), offset + rng.normal(size=(2, d))
-    fast = kl.compile(expansion, guarantee="exact")
-    found = shap_values(fast, x, background, tolerance=tolerance)
-
-    def exponent(z: Any, s: Any, place: int) -> Any:
-        if kind == "rbf":
-            return arb(expansion.gamma) * (z - s) ** 2
-        if kind == "laplacian":
-            return arb(expansion.kernel.gamma) * abs(z - s)
-        rbf, city = expansion.kernel.kernels
-        scale = arb(rbf.length_scale[place])
-        return ((z - s) / scale) ** 2 / 2 + arb(city.gamma) * abs(z - s)
-
-    balls = [[arb(float(value)) for value in row] for row in background]
-    centers = [[arb(float(value)) for value in row] for row in expansion.dense_centers()]
-    players = [[j] for j in range(d)]
-    for output in range(expansion.n_outputs):
-        weights = [arb(float(a)) for a in expansion.coefficients[:, output]]
-        row = [arb(float(value)) for value in x[0]]
-        true = real_products(exponent, row, balls, centers, weights, players)
-        values, bounds = (a.reshape(1, d, -1)[0, :, output] for a in (found.values, found.bounds))
-        for value, bound, real in zip(values, bounds, true):
-            assert abs(arb(float(value)) - real) <= arb(float(bound))
-            if tolerance is not None and abs(expansion.coefficients).max() < 100:
-                assert bound <= tolerance
 
 
 def test_rules_are_exact_to_the_last_digit() -> None:

@@ -70,6 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=whole(1), metavar="N", help="threads to use (default: all cores)"
     )
+    parser.add_argument(
+        "--device", metavar="NAME", help="a device of torch's to compute on, such as cuda"
+    )
     add_pickle(parser)
     add_json(parser)
     add_data_options(parser, columnar=True)
@@ -138,7 +141,10 @@ def _write(
             part = slice(start, start + ROWS_AT_ONCE)
             block = rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
             found = shap_values(
-                model, block, background, groups=groups or None, tolerance=args.tolerance
+                *(model, block, background),
+                groups=groups or None,
+                tolerance=args.tolerance,
+                device=args.device,
             )
             columns = _columns(found, bounds=args.bounds)
             batch = pyarrow.RecordBatch.from_pydict(columns)

@@ -117,8 +117,8 @@ class Rules:
         Where each begins.
     choice : ndarray of int, shape (side * side + 1,)
         A rule for each |sum r| below i / steps and sum r^2 below j / steps; the last for others.
-    side : int
-        0 where the last rule is always taken.
+    side, steps : int, float
+        The side is 0 where the last rule is always taken.
     most : int
         Nodes of the exact rule.
     """
@@ -129,6 +129,7 @@ class Rules:
     choice: NDArray[np.int64]
     side: int
     most: int
+    steps: float = STEPS
 
 
 @lru_cache(maxsize=16)

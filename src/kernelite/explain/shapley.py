@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import FloatArray, is_tensor
 from kernelite.explain.players import Players, players_of
 from kernelite.explain.sums import Sums, add_polynomial, add_products, add_tail
 from kernelite.explain.terms import PolynomialTerm, seen_by, terms_of
@@ -108,8 +108,10 @@ def shap_values(
     groups: Mapping[str, Sequence[Any]] | None = None,
     tolerance: float | None = None,
     output: str | None = None,
+    device: Any = None,
 ) -> Explanation:
     """Shapley values of the scores of rows `X`: see `CompiledModel.shap_values`."""
+    X, background, device = _on_host(X, background, device)
     names = output_names(model, output)
     number = isinstance(tolerance, int | float | np.number)
     if tolerance is not None and not (number and 0 < tolerance < np.inf):
@@ -129,11 +131,23 @@ def shap_values(
                 if isinstance(term, PolynomialTerm):
                     add_polynomial(total, term, own, other, places)
                 else:
-                    add_products(total, term, own, other, places, tolerance, bar)
+                    add_products(total, term, own, other, places, tolerance, device, bar)
             if own.model.tail is not None:
                 add_tail(total, own.model.tail, own, other, places)
             bar.reach(len(own.rows) * (1 + seen.index(own)))
     return _explanation(total, players, names)
+
+
+def _on_host(X: Any, background: Any, device: Any) -> tuple[Any, Any, Any]:
+    """Rows in host memory, and the device to compute on: that of tensors, unless one is named."""
+    rows = [X, background]
+    for place, given in enumerate(rows):
+        if is_tensor(given):
+            from kernelite.backends.torch.shapley import brought
+
+            rows[place], lay_on = brought(given)
+            device = device if device is not None else lay_on
+    return *rows, device
 
 
 def output_names(model: ModelFields, output: str | None) -> list[str]:

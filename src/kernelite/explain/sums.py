@@ -5,30 +5,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, row_blocks
-from kernelite.explain.quadrature import STEPS, Rules, rules
+from kernelite.explain.quadrature import Rules, rules
 from kernelite.explain.terms import PolynomialTerm, ProductTerm, SeenBy
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.support.errors import UnsupportedModelError
 from kernelite.support.terminal import Progress
 
-__all__ = ["Sums", "add_polynomial", "add_products", "add_tail"]
+__all__ = ["Products", "Sums", "add_polynomial", "add_products", "add_tail"]
 
-ROOM = 1 << 22  # factors held at once, of rows or of the background: 32 MB
+ROOM = 1 << 22  # numbers held at once, of polynomial terms: 32 MB
 ROWS_AT_ONCE = 64  # rows of a block
-PARTS_AT_ONCE = 32  # pieces of the centers that threads can take
 FEW_PLAYERS = 24  # for so many the exact rule is as fast as choosing one
 SHARE = 2.0**-52  # of a product that a rule leaves out, unless a tolerance says more
 SAFETY = 1.05  # higher orders
-LOST = 1e-280  # more than all that underflows, per unit of a coefficient
 
 
 @dataclass(eq=False)
@@ -56,69 +54,38 @@ class Sums:
 # Products of factors, one per player.
 
 
-@dataclass(frozen=True, eq=False)
-class _Tiles:
-    """The centers of a term in tiles of `LANES`, feature by feature."""
+class Products(Protocol):
+    """Where products of factors are summed up: on processors (`tiles`), or by torch on a device.
 
-    centers: FloatArray  # (tiles, d LANES)
-    weights: FloatArray  # (tiles, k LANES)
-    term: ProductTerm
-    player: NDArray[np.int64]
-    count: int
-    center_moves: float
+    Factors of rows and centers are exp(-e), a player each; what they are held in is its own affair.
+    """
 
-    @classmethod
-    def of(cls, term: ProductTerm, player: NDArray[np.int64], p: int, moves: float) -> _Tiles:
-        from kernelite.explain.kernels import LANES
+    @property
+    def line(self) -> int:
+        """Numbers that the factors of a row take."""
 
-        n, d = term.centers.shape
-        tiles = max(1, -(-n // LANES))
-        k = term.coefficients.shape[1]
-        centers, weights = np.zeros((tiles * LANES, d)), np.zeros((tiles * LANES, k))
-        centers[:n], weights[:n] = term.centers, term.coefficients
-        if n:
-            centers[n:] = term.centers[-1]  # with a coefficient of zero
-        return cls(
-            np.ascontiguousarray(centers.reshape(tiles, LANES, d).transpose(0, 2, 1)).reshape(
-                tiles, -1
-            ),
-            np.ascontiguousarray(weights.reshape(tiles, LANES, k).transpose(0, 2, 1)).reshape(
-                tiles, -1
-            ),
-            term,
-            player,
-            p,
-            moves,
-        )
+    @property
+    def room(self) -> int:
+        """Numbers held at once, of rows and of the background each."""
 
-    def factors(self, rows: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of each row, tile, player and lane, and what errors of exponents do to their products."""
-        from kernelite.explain.kernels import LANES, factors
+    @property
+    def lost(self) -> float:
+        """More than all that underflows, per unit of a coefficient."""
 
-        items = len(rows) * len(self.centers)
-        out, errors = np.empty((items, self.count * LANES)), np.empty((items, LANES))
-        largest = int(np.bincount(self.player, minlength=1).max(initial=1))
-        relative = SAFETY * (self.term.relative + (largest + 8.0) * UNIT)
+    def factors(self, rows: FloatArray, moves: FloatArray) -> Any:
+        """Of rows (m, d), whose coordinates may be off by `moves`, and all centers."""
 
-        def work(part: slice) -> None:
-            factors(
-                rows,
-                moves,
-                self.centers,
-                self.term.square,
-                self.term.city,
-                self.player,
-                relative,
-                self.center_moves,
-                part.start,
-                part.stop,
-                np.empty(self.count * LANES),
-                out,
-                errors,
-            )
+    def base(self, v: Any, background: int) -> tuple[FloatArray, FloatArray]:
+        """Sums of the background's own products, shape (k,), and how far they are off."""
 
-        for_each_chunk(work, items, max(1, items // (4 * thread_count())))
-        return out, errors
+    def sums(
+        self, u: Any, v: Any, rules: Rules, background: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values and sizes of shape (m, k, p), middles (m, k), over these background rows.
+
+        `background` counts all of them. Sizes are what roundings grow with, and middles
+        sum |A| prod (u + v) / 2: see `shapley`.
+        """
 
 
 def add_products(
@@ -128,38 +95,51 @@ def add_products(
     other: SeenBy,
     places: NDArray[np.int64],
     tolerance: float | None,
+    device: Any,
     bar: Progress,
 ) -> None:
     """Add what a sum of products gives to players, for all rows."""
-    if not jit_available():
-        raise UnsupportedModelError("Shapley values need numba, which is missing or switched off.")
     used, player = np.unique(places, return_inverse=True)
     p = max(1, len(used))
-    tiles = _Tiles.of(term, player.astype(np.int64), p, own.expansion.known.centers)
+    largest = int(np.bincount(player, minlength=1).max(initial=1))  # features of a player
+    relative = SAFETY * (term.relative + (largest + 8.0) * UNIT)
+    products = _products(replace(term, relative=relative), player.astype(np.int64), own, p, device)
     sizes = np.abs(term.coefficients).sum(axis=0)
     share = SHARE
     if tolerance is not None:
         share = max(SHARE, min(0.1, tolerance / (8.0 * max(float(sizes.max(initial=0.0)), 1e-300))))
     nodes = rules(p, share, p > FEW_PLAYERS)
-    line = tiles.centers.shape[0] * p * _lanes()
-    m, some = len(own.rows), max(1, min(ROWS_AT_ONCE, ROOM // line))
-    for others in row_blocks(len(other.rows), max(1, ROOM // line)):
-        v = tiles.factors(other.rows[others], other.moves[others])
-        _add_base(total, tiles, v, own.outputs)
-        for block in row_blocks(m, some):
-            u = tiles.factors(own.rows[block], own.moves[block])
-            found = _sums(tiles, u, v, nodes, total.background)
+    m, at_once = len(own.rows), max(1, products.room // products.line)
+    for others in row_blocks(len(other.rows), at_once):
+        v = products.factors(other.rows[others], other.moves[others])
+        base, grown = products.base(v, total.background)
+        total.base[own.outputs] += base / total.background
+        total.base_bounds[own.outputs] += SAFETY * grown / total.background
+        for block in row_blocks(m, min(ROWS_AT_ONCE, at_once)):
+            u = products.factors(own.rows[block], own.moves[block])
+            found = products.sums(u, v, nodes, total.background)
             _put(total, own.outputs, used, block, found, share if nodes.side else 0.0)
             if others.start == 0:
                 bar.advance(len(range(m)[block]))
-    total.bounds[:, own.outputs] += (term.lost + LOST * (1.0 + sizes))[None, :, None]
-    total.base_bounds[own.outputs] += term.lost + LOST * (1.0 + sizes)
+    lost = term.lost + products.lost * (1.0 + sizes)
+    total.bounds[:, own.outputs] += lost[None, :, None]
+    total.base_bounds[own.outputs] += lost
 
 
-def _lanes() -> int:
-    from kernelite.explain.kernels import LANES
+def _products(
+    term: ProductTerm, player: NDArray[np.int64], own: SeenBy, p: int, device: Any
+) -> Products:
+    """Of a term whose `relative` says all that exponents err by."""
+    moves = own.expansion.known.centers
+    if device is not None:
+        from kernelite.backends.torch.shapley import DeviceProducts
 
-    return LANES
+        return DeviceProducts.of(term, player, p, moves, device)
+    if not jit_available():
+        raise UnsupportedModelError("Shapley values need numba, which is missing or switched off.")
+    from kernelite.explain.tiles import Tiles
+
+    return Tiles.of(term, player, p, moves)
 
 
 def _put(
@@ -175,74 +155,6 @@ def _put(
     total.values[at] += values
     left_out = SAFETY * (64.0 / 15.0) * share * middles
     total.bounds[at] += SAFETY * sizes + left_out[:, :, None]
-
-
-def _add_base(
-    total: Sums,
-    tiles: _Tiles,
-    v: tuple[FloatArray, FloatArray],
-    outputs: NDArray[np.int64],
-) -> None:
-    """Add the mean of the background rows' own sums, with its rounding."""
-    T, p, lanes = len(tiles.centers), tiles.count, _lanes()
-    factors, errors = v[0].reshape(-1, T, p, lanes), v[1].reshape(-1, T, lanes)
-    products = factors.prod(axis=2)
-    weights = tiles.weights.reshape(T, -1, lanes)
-    units = UNIT * (6.0 * p + len(tiles.term.centers) + total.background + 32.0)
-    total.base[outputs] += np.einsum("btl,tkl->k", products, weights) / total.background
-    grown = np.einsum("btl,tkl->k", products * (units + 1.01 * errors), np.abs(weights))
-    total.base_bounds[outputs] += SAFETY * grown / total.background
-
-
-def _sums(
-    tiles: _Tiles,
-    u: tuple[FloatArray, FloatArray],
-    v: tuple[FloatArray, FloatArray],
-    nodes: Rules,
-    background: int,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Values and sizes of shape (m, k, p) and middles (m, k), over these background rows."""
-    from kernelite.explain.kernels import LANES, shapley_sums
-
-    T, p = len(tiles.centers), tiles.count
-    k, m = tiles.weights.shape[1] // LANES, len(u[0]) // T
-    parts = min(T, PARTS_AT_ONCE)
-    per_item = -(-T // parts)
-    parts = -(-T // per_item)
-    units = UNIT * (8.0 * p + nodes.most + background + per_item * LANES + parts + 32.0)
-    out, sizes = np.empty((parts * m, k * p)), np.empty((parts * m, k * p))
-    middles = np.empty((parts * m, k))
-
-    def work(part: slice) -> None:
-        shapley_sums(
-            *u,
-            *v,
-            tiles.weights,
-            nodes.nodes,
-            nodes.weights,
-            nodes.starts,
-            nodes.choice,
-            nodes.side,
-            STEPS,
-            units,
-            m,
-            T,
-            per_item,
-            part.start,
-            part.stop,
-            np.empty((5, p * LANES)),
-            np.empty(5 * LANES),
-            out,
-            sizes,
-            middles,
-        )
-
-    for_each_chunk(work, parts * m, max(1, parts * m // (4 * thread_count())))
-    return (
-        out.reshape(parts, m, k, p).sum(axis=0),
-        sizes.reshape(parts, m, k, p).sum(axis=0),
-        middles.reshape(parts, m, k).sum(axis=0),
-    )
 
 
 # Polynomials of degree 1 and 2.

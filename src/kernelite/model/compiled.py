@@ -125,6 +125,7 @@ class CompiledModel(Predicting):
         groups: Mapping[str, Sequence[Any]] | None = None,
         tolerance: float | None = None,
         output: str | None = None,
+        device: Any = None,
     ) -> Any:
         """Exact Shapley values of the scores, with proven bounds.
 
@@ -146,6 +147,9 @@ class CompiledModel(Predicting):
             are as exact as doubles are. `bounds` says what was reached.
         output : "scores", optional
             Explain the raw scores even if no method of the source answers them.
+        device : str or torch.device, optional
+            A device of torch's to compute on, such as "cuda"; by default that of rows which are
+            tensors, else all processors. Bounds are proven there too.
 
         Returns
         -------
@@ -164,7 +168,13 @@ class CompiledModel(Predicting):
         """
         from kernelite.explain.shapley import shap_values
 
-        found = shap_values(self, X, background, groups=groups, tolerance=tolerance, output=output)
+        found = shap_values(
+            *(self, X, background),
+            groups=groups,
+            tolerance=tolerance,
+            output=output,
+            device=device,
+        )
         return found.for_shap() if find_spec("shap") else found
 
     def gradient(
