@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelite.backends.onnx import to_onnx
-from kernelite.backends.onnx.graph import OPSET
+from kernelite.backends.onnx.exporting import OPSET
 from kernelite.machine.heads import (
     ClassifierHead,
     DensityHead,

@@ -36,7 +36,13 @@ from tests.store.models import compiled
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from kernelite.backends.onnx.graph import IR_VERSION, OPSET, Graph, Value, described  # noqa: E402
+from kernelite.backends.onnx.exporting import (  # noqa: E402
+    IR_VERSION,
+    OPSET,
+    described,
+    written,
+)
+from kernelite.model.export.graph.graph import Graph, Value  # noqa: E402
 
 
 def run(graph: Any, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -72,7 +78,7 @@ def graph_of(head: Head) -> Any:
         outputs.append(described(name, types[value.kind], [None] * value.ndim))
     inputs = [described(name, "float64", [None, head.n_scores]) for name in ("scores", "bounds")]
     return helper.make_model(
-        graph.proto("head", inputs, outputs),
+        written(graph, "head", inputs, outputs),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
@@ -323,7 +329,7 @@ def test_no_runtime_takes_a_margin_for_nothing(start: float, number: float) -> N
     graph.named(x * number if start else x + number, "out")
     ends = [[described(n, "float64", [None, 1])] for n in ("x", "out")]
     model = helper.make_model(
-        graph.proto("g", *ends),
+        written(graph, "g", *ends),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
@@ -337,7 +343,7 @@ def test_the_error_function_in_doubles() -> None:
     graph.named(graph.erf(graph.input("x")), "out")
     ends = [[described(n, "float64", [None, 1])] for n in ("x", "out")]
     model = helper.make_model(
-        graph.proto("g", *ends),
+        written(graph, "g", *ends),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )

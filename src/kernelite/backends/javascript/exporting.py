@@ -8,8 +8,9 @@ In: a `CompiledModel`. Out: text that exports
     about                 features, their names, classes, and what is promised
 
 A row is an array of numbers; rows are an array of them, or one typed array. The module is the graph
-that ONNX gets, printed: each node is a line that calls a function of `runtime.js`. Doubles are
-IEEE's in JavaScript; exp and log are the module's own, since the language states no accuracy.
+of `kernelite.model.export`, printed: each node is a line that calls a function of `runtime.js`.
+Doubles are IEEE's in JavaScript; exp and log are the module's own, since the language states no
+accuracy.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite import __version__
-from kernelite.backends.onnx.exporting import Answers, answers_of
-from kernelite.backends.onnx.graph import Graph, Node, Value
-from kernelite.backends.onnx.ops import TENSOR_TYPES
+from kernelite.machine.arithmetic import JAVASCRIPT
 from kernelite.model import CompiledModel
+from kernelite.model.export.graph.answers import Answers, answers_of
+from kernelite.model.export.graph.graph import Graph, Node, Value
 from kernelite.model.export.selection import Part, Selection
 from kernelite.support.errors import UnsupportedModelError
 
@@ -68,9 +69,9 @@ def to_javascript(
     >>> "export function predict(rows)" in module
     True
     """
-    found = answers_of(model, part=part, decided=decided, probabilities=probabilities)
+    found = answers_of(model, JAVASCRIPT, part=part, decided=decided, probabilities=probabilities)
     _check_labels(found.selection)
-    nodes, constants = _needed(found)
+    nodes, constants = found.graph.needed(value.name for value in found.outputs.values())
     outputs = list(found.outputs)
     truths = [name for name, value in found.outputs.items() if value.kind == "b"]
     main = "label" if "label" in outputs else "variable"
@@ -91,25 +92,11 @@ def to_javascript(
     return "\n".join(text) + "\n"
 
 
-def _needed(found: Answers) -> tuple[list[Node], dict[str, NDArray[Any]]]:
-    """The nodes that the outputs need, in order, and the constants of these."""
-    return _reachable(found.graph, {value.name for value in found.outputs.values()})
-
-
-def _reachable(graph: Graph, needed: set[str]) -> tuple[list[Node], dict[str, NDArray[Any]]]:
-    nodes = []
-    for node in reversed(graph.nodes):
-        if node.output in needed:
-            needed |= set(node.inputs)
-            nodes.append(node)
-    return nodes[::-1], {name: a for name, a in graph.constants.items() if name in needed}
-
-
 def _line(node: Node) -> str:
     """A node as a statement."""
     options = dict(node.options)
     if "to" in options:
-        options = {"whole": options["to"] == TENSOR_TYPES["int64"]}
+        options = {"whole": options["to"] == "int64"}
     if "value" in options:
         options["value"] = np.asarray(options["value"], dtype=np.float64).item()
     given = [_name(name) for name in node.inputs]
@@ -122,7 +109,7 @@ def _line(node: Node) -> str:
 
 def _inner(graph: Graph, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> str:
     """A graph inside another, as a function."""
-    nodes, constants = _reachable(graph, {value.name for value in outputs})
+    nodes, constants = graph.needed(value.name for value in outputs)
     lines = [f"const {_name(name)} = {_constant(array)};" for name, array in constants.items()]
     lines += map(_line, nodes)
     given = ", ".join(_name(value.name) for value in inputs)

@@ -1,55 +1,39 @@
 """A compiled model as an ONNX graph of standard operators.
 
-In: a `CompiledModel`. Out: a `ModelProto` with one input, `X` of shape (m, d), and the outputs
-
-    classifier   label (m,), probabilities (m, K) where they are a formula, scores, decision
-    one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores, decision
-    others       variable (m, k): values, coordinates, log-densities
-
-As in Python, `scores` (m, k) are the raw sums, of pairs for one-vs-one, and `decision` is what
-`decision_function` gives, on two axes. With several outputs, label is (m, outputs), and the
-probabilities of each stand side by side. On request, `decided` (m,), `score_bound` of `scores`, and
-`error_bound` of `decision` or `variable`, in their shapes. Names and shapes are skl2onnx's. A head
-needs no table here: its formulas run on the graph's values (`kernelite.machine.ops`).
+In: a `CompiledModel`. Out: a `ModelProto` with the inputs and outputs that
+`kernelite.model.export.graph.answers` lists; names and shapes are skl2onnx's. The graph is made
+there; what stands here writes it. The `onnx` package is needed to write a graph, not to build one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelite import __version__
-from kernelite.backends.onnx.graph import (
-    IR_VERSION,
-    OPSET,
-    Formula,
-    Graph,
-    Value,
-    described,
-    require_onnx,
-)
-from kernelite.backends.onnx.scores import evaluate, prepared, variances
-from kernelite.machine.heads import Head
+from kernelite.machine.arithmetic import ONNX
 from kernelite.model import CompiledModel
-from kernelite.model.export.exact import kernel_values, log_sums
 from kernelite.model.export.float32 import float32_error
-from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
-from kernelite.program.criteria import (
-    PROBABILITY_TOLERANCE,
-    And,
-    Margin,
-    decision_criterion,
-    label_criterion,
-    probability_criterion,
-)
-from kernelite.support.errors import KerneliteError, UnsupportedModelError
+from kernelite.model.export.graph.answers import answers_of, label_lists, label_type
+from kernelite.model.export.graph.graph import Graph, Node, Value
+from kernelite.model.export.selection import Dtype, Part, Selection
+from kernelite.support.errors import UnsupportedModelError, missing_extra
 
-__all__ = ["Answers", "answers_of", "check", "to_onnx"]
+__all__ = ["to_onnx"]
 
+OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
+IR_VERSION = 8
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
+
+
+def require_onnx() -> Any:
+    """The `onnx` package, or an error that names the extra."""
+    try:
+        import onnx
+    except ImportError:
+        raise missing_extra("exporting to ONNX needs onnx", "onnx", "onnx") from None
+    return onnx
 
 
 def to_onnx(
@@ -97,7 +81,9 @@ def to_onnx(
     ['variable']
     """
     onnx = require_onnx()
-    found = answers_of(model, part=part, decided=decided, dtype=dtype, probabilities=probabilities)
+    found = answers_of(
+        model, ONNX, part=part, decided=decided, dtype=dtype, probabilities=probabilities
+    )
     selection, graph, outputs = found.selection, found.graph, found.outputs
     for name, value in outputs.items():
         graph.named(value, name)
@@ -113,50 +99,11 @@ def to_onnx(
     return proto
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """A model as a graph: what is exported, the graph, and its outputs by name."""
-
-    selection: Selection
-    graph: Graph
-    outputs: dict[str, Value]
-
-
-def answers_of(
-    model: CompiledModel,
-    *,
-    part: Part = "all",
-    decided: bool = False,
-    dtype: Dtype = "float64",
-    probabilities: bool | None = None,
-) -> Answers:
-    """The graph of a compiled model, before it is written; see `to_onnx`."""
-    selection = select(model, part, decided=decided, dtype=dtype)
-    if _needs_variances(selection.head) and part == "all":
-        selection = select(model, "exact", dtype=dtype)
-    check(selection)
-    likely = _with_probabilities(selection, probabilities)
-    graph = Graph(dtype)
-    X = graph.input("X")
-    criterion = _criterion(selection, likely)
-    bounded = decided or (selection.falls_back and model.guarantee == "certified")
-    scores, bounds = evaluate(selection, X, criterion, bounded=bounded)
-    outputs = _answers(selection, X, scores, likely)
-    if decided:
-        assert criterion is not None
-        assert bounds is not None
-        outputs |= {
-            "decided": criterion(scores, bounds),
-            "error_bound": _bound_of_answers(selection.head, scores, bounds),
-        }
-        outputs |= {"score_bound": bounds} if "scores" in outputs else {}
-    return Answers(selection, graph, outputs)
-
-
 def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:
     """The graph with its inputs and outputs described, if it fits into a file."""
     model = selection.model
-    finished = graph.proto(
+    finished = written(
+        graph,
         "kernelite",
         [described("X", selection.dtype, ["N", model.n_features_in_])],
         [_output(selection, name, value) for name, value in outputs.items()],
@@ -171,170 +118,19 @@ def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> 
     return finished
 
 
-def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
-    """When a row needs no further tier: good enough for all that the graph answers."""
-    model, head = selection.model, selection.head
-    if not (selection.falls_back or selection.decided):
-        return None
-    if selection.falls_back and model.guarantee == "calibrated":
-        return Margin(head, model.threshold or 0.0)
-    criterion: Formula = label_criterion(head, model.tolerance)
-    if selection.decided or not head.proves_labels:
-        return criterion
-    if "decision_function" in head.offers:
-        criterion = And(criterion, decision_criterion(head, model.tolerance))
-    if with_probabilities:
-        criterion = And(criterion, probability_criterion(head, PROBABILITY_TOLERANCE))
-    return criterion
-
-
-def _answers(
-    selection: Selection, X: Value, scores: Value, with_probabilities: bool
-) -> dict[str, Value]:
-    head: Formula = selection.head
-    if not head.proves_labels:
-        return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
-    needed = (variances(selection, X),) if _needs_variances(head) else ()
-    answer = head.from_moments if needed else head.answer
-    label = answer("predict", scores, *needed)
-    found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
-    if with_probabilities:
-        found["probabilities"] = answer("predict_proba", scores, *needed)
-    found["scores"] = scores
-    if "decision_function" in head.offers:
-        found["decision"] = head.decision(scores).on_two_axes()
-    return found
-
-
-def _bound_of_answers(head: Formula, scores: Value, bounds: Value) -> Value:
-    """How far `scores` or `variable` may be off, in their shape: decision values may be votes."""
-    if head.proves_labels:
-        if head.decides_by_scores or "decision_function" not in head.offers:
-            return bounds
-        return head.answer_bound("decision_function", scores, bounds).on_two_axes()
-    return head.answer_bound("predict", scores, bounds).on_two_axes()
-
-
-def _values(selection: Selection, X: Value, values: Value) -> Value:
-    """Values; densities whose sum underflows from the logarithms of its terms, as here."""
-    head: Formula = selection.head
-    expansion = selection.expansion
-    if head.kind != "density" or expansion is None:
-        return values
-    low = head.underflows(values).places()
-    rows = prepared(selection.model, X, []).rows(low)
-    return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
-
-
 def _output(selection: Selection, name: str, value: Value) -> Any:
     """Name, type and shape of an output; what only the head knows of the shape stays open."""
     head, dtype, width = selection.head, str(selection.dtype), None
     if name == "label":
-        dtype = _label_type(head)
+        dtype = label_type(head)
         width = 1 if head.kind == "outlier" else None
-    elif name == "probabilities" and len(_label_lists(head)) == 1:
+    elif name == "probabilities" and len(label_lists(head)) == 1:
         width = len(head.classes)
     elif name == "decided":
         dtype = "bool"
     elif name in ("scores", "score_bound"):
         width = head.n_scores
     return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
-
-
-def _label_lists(head: Head) -> list[NDArray[Any]]:
-    """Labels of each output; none where they are not the head's own."""
-    if head.classes is None:
-        return []
-    return head.classes if isinstance(head.classes, list) else [head.classes]
-
-
-def _label_type(head: Head) -> str:
-    zeros = np.zeros((1, head.n_scores))
-    if not _needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
-        return "int64"
-    found = {_one_label_type(classes) for classes in _label_lists(head)}
-    if len(found) > 1:
-        raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
-    return found.pop()
-
-
-def _one_label_type(classes: NDArray[Any]) -> str:
-    kind = classes.dtype.kind
-    if kind == "O" and not all(isinstance(label, str) for label in classes):
-        raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
-    if kind in "UO" and any(label.encode("utf-8", "ignore").decode() != label for label in classes):
-        raise UnsupportedModelError("labels must be text, without halves of letters (surrogates).")
-    known = {"U": "object", "O": "object", "b": "bool", "i": "int64", "u": "int64", "f": "float64"}
-    if kind not in known:
-        raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
-    return known[kind]
-
-
-def _needs_variances(head: Head) -> bool:
-    """Whether labels depend on the variances of Gaussian processes, too."""
-    return "predict" in head.needs_posterior
-
-
-def _problem(head: Formula, method: str) -> str | None:
-    """Why a method's answers are no formula of the scores; None where they are."""
-    scores = Graph().input("scores")
-    try:
-        if _needs_variances(head):
-            head.from_moments(method, scores, scores)
-        else:
-            head.answer(method, scores)
-    except KerneliteError as error:
-        return str(error).rstrip(".")
-    except TypeError as error:  # of NumPy, which was asked to work on a graph's values
-        return f"it is not written in the operations of graphs ({error})"
-    return None
-
-
-def check(selection: Selection) -> None:
-    """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
-    head = selection.head
-    if [len(labels) for labels in _label_lists(head)] == [1]:
-        raise UnsupportedModelError("a model with one class has no score to export.")
-    problem = _problem(head, "predict")
-    if problem is not None:
-        raise UnsupportedModelError(
-            f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
-        )
-    if _needs_variances(head):
-        _require_variances(selection)
-    if head.proves_labels:
-        _label_type(head)
-    require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
-
-
-def _require_variances(selection: Selection) -> None:
-    for piece in selection.pieces:
-        expansion = piece.expansion
-        if piece.model.posterior is None or expansion is None or selection.dtype == "float32":
-            raise UnsupportedModelError(
-                "labels of this Gaussian process need its variances, which are exported in float64 "
-                "and with the exact model."
-            )
-        if not expansion.kernel.shifts:
-            raise UnsupportedModelError(
-                "labels of this Gaussian process need its variances, which are exported where the "
-                "kernel is a function of x - z."
-            )
-
-
-def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
-    head = selection.head
-    if "predict_proba" not in head.offers:
-        problem: str | None = "it was trained without them, or has none"
-    elif "predict_proba" in head.needs_posterior and not _needs_variances(head):
-        problem = "they need its variance"
-    else:
-        problem = _problem(head, "predict_proba")
-    if wanted and problem is not None:
-        raise UnsupportedModelError(
-            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
-        )
-    return problem is None and wanted is not False
 
 
 def _facts(selection: Selection, sample: Any) -> dict[str, str]:
@@ -354,3 +150,52 @@ def _facts(selection: Selection, sample: Any) -> dict[str, str]:
     if selection.dtype == "float32":
         facts["float32_error"] = str(float32_error(selection, sample))
     return facts
+
+
+def written(graph: Graph, name: str, inputs: list[Any], outputs: list[Any], **options: Any) -> Any:
+    """A graph as `onnx` holds it: the nodes and constants that its outputs need.
+
+    Parameters
+    ----------
+    graph : Graph
+    name : str
+    inputs, outputs : list
+        As `described` makes them.
+    options
+        Of `onnx.helper.make_graph`.
+    """
+    onnx = require_onnx()
+    nodes, constants = graph.needed(output.name for output in outputs)
+    tensors = [onnx.numpy_helper.from_array(array, key) for key, array in constants.items()]
+    return onnx.helper.make_graph(
+        [_node(node) for node in nodes], name, inputs, outputs, tensors, **options
+    )
+
+
+def described(name: str, dtype: str, shape: list[Any] | None) -> Any:
+    """Name, type and shape of an input or output."""
+    helper = require_onnx().helper
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def _node(node: Node) -> Any:
+    helper = require_onnx().helper
+    made = {key: _attribute(key, value) for key, value in node.options.items()}
+    return helper.make_node(node.operator, node.inputs, [node.output], **made)
+
+
+def _attribute(key: str, value: Any) -> Any:
+    """Types are numbers, arrays tensors, and (graph, inputs, outputs) a graph inside."""
+    onnx = require_onnx()
+    if key == "to":
+        return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(value))
+    if isinstance(value, np.ndarray):
+        return onnx.numpy_helper.from_array(value)
+    if not isinstance(value, tuple):
+        return value
+    graph, inputs, outputs = value
+    kinds = [
+        [described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)
+    ]
+    return written(graph, "inner", *kinds)

@@ -102,10 +102,10 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     {}
     """
     from kernelite.backends.c import exporting as c
-    from kernelite.backends.onnx import exporting as onnx
+    from kernelite.model.export.graph import answers
 
     found = {}
-    for target, check in {"ONNX": onnx.check, "C": c.check}.items():
+    for target, check in {"ONNX": answers.check, "C": c.check}.items():
         try:
             check(select(model))
         except (KerneliteError, ArithmeticError, TypeError, ValueError) as error:

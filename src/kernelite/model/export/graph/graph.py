@@ -1,41 +1,31 @@
-"""A graph of ONNX nodes written like the formulas it computes.
+"""A graph of operators on tensors, written like the formulas it computes.
 
-In: Python expressions over `Value`s. Out: nodes and initializers of the standard operator set.
-A `Value` is the name of a tensor; rows are always its first axis. `Graph` has the operations of
+In: Python expressions over `Value`s. Out: nodes and constants, which a target writes: ONNX as they
+are, JavaScript as calls of functions. Operators have ONNX's names and meanings (version 18). A
+`Value` is the name of a tensor; rows are always its first axis. `Graph` has the operations of
 `kernelite.machine.ops`, so that formulas in these terms become nodes as they stand. The same node
-or constant is made once, and only what the outputs need is written. The `onnx` package is needed to
-write a graph, not to build one.
+or constant is made once, and only what the outputs need is written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.onnx.ops import TENSOR_TYPES, Operations
-from kernelite.support.errors import missing_extra
+from kernelite.machine.arithmetic import ONNX, Arithmetic
+from kernelite.model.export.graph.ops import Operations
 
-__all__ = ["IR_VERSION", "OPSET", "Formula", "Graph", "Value", "described", "require_onnx"]
+__all__ = ["Formula", "Graph", "Node", "Value"]
 
-OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
-IR_VERSION = 8
 BACKWARDS = 2**63 - 1  # a slice from the last column to the first
 NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
 COMPARED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}
 
 Formula: TypeAlias = Any  # a head or a criterion: typed for arrays, and written for values too
 Kind: TypeAlias = str  # of the tensor's entries: "f"loat, "i"nteger, "b"oolean, "O"bject (text)
-
-
-def require_onnx() -> Any:
-    """The `onnx` package, or an error that names the extra."""
-    try:
-        import onnx
-    except ImportError:
-        raise missing_extra("exporting to ONNX needs onnx", "onnx", "onnx") from None
-    return onnx
 
 
 class Node(NamedTuple):
@@ -54,12 +44,16 @@ class Graph(Operations):
     ----------
     dtype : {"float64", "float32"}
         Of every real number in the graph.
+    arithmetic : Arithmetic
+        How the target rounds.
     prefix : str
         What its names begin with: those of a graph inside another must be its own.
     """
 
-    def __init__(self, dtype: str = "float64", prefix: str = "") -> None:
-        self.dtype, self.prefix = np.dtype(dtype), prefix
+    def __init__(
+        self, dtype: str = "float64", arithmetic: Arithmetic = ONNX, prefix: str = ""
+    ) -> None:
+        self.dtype, self.arithmetic, self.prefix = np.dtype(dtype), arithmetic, prefix
         self.nodes: list[Node] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._made: dict[Any, Value] = {}
@@ -72,7 +66,7 @@ class Graph(Operations):
 
     def inner(self) -> Graph:
         """An empty graph, for an operator that repeats one."""
-        return Graph(self.dtype.name, f"inner{len(self._made)}_")
+        return Graph(self.dtype.name, self.arithmetic, f"inner{len(self._made)}_")
 
     def op(
         self, name: str, *inputs: Value, ndim: int | None = None, kind: Kind = "f", **options: Any
@@ -133,54 +127,16 @@ class Graph(Operations):
         """Make a value an output of that name."""
         self.nodes.append(Node("Identity", (value.name,), name, {}))
 
-    # Writing ----------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------
 
-    def proto(self, name: str, inputs: list[Any], outputs: list[Any], **options: Any) -> Any:
-        """The graph as `onnx` holds it: the nodes and constants that its outputs need.
-
-        Parameters
-        ----------
-        name : str
-        inputs, outputs : list
-            As `described` makes them.
-        options
-            Of `onnx.helper.make_graph`.
-        """
-        onnx = require_onnx()
-        needed, nodes = {output.name for output in outputs}, []
+    def needed(self, outputs: Iterable[str]) -> tuple[list[Node], dict[str, NDArray[Any]]]:
+        """The nodes that these values need, in order, and the constants of these."""
+        needed, nodes = set(outputs), []
         for node in reversed(self.nodes):
             if node.output in needed:
                 needed |= set(node.inputs)
-                made = {key: _attribute(value) for key, value in node.options.items()}
-                nodes.append(
-                    onnx.helper.make_node(node.operator, node.inputs, [node.output], **made)
-                )
-        tensors = [
-            onnx.numpy_helper.from_array(array, key)
-            for key, array in self.constants.items()
-            if key in needed
-        ]
-        return onnx.helper.make_graph(nodes[::-1], name, inputs, outputs, tensors, **options)
-
-
-def described(name: str, dtype: str, shape: list[Any] | None) -> Any:
-    """Name, type and shape of an input or output."""
-    helper = require_onnx().helper
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def _attribute(value: Any) -> Any:
-    """Of a node: arrays become tensors, and (graph, inputs, outputs) a graph inside."""
-    if isinstance(value, np.ndarray):
-        return require_onnx().numpy_helper.from_array(value)
-    if not isinstance(value, tuple):
-        return value
-    graph, inputs, outputs = value
-    kinds = [
-        [described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)
-    ]
-    return graph.proto("inner", *kinds)
+                nodes.append(node)
+        return nodes[::-1], {name: a for name, a in self.constants.items() if name in needed}
 
 
 class _Rows:
@@ -290,7 +246,7 @@ class Value:
         """Truth values or whole numbers as reals of the graph's precision."""
         if self.kind == "f":
             return self
-        return self.graph.op("Cast", self, to=TENSOR_TYPES[self.graph.dtype.name])
+        return self.graph.op("Cast", self, to=self.graph.dtype.name)
 
     def reshape(self, *shape: Any) -> Value:
         """-1: whatever is left; the rows of a value, as many as there are."""

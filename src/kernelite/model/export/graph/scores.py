@@ -1,4 +1,4 @@
-"""Scores as ONNX nodes: rows are prepared, and those that a form leaves open go on.
+"""Scores as nodes: rows are prepared, and those that a form leaves open go on.
 
 In: what is exported, X of shape (m, d), and what settles a row. Out: scores and bounds (m, k). Rows
 are picked with NonZero and Gather and put back with ScatterND, so that a tier costs only the rows
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelite.backends.onnx.graph import Formula, Value
-from kernelite.machine.arithmetic import ONNX
 from kernelite.model import CompiledModel
 from kernelite.model.export.exact import exact_scores, kernel_values
+from kernelite.model.export.graph.graph import Formula, Value
 from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
@@ -53,7 +52,7 @@ def evaluate(
     scores, bounds = _total(pieces, each, k)
     if model.tail is not None:
         tail: Formula = model.tail
-        values, rounding = tail.values(X, ONNX)
+        values, rounding = tail.values(X, X.graph.arithmetic)
         scores, bounds = scores + values, None if bounds is None else bounds + rounding
     for beyond in far if bounds is not None else []:
         bounds = X.graph.where(beyond, np.inf, bounds)
@@ -127,7 +126,7 @@ def _total(
         return scores, None
     wide = [_spread(p, own, n_scores) for p, (_, own) in zip(pieces, each) if own is not None]
     sizes = [xp.abs(own) for own in spread]
-    unit = ONNX.worse * sum_error(len(pieces))
+    unit = xp.arithmetic.worse * sum_error(len(pieces))
     bounds = sum(wide[1:], start=wide[0]) * (1.0 + unit)
     return scores, bounds + sum(sizes[1:], start=sizes[0]) * unit
 
@@ -148,7 +147,9 @@ def _formed(
     if criterion is None:
         return found.scores, None
     k = forms.form.n_outputs
-    bounds = definition.form.bounds(forms.certificate, found, arithmetic=ONNX).of_width(k)
+    bounds = definition.form.bounds(
+        forms.certificate, found, arithmetic=rows.graph.arithmetic
+    ).of_width(k)
     scores = found.scores.of_width(k)
     if not forms.has_second_form:
         return scores, bounds
@@ -158,7 +159,7 @@ def _formed(
         first = found._replace(
             scores=scores.rows(still_open), sq_norms=found.sq_norms.rows(still_open)
         )
-    better, better_bounds = definition.second(rows.rows(still_open), first, ONNX)
+    better, better_bounds = definition.second(rows.rows(still_open), first, rows.graph.arithmetic)
     return (
         scores.updated(still_open, better.scores),
         bounds.updated(still_open, better_bounds),

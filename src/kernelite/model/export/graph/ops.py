@@ -1,4 +1,4 @@
-"""The operations of `kernelite.machine.ops` as ONNX nodes: formulas become graphs as they stand.
+"""The operations of `kernelite.machine.ops` as nodes: formulas become graphs as they stand.
 
 In: values of a graph, and constants. Out: a value each. What onnxruntime lacks in double precision,
 or rounds badly, is put together from what it has.
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from kernelite.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
-    from kernelite.backends.onnx.graph import Graph, Value
+    from kernelite.model.export.graph.graph import Graph, Value
 
-__all__ = ["TENSOR_TYPES", "Operations"]
+__all__ = ["Operations"]
 
 PIECES, DEGREE = 24, 14  # of the error function's polynomials
-TENSOR_TYPES = {"float32": 1, "int64": 7, "float64": 11}  # as onnx.TensorProto numbers them
 
 
 def _each(name: str, kind: str = "f") -> Any:
@@ -179,7 +178,7 @@ class Operations:
             scale = scale * (half / (n + 1.0))
         size = self.minimum(self.abs(x), 6.0)
         place = self.minimum(self.op("Floor", size * (PIECES / 6.0)), PIECES - 1.0)
-        index = self.op("Cast", place, to=TENSOR_TYPES["int64"], kind="i")
+        index = self.op("Cast", place, to="int64", kind="i")
         t = size * (PIECES / 3.0) - (place * 2.0 + 1.0)
         value = None
         for table in tables[::-1]:
@@ -197,9 +196,7 @@ class Operations:
             np.divide(np.diff(values), gaps, out=np.zeros_like(gaps), where=gaps > 0), 0
         )
         passed = self.sum(x[:, None] >= places[None, :], axis=1)
-        before = self.op(
-            "Cast", self.maximum(passed - 1.0, 0.0), to=TENSOR_TYPES["int64"], kind="i"
-        )
+        before = self.op("Cast", self.maximum(passed - 1.0, 0.0), to="int64", kind="i")
         start, value, slope = (
             self.op("Gather", self.real(table), before, axis=0)
             for table in (places, values, slopes)

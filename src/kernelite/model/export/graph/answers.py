@@ -1,0 +1,242 @@
+"""All that a compiled model answers, as values of a graph; targets write it.
+
+In: a `CompiledModel`. Out: a graph with one input, `X` of shape (m, d), and the outputs
+
+    classifier   label (m,), probabilities (m, K) where they are a formula, scores, decision
+    one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores, decision
+    others       variable (m, k): values, coordinates, log-densities
+
+As in Python, `scores` (m, k) are the raw sums, of pairs for one-vs-one, and `decision` is what
+`decision_function` gives, on two axes. With several outputs, label is (m, outputs), and the
+probabilities of each stand side by side. On request, `decided` (m,), `score_bound` of `scores`, and
+`error_bound` of `decision` or `variable`, in their shapes. A head needs no table here: its formulas
+run on the graph's values (`kernelite.machine.ops`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.machine.arithmetic import Arithmetic
+from kernelite.machine.heads import Head
+from kernelite.model import CompiledModel
+from kernelite.model.export.exact import kernel_values, log_sums
+from kernelite.model.export.graph.graph import Formula, Graph, Value
+from kernelite.model.export.graph.scores import evaluate, prepared, variances
+from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
+from kernelite.program.criteria import (
+    PROBABILITY_TOLERANCE,
+    And,
+    Margin,
+    decision_criterion,
+    label_criterion,
+    probability_criterion,
+)
+from kernelite.support.errors import KerneliteError, UnsupportedModelError
+
+__all__ = ["Answers", "answers_of", "check", "label_lists", "label_type"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A model as a graph: what is exported, the graph, and its outputs by name."""
+
+    selection: Selection
+    graph: Graph
+    outputs: dict[str, Value]
+
+
+def answers_of(
+    model: CompiledModel,
+    arithmetic: Arithmetic,
+    *,
+    part: Part = "all",
+    decided: bool = False,
+    dtype: Dtype = "float64",
+    probabilities: bool | None = None,
+) -> Answers:
+    """The graph of a compiled model, before it is written.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    arithmetic : Arithmetic
+        How the target rounds.
+    part, decided, dtype, probabilities
+        As for `kernelite.backends.onnx.to_onnx`.
+    """
+    selection = select(model, part, decided=decided, dtype=dtype)
+    if _needs_variances(selection.head) and part == "all":
+        selection = select(model, "exact", dtype=dtype)
+    check(selection)
+    likely = _with_probabilities(selection, probabilities)
+    graph = Graph(dtype, arithmetic)
+    X = graph.input("X")
+    criterion = _criterion(selection, likely)
+    bounded = decided or (selection.falls_back and model.guarantee == "certified")
+    scores, bounds = evaluate(selection, X, criterion, bounded=bounded)
+    outputs = _answers(selection, X, scores, likely)
+    if decided:
+        assert criterion is not None
+        assert bounds is not None
+        outputs |= {
+            "decided": criterion(scores, bounds),
+            "error_bound": _bound_of_answers(selection.head, scores, bounds),
+        }
+        outputs |= {"score_bound": bounds} if "scores" in outputs else {}
+    return Answers(selection, graph, outputs)
+
+
+def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
+    """When a row needs no further tier: good enough for all that the graph answers."""
+    model, head = selection.model, selection.head
+    if not (selection.falls_back or selection.decided):
+        return None
+    if selection.falls_back and model.guarantee == "calibrated":
+        return Margin(head, model.threshold or 0.0)
+    criterion: Formula = label_criterion(head, model.tolerance)
+    if selection.decided or not head.proves_labels:
+        return criterion
+    if "decision_function" in head.offers:
+        criterion = And(criterion, decision_criterion(head, model.tolerance))
+    if with_probabilities:
+        criterion = And(criterion, probability_criterion(head, PROBABILITY_TOLERANCE))
+    return criterion
+
+
+def _answers(
+    selection: Selection, X: Value, scores: Value, with_probabilities: bool
+) -> dict[str, Value]:
+    head: Formula = selection.head
+    if not head.proves_labels:
+        return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
+    needed = (variances(selection, X),) if _needs_variances(head) else ()
+    answer = head.from_moments if needed else head.answer
+    label = answer("predict", scores, *needed)
+    found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
+    if with_probabilities:
+        found["probabilities"] = answer("predict_proba", scores, *needed)
+    found["scores"] = scores
+    if "decision_function" in head.offers:
+        found["decision"] = head.decision(scores).on_two_axes()
+    return found
+
+
+def _bound_of_answers(head: Formula, scores: Value, bounds: Value) -> Value:
+    """How far `scores` or `variable` may be off, in their shape: decision values may be votes."""
+    if head.proves_labels:
+        if head.decides_by_scores or "decision_function" not in head.offers:
+            return bounds
+        return head.answer_bound("decision_function", scores, bounds).on_two_axes()
+    return head.answer_bound("predict", scores, bounds).on_two_axes()
+
+
+def _values(selection: Selection, X: Value, values: Value) -> Value:
+    """Values; densities whose sum underflows from the logarithms of its terms, as here."""
+    head: Formula = selection.head
+    expansion = selection.expansion
+    if head.kind != "density" or expansion is None:
+        return values
+    low = head.underflows(values).places()
+    rows = prepared(selection.model, X, []).rows(low)
+    return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
+
+
+def label_lists(head: Head) -> list[NDArray[Any]]:
+    """Labels of each output; none where they are not the head's own."""
+    if head.classes is None:
+        return []
+    return head.classes if isinstance(head.classes, list) else [head.classes]
+
+
+def label_type(head: Head) -> str:
+    zeros = np.zeros((1, head.n_scores))
+    if not _needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
+        return "int64"
+    found = {_one_label_type(classes) for classes in label_lists(head)}
+    if len(found) > 1:
+        raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
+    return found.pop()
+
+
+def _one_label_type(classes: NDArray[Any]) -> str:
+    kind = classes.dtype.kind
+    if kind == "O" and not all(isinstance(label, str) for label in classes):
+        raise UnsupportedModelError("labels must be numbers or strings, all of one type.")
+    if kind in "UO" and any(label.encode("utf-8", "ignore").decode() != label for label in classes):
+        raise UnsupportedModelError("labels must be text, without halves of letters (surrogates).")
+    known = {"U": "object", "O": "object", "b": "bool", "i": "int64", "u": "int64", "f": "float64"}
+    if kind not in known:
+        raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
+    return known[kind]
+
+
+def _needs_variances(head: Head) -> bool:
+    """Whether labels depend on the variances of Gaussian processes, too."""
+    return "predict" in head.needs_posterior
+
+
+def _problem(head: Formula, method: str) -> str | None:
+    """Why a method's answers are no formula of the scores; None where they are."""
+    scores = Graph().input("scores")
+    try:
+        if _needs_variances(head):
+            head.from_moments(method, scores, scores)
+        else:
+            head.answer(method, scores)
+    except KerneliteError as error:
+        return str(error).rstrip(".")
+    except TypeError as error:  # of NumPy, which was asked to work on a graph's values
+        return f"it is not written in the operations of graphs ({error})"
+    return None
+
+
+def check(selection: Selection) -> None:
+    """Refuse, by one sentence and before anything is built, what a graph cannot hold."""
+    head = selection.head
+    if [len(labels) for labels in label_lists(head)] == [1]:
+        raise UnsupportedModelError("a model with one class has no score to export.")
+    problem = _problem(head, "predict")
+    if problem is not None:
+        raise UnsupportedModelError(
+            f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
+        )
+    if _needs_variances(head):
+        _require_variances(selection)
+    if head.proves_labels:
+        label_type(head)
+    require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
+
+
+def _require_variances(selection: Selection) -> None:
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if piece.model.posterior is None or expansion is None or selection.dtype == "float32":
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported in float64 "
+                "and with the exact model."
+            )
+        if not expansion.kernel.shifts:
+            raise UnsupportedModelError(
+                "labels of this Gaussian process need its variances, which are exported where the "
+                "kernel is a function of x - z."
+            )
+
+
+def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
+    head = selection.head
+    if "predict_proba" not in head.offers:
+        problem: str | None = "it was trained without them, or has none"
+    elif "predict_proba" in head.needs_posterior and not _needs_variances(head):
+        problem = "they need its variance"
+    else:
+        problem = _problem(head, "predict_proba")
+    if wanted and problem is not None:
+        raise UnsupportedModelError(
+            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
+        )
+    return problem is None and wanted is not False
