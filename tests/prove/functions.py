@@ -22,11 +22,11 @@ from tests.prove.steps import (
 )
 from tests.prove.tools import dyadic, enclosures, in_sollya, largest, most_error, require
 
-__all__ = ["double_exp", "functions", "single_exp"]
+__all__ = ["double_exp", "functions"]
 
 LOG2_ERROR = 8  # units, as `lanes` and `exp2` state
 SINE_ERROR = 4  # units, as `lanes` states
-EXP_ERROR, SINGLE_EXP_ERROR = 2, 8  # units, as `exp` states
+EXP_ERROR = 2  # units, as `exp` states
 
 
 def functions() -> Iterator[Claim]:
@@ -34,7 +34,6 @@ def functions() -> Iterator[Claim]:
     yield from _odd("log2(x)", exp2.LOG2, "log2((1 + x) / (1 - x))", _quotient(), LOG2_ERROR)
     yield from _odd("sin(pi f)", lanes.SINE, "sin(pi * x)", _half(), SINE_ERROR)
     yield from _exponential("exp(x)", double_exp(), EXP_ERROR)
-    yield from _exponential("exp(x), single", single_exp(), SINGLE_EXP_ERROR)
 
 
 @dataclass(frozen=True)
@@ -154,14 +153,6 @@ def _numbered(letter: str, first: int) -> list[float]:
 def double_exp() -> Exponential:
     constants = exp.SMALLEST_EXPONENT, exp._LOG2_E, exp._ROUNDER, exp.LN2_UPPER, exp.LN2_LOWER
     return Exponential(8, *constants, rounded(_numbered("C", 2), 8))
-
-
-def single_exp() -> Exponential:
-    constants = (
-        *(exp._LEAST_SINGLE, exp._LOG2_E_SINGLE, exp._ROUNDER_SINGLE),
-        *(exp._UPPER_SINGLE, exp._LOWER_SINGLE),
-    )
-    return Exponential(4, *(float(one) for one in constants), rounded(_numbered("S", 2), 4))
 
 
 def _exponential(subject: str, of: Exponential, stated: int) -> Iterator[Claim]:

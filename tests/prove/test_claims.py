@@ -14,7 +14,7 @@ from kernelite.backends.cpu.kernels import exp, exp2, lanes
 from tests.prove import __main__ as command
 from tests.prove import claims as claimed
 from tests.prove.claims import Claim, claims, family
-from tests.prove.functions import double_exp, single_exp
+from tests.prove.functions import double_exp
 from tests.prove.tools import Unproven, dyadic, enclosures, missing, most_error
 
 PRECISIONS = ("SINGLE", "DOUBLE", "QUICK", "QUICKEST")
@@ -52,10 +52,8 @@ def test_no_other_table_of_coefficients_is_in_the_source(module: object) -> None
 
 def test_series_of_exp_are_read_whole() -> None:
     assert len(double_exp().series) == 12
-    assert len(single_exp().series) == 5
-    numbered = [name for name in vars(exp) if name[:2] in ("_C", "_S") and name[2:].isdigit()]
-    assert len(numbered) == 12 + 5 + 1  # _S0 is 1
-    assert exp._S0 == 1
+    numbered = [name for name in vars(exp) if name[:2] == "_C" and name[2:].isdigit()]
+    assert len(numbered) == 12
 
 
 def test_dyadic_numbers_are_exact() -> None:

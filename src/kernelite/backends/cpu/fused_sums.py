@@ -15,6 +15,7 @@ precision's bound is some 5e-6 s. Values whose tolerance that meets are served b
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -74,35 +75,29 @@ class FusedSums:
         if layout.shifted.size > MOST_NUMBERS:
             return None
         sizes = np.abs(coefficients)
-        with np.errstate(divide="ignore"):
-            logs = np.log2(sizes)
-        used = sizes > 0.0
+        logs = np.log2(np.where(sizes > 0.0, sizes, 1.0))
         reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
-        if not (np.abs(logs[used]) <= MOST_LOG).all() or not reach <= MOST_NORM:
+        if not (np.abs(logs) <= MOST_LOG).all() or not reach <= MOST_NORM:
             return None
-        by_norm = np.argsort(layout.squares, kind="stable")
-        by_sign = [by_norm[coefficients[by_norm] > 0.0], by_norm[coefficients[by_norm] < 0.0]]
-        width = precision.panel
-        made = Panels.lay_out(layout, precision, by_sign, np.where(used, logs, 0.0))
-        groups, signs = [], []
-        firsts = (0, -(-len(by_sign[0]) // width))
-        for start, stop in zip(made.starts[:-1], made.starts[1:]):
-            sign = int(start >= firsts[1])
-            begin = (start - firsts[sign]) * width
-            groups.append(by_sign[sign][begin : begin + (stop - start) * width])
-            signs.append(1.0 - 2.0 * sign)
+        made, blocks, signs = Panels.by_sign(layout, precision, coefficients, folded=True)
         unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
-        terms = error_terms(layout, groups, np.where(used, logs, 0.0), unit)
-        return cls(made, np.array(signs), terms, rounding)
+        return cls(made, signs, error_terms(layout, blocks, logs, unit), rounding)
 
     def as_in(self, precision: Any) -> FusedSums:
         """The same panels of doubles, with other exponentials."""
         return replace(self, panels=replace(self.panels, precision=precision))
 
-    @property
+    @cached_property
     def most_error(self) -> float:
-        """What quick exponentials may add to a bound, since no kernel value is above 1."""
-        return self.panels.precision.error * float(self.rounding.weight[0])
+        """The bound of a row as far from p as any center is, if all kernel values were 1."""
+        layout, terms = self.panels.layout, self.terms
+        square = float(layout.squares.max(initial=0.0))
+        chain = math.sqrt(len(layout.order) * square)
+        off = terms[:, 0] * chain + terms[:, 1] + terms[:, 2] * math.sqrt(square)
+        worst = float((off + terms[:, 3] * square).max(initial=0.0))
+        if not worst <= 1.0:
+            return math.inf
+        return SAFETY * float(self.rounding.weight[0]) * (worst + self.constants[0])
 
     @cached_property
     def _needs(self) -> list[Any]:

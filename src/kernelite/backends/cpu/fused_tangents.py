@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,9 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
 from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS
-from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels, aligned
+from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
@@ -46,7 +45,6 @@ LEAST_WEIGHT = 1e-290
 LEAST_SINGLE, LOST_FAR = 1e-30, 1e-20
 MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
 LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
-AT_ONCE = 1 << 19  # numbers of centers that are copied at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +91,10 @@ class TangentSums:
         if smallest < LEAST_WEIGHT:
             return None
         lost = LOST if smallest >= LEAST_SINGLE else LOST_FAR
-        by_norm = np.argsort(squares, kind="stable")
-        by_sign = [by_norm[weights[by_norm] > 0.0], by_norm[weights[by_norm] < 0.0]]
         # Exponents of e, not of two.
         natural = replace(layout, gamma=gamma / LOG2_E)
-        panels = Panels.lay_out(natural, SINGLE, by_sign, np.zeros(n))
-        places = _places(by_sign, SINGLE.panel)
-        padded = np.zeros(len(panels.exponents))
-        padded[places >= 0] = sizes[places[places >= 0]]
-        panels = replace(panels, layout=layout, exponents=aligned(padded.astype(np.float32)))
-        ends = panels.starts * SINGLE.panel
-        blocks = [places[a:b][places[a:b] >= 0] for a, b in pairwise(ends.tolist())]
+        panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)
+        panels = replace(panels, layout=layout)
         linear = np.zeros(len(layout.point))
         linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
         terms = _terms(layout, blocks, sizes)
@@ -118,7 +109,6 @@ class TangentSums:
             2.0 * units * UNIT,
             *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
         )
-        signs = np.sign([weights[block[0]] for block in blocks])
         return cls(panels, linear, signs, terms, np.array(constants))
 
     @cached_property
@@ -155,20 +145,10 @@ class TangentSums:
         )
 
 
-def _places(groups: list[NDArray[np.intp]], width: int) -> NDArray[np.intp]:
-    """The centers in the order of the panels; -1 where there is none."""
-    rooms = [np.full(-(-len(group) // width) * width, -1, np.intp) for group in groups]
-    for room, group in zip(rooms, groups):
-        room[: len(group)] = group
-    return np.concatenate(rooms)
-
-
 def _terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
     """What the kernel needs of each block, shape (B, 6)."""
-    length, d, scale = len(layout.order), len(layout.point), 2.0 * layout.gamma
-    chains, weights = np.empty(len(sizes)), np.arange(length, 0, -1.0)
-    for part in row_blocks(len(chains), max(1, AT_ONCE // max(1, length))):
-        chains[part] = scale * np.sqrt(np.square(layout.shifted[part]) @ weights)
+    d, scale = len(layout.point), 2.0 * layout.gamma
+    chains = scale * layout.chains
     dropped, terms = float(np.linalg.norm(layout.least)), np.empty((len(blocks), 6))
     for number, block in enumerate(blocks):
         x = scale * math.sqrt(float(layout.squares[block].max()))

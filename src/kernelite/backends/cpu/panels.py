@@ -25,7 +25,9 @@ at most the formula above with v = (L + 4) u, which is what `error_terms` gets f
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,7 +77,16 @@ class Layout:
     @classmethod
     def about_middle(cls, centers: FloatArray, gamma: float) -> Layout:
         """About the value that most centers share, per feature, else about their mean."""
-        point = middle(centers)
+        return cls.about(middle(centers), centers, gamma)
+
+    @classmethod
+    def about_origin(cls, centers: FloatArray, gamma: float) -> Layout:
+        """About zero, for kernels of x.z."""
+        return cls.about(np.zeros(centers.shape[1]), centers, gamma)
+
+    @classmethod
+    def about(cls, point: FloatArray, centers: FloatArray, gamma: float) -> Layout:
+        """About a point."""
         shifted = centers - point
         squares = np.einsum("ij,ij->j", shifted, shifted)
         order = np.argsort(squares, kind="stable")
@@ -98,6 +109,19 @@ class Layout:
     def squares(self) -> FloatArray:
         """|s|^2, shape (n,)."""
         return np.asarray(np.einsum("ij,ij->i", self.shifted, self.shifted))
+
+    def reach(self, centers: NDArray[np.intp]) -> float:
+        """R = max |s| of some centers."""
+        return math.sqrt(float(self.squares[centers].max()))
+
+    @cached_property
+    def chains(self) -> FloatArray:
+        """|s|' = sqrt(sum_l (L - l + 1) s_l^2), shape (n,): roundings of products grow with it."""
+        n, length = self.shifted.shape
+        chains, weights = np.empty(n), np.arange(length, 0, -1.0)
+        for block in row_blocks(n, max(1, NUMBERS_AT_ONCE // max(1, length))):
+            chains[block] = np.sqrt(np.square(self.shifted[block]) @ weights)
+        return chains
 
     @property
     def sparse(self) -> bool:
@@ -186,6 +210,30 @@ class Panels:
         held = lines.reshape(-1), aligned(c.astype(precision.dtype))
         return cls(layout, precision, *held, np.array(starts, np.int64))
 
+    @classmethod
+    def by_sign(
+        cls, layout: Layout, precision: Any, weights: FloatArray, *, folded: bool
+    ) -> tuple[Panels, list[NDArray[np.intp]], FloatArray]:
+        """Centers of one sign stand together, by their norms: panels, centers and sign of a block.
+
+        |weights| of shape (n,) are part of the exponents if `folded`, and else in their place.
+        """
+        sizes = np.abs(weights)
+        by_norm = np.argsort(layout.squares, kind="stable")
+        groups = [by_norm[weights[by_norm] > 0.0], by_norm[weights[by_norm] < 0.0]]
+        logs = np.log2(np.where(sizes > 0.0, sizes, 1.0)) if folded else np.zeros(len(sizes))
+        made = cls.lay_out(layout, precision, groups, logs)
+        places = np.full(len(made.exponents), -1, np.intp)
+        second = -(-len(groups[0]) // precision.panel) * precision.panel
+        for start, group in zip((0, second), groups):
+            places[start : start + len(group)] = group
+        if not folded:
+            held = np.where(places < 0, 0.0, sizes[places])
+            made = replace(made, exponents=aligned(held.astype(precision.dtype)))
+        ends = made.starts * precision.panel
+        blocks = [places[a:b][places[a:b] >= 0] for a, b in pairwise(ends.tolist())]
+        return made, blocks, np.array([math.copysign(1.0, weights[block[0]]) for block in blocks])
+
     @property
     def n_blocks(self) -> int:
         """B."""
@@ -223,11 +271,8 @@ def error_terms(
     |error| <= t_0 |w|' + t_1 + t_2 |u| + t_3 |u|^2, and t_4 n |w| where only n entries were
     multiplied, instead of t_0 |w|'.
     """
-    length, d, g = len(layout.order), len(layout.point), layout.g
-    weights = np.arange(length, 0, -1.0)
-    chains = np.empty(len(layout.shifted))
-    for block in row_blocks(len(chains), max(1, NUMBERS_AT_ONCE // max(1, length))):
-        chains[block] = 2.0 * g * np.sqrt(np.square(layout.shifted[block]) @ weights)
+    d, g = len(layout.point), layout.g
+    chains = layout.chains * (2.0 * g)
     dropped = float(np.linalg.norm(layout.least))
     terms = np.zeros((len(groups), 5))
     for number, group in enumerate(groups):

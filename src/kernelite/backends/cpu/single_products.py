@@ -1,18 +1,23 @@
 """Sigmoid kernels and cubic polynomials in single precision: half the time, a wider bound.
 
-Of a sigmoid,
+With y_i = 2 log2(e) (gamma x_i.z + coef0), a sigmoid is tanh = 1 - 2 / (1 + 2^y), so that
 
-    a = gamma x.z + coef0,    |computed a - a| <= v ((d + 8) gamma |x| |z| + 4 |coef0|),   v = 2^-24
+    sum_i a_i k_i = sum_i a_i - 2 sum_{a_i > 0} |a_i| / (1 + 2^y_i) + 2 sum_{a_i < 0} |a_i| / (...)
 
-which counts rounding x, z, gamma and coef0 to single precision, and the sum of their products. tanh
-has slope 1 and errs by less than 32 v; sums over centers are doubles. For labels, which hardly
-ever need more.
+in panels (`panels`), with v = 2^-24. y = x.w + r is a product of length L, to which r is added:
+
+    |error of y| <= v (|x|' |w|' + 4 |x| |w| + 4 |r|)
+
+counts rounding x, w and r, and the last sum. 1 / (1 + 2^y) has slope ln(2) / 4 at most; the power's
+6 v move it by 1.5 v; 1 + 2^y, the quotient and |a| are rounded, 3 v of the value. A block's values
+have one sign, so that summing them errs by (panels + 12) v of what is found.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,86 +25,121 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_packed import PackedExact
 from kernelite.backends.cpu.exact_pointwise import PointwiseExact
-from kernelite.backends.cpu.exact_rounding import CENTERS
+from kernelite.backends.cpu.fused_sums import (
+    EXP2_ERROR,
+    LEAST_ROWS,
+    LEAST_WORK,
+    MOST_LOG,
+    MOST_NUMBERS,
+)
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
+from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.series.packed import packed_places
-from kernelite.series.rounding import SAFETY, SINGLE_UNIT
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
 from kernelite.support.records import dataclass
 
 __all__ = ["SinglePacked", "SingleProducts"]
 
-ROWS_PER_SINGLE_TILE = 128
 SINGLE_NORMS = 1e-15, 1e15  # between these, nothing overflows or is lost in single precision
 LARGEST_PACKED_NORM = 1e9  # of a row that meets a packed polynomial: cubes are no overflow
 
 
 @dataclass(frozen=True, eq=False)
 class SingleProducts:
-    """A sigmoid expansion laid out in single precision.
+    """One output's sigmoid expansion in panels of single precision.
 
     Parameters
     ----------
     exact : PointwiseExact
-    centers : float32 array of shape (d, n)
+    panels : Panels
+        2 log2(e) gamma x_i, with |a_i| instead of exponents.
+    signs : ndarray of shape (B,)
+    terms : ndarray of shape (B, 4)
+        What y errs by: times the chain of a row's entries, once, times |z|; then sum |a_i|.
+    constants : ndarray of shape (8,)
+        In the order of the kernel.
     """
 
     exact: PointwiseExact
-    centers: NDArray[np.float32] = field(repr=False)
+    panels: Panels
+    signs: FloatArray
+    terms: FloatArray
+    constants: FloatArray
 
     @classmethod
     def prepare(cls, exact: PointwiseExact) -> SingleProducts | None:
-        """None for other kernels, and where single precision has no room."""
-        radius = exact.rounding.radius
-        if not isinstance(exact.kernel, SigmoidKernel) or not jit_available():
+        """None for other kernels and several outputs, and where single precision has no room."""
+        kernel, expansion = exact.kernel, exact.expansion
+        if not isinstance(kernel, SigmoidKernel) or expansion.n_outputs > 1:
             return None
-        if not all(SINGLE_NORMS[0] < one < SINGLE_NORMS[1] for one in (radius, exact.kernel.gamma)):
+        if not jit_available() or not expansion.coefficients.any():
             return None
-        if not abs(exact.kernel.coef0) < SINGLE_NORMS[1]:
+        a = expansion.coefficients[:, 0]
+        sizes, shift = np.abs(a), 2.0 * LOG2_E * kernel.coef0
+        served = 2.0**-MOST_LOG <= sizes[sizes > 0.0].min() <= sizes.max() <= 2.0**MOST_LOG
+        reach = 2.0 * LOG2_E * kernel.gamma * exact.rounding.radius
+        ranges = SINGLE_NORMS[0] < kernel.gamma and reach < SINGLE_NORMS[1] > abs(shift)
+        if not (served and ranges) or exact.centers.size > MOST_NUMBERS:
             return None
-        return cls(exact, np.ascontiguousarray(exact.centers.T.astype(np.float32)))
+        from kernelite.backends.cpu.kernels.exp2 import SINGLE
+
+        layout = Layout.about_origin(exact.centers, kernel.gamma)
+        panels, blocks, signs = Panels.by_sign(layout, SINGLE, a, folded=False)
+        terms = np.empty((len(blocks), 4))
+        for number, block in enumerate(blocks):
+            x = 2.0 * layout.g * np.array([layout.chains[block].max(), layout.reach(block)])
+            own = UNIT * (expansion.n_features + 8) * x[1]
+            terms[number] = (
+                SINGLE_UNIT * x[0],
+                4.0 * SINGLE_UNIT * abs(shift) + 1e-15,  # and what is too small to be held
+                4.0 * SINGLE_UNIT * x[1] + own,
+                float(sizes[block].sum()),
+            )
+        lost = 2.0 * 2.0**SINGLE.smallest * (len(a) + float(sizes.sum()))
+        constants = (
+            *(float(a.sum()), shift, float(expansion.intercept[0])),
+            len(a) * UNIT * float(sizes.sum()) + lost,
+            SAFETY * (BLOCK_PANELS + 12.0 + 3.0) * SINGLE_UNIT,
+            *(SAFETY * math.log(2.0) / 4.0, SAFETY * EXP2_ERROR / 4.0 * SINGLE_UNIT),
+            SINGLE_NORMS[1] ** 2,
+        )
+        return cls(exact, panels, signs, terms * (1.0 + 1e-3), np.array(constants))
+
+    @property
+    def most_error(self) -> float:
+        """Not known in advance."""
+        return math.inf
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores and bounds, each of shape (m, k)."""
-        exact, m = self.exact, len(rows)
-        scores = np.zeros((m, exact.expansion.n_outputs))
+        """Scores and bounds, each of shape (m, 1)."""
+        m = len(rows)
+        scores, bounds, squares = np.empty((m, 1)), np.empty((m, 1)), np.empty(m)
+        given = np.ascontiguousarray(rows), *self._fixed, scores, bounds, squares
+        share_rows(self._kernel, m, self._least_rows, *given)
+        # What doubles err by, and whatever moved rows and centers before.
+        bounds += self.exact.rounding.bounded(scores, squares)
+        return scores, bounds
 
-        def part(block: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._add(rows[block], scores[block])
+    @cached_property
+    def _kernel(self) -> Any:
+        from kernelite.backends.cpu.kernels.panel_sums import sigmoid_scores
 
-        chunk = max(1, min(ROWS_PER_SINGLE_TILE, -(-m // thread_count())))
-        for_each_chunk(part, m, chunk, blas=True)
-        scores += exact.expansion.intercept
-        squares = exact.squares(rows)
-        return scores, exact.rounding.bounds(squares) + self._more(squares)
+        return sigmoid_scores
 
-    def _add(self, rows: FloatArray, sums: FloatArray) -> None:
-        from kernelite.backends.cpu.kernels.pointwise import sigmoid_of_single
+    @cached_property
+    def _least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
 
-        kernel: Any = self.exact.kernel
-        gamma, coef0 = np.float32(kernel.gamma), np.float32(kernel.coef0)
-        coefficients, own = self.exact.expansion.coefficients, rows.astype(np.float32)
-        for block in row_blocks(self.centers.shape[1], CENTERS):
-            products = own @ self.centers[:, block]
-            values = np.empty(products.shape)
-            sigmoid_of_single(products.reshape(-1), gamma, coef0, values.reshape(-1))
-            sums += values @ coefficients[block]
-
-    def _more(self, squares: FloatArray) -> FloatArray:
-        """What single precision adds to a bound, shape (m, k); infinite beyond its range."""
-        rounding, kernel = self.exact.rounding, self.exact.kernel
-        assert isinstance(kernel, SigmoidKernel)
-        with np.errstate(over="ignore", invalid="ignore"):
-            norms = np.sqrt(squares) * (1.0 + 1e-9) + 1e-15  # less may underflow
-            share = kernel.gamma * (rounding.n_features + 8.0) * rounding.radius
-            fixed = 4.0 * abs(kernel.coef0) + 32.0
-            more = SAFETY * SINGLE_UNIT * (share * norms + fixed)
-            found = np.multiply.outer(np.minimum(more, 2.0), rounding.weight)
-        found[~(norms < SINGLE_NORMS[1])] = np.inf
-        return found
+    @cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """What the kernel takes between rows and answers."""
+        panels = self.panels
+        centers = panels.layout.order, panels.lines, panels.exponents, panels.starts
+        return *centers, self.signs, self.terms, self.constants
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +193,11 @@ class SinglePacked:
         size = scale * math.sqrt(float(squares.sum())) * (1.0 + 1e-9)
         weights = (exact.fused.cubic.weights / scale).astype(np.float32)
         return cls(exact, weights, scale, size, last)
+
+    @property
+    def most_error(self) -> float:
+        """Not known in advance."""
+        return math.inf
 
     def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from kernelite.backends.cpu.kernels.compiling import helper, instruction, ir, types
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "bits_of",
     "double_of",
     "exp_nonpositive",
-    "exp_nonpositive_single",
 ]
 
 SMALLEST_EXPONENT = -708.0  # exp(-708) = 3.3e-308 is still normal
@@ -38,14 +35,6 @@ _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (
 )
 
 
-_LEAST_SINGLE, _ZERO_SINGLE = np.float32(-87.0), np.float32(0.0)
-_LOG2_E_SINGLE, _ROUNDER_SINGLE = np.float32(_LOG2_E), np.float32(1.5 * 2.0**23)
-# ln 2 = upper + lower; the upper part has 10 bits, so n times it is exact for n < 2^14.
-_UPPER_SINGLE = np.float32(0.693359375)
-_LOWER_SINGLE = np.float32(math.log(2.0) - 0.693359375)
-_S0, _S2, _S3, _S4, _S5, _S6 = (np.float32(1.0 / math.factorial(j)) for j in (0, 2, 3, 4, 5, 6))
-
-
 @instruction(types.int64(types.float64))
 def bits_of(builder: Any, value: Any) -> Any:
     """The 64 bits of a double as an integer."""
@@ -56,32 +45,6 @@ def bits_of(builder: Any, value: Any) -> Any:
 def double_of(builder: Any, bits: Any) -> Any:
     """The double with these 64 bits."""
     return builder.bitcast(bits, ir.DoubleType())
-
-
-@instruction(types.float32(types.float32))
-def _power_in_single(builder: Any, shifted: Any) -> Any:
-    """2^n in single precision, from a number whose lowest bits hold n."""
-    i32 = ir.IntType(32)
-    n = builder.add(builder.bitcast(shifted, i32), i32(127))
-    return builder.bitcast(builder.shl(n, i32(23)), ir.FloatType())
-
-
-@helper
-def exp_nonpositive_single(x: Any) -> Any:
-    """exp(x) in single precision within 8 units of 2^-24 for x <= 0; 0 below -87, NaN stays.
-
-    As `exp_nonpositive`, with a series up to r^6, which leaves out 1.7e-7 of the value.
-    """
-    y = _LEAST_SINGLE if x < _LEAST_SINGLE else x
-    shifted = y * _LOG2_E_SINGLE + _ROUNDER_SINGLE
-    n = shifted - _ROUNDER_SINGLE
-    r = (y - n * _UPPER_SINGLE) - n * _LOWER_SINGLE
-    s = _S5 + r * _S6
-    s = _S4 + r * s
-    s = _S3 + r * s
-    s = _S2 + r * s
-    mantissa = _S0 + (r + (r * r) * s)
-    return _ZERO_SINGLE if x < _LEAST_SINGLE else mantissa * _power_in_single(shifted)
 
 
 @helper

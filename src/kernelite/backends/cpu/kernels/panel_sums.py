@@ -33,9 +33,9 @@ from kernelite.backends.cpu.kernels.panel_rows import (
     ready_rows,
     sparse_entries,
 )
-from kernelite.backends.cpu.kernels.panels import SUMS, single_entry_sums
+from kernelite.backends.cpu.kernels.panels import SUMS, sigmoid_sums, single_entry_sums
 
-__all__ = ["SCORES", "entry_scores", "finish", "growth", "sparse_scores"]
+__all__ = ["SCORES", "entry_scores", "finish", "growth", "sigmoid_scores", "sparse_scores"]
 
 BY_ROW = ("rows", "scores", "bounds", "squares")
 TILE_ROWS = 240  # whole numbers of what kernels take at once: 3, 4 or 6
@@ -146,6 +146,51 @@ SCORES = {
     )
 }
 """By precision: scores (m, 1), bounds (m, 1) and |u|^2 (m,) of rows; the last two may be empty."""
+
+
+@kernel(by_row=BY_ROW)
+def sigmoid_scores(
+    rows: Matrix,
+    order: Longs,
+    panels: Singles,
+    weights: Singles,
+    starts: Longs,
+    signs: Vector,
+    terms: Matrix,
+    constants: Vector,
+    scores: OutMatrix,
+    bounds: OutMatrix,
+    squares: OutVector,
+) -> None:
+    """As `SCORES`, of a sigmoid: total - 2 sum |a_i| / (1 + 2^y_i), with |a_i| for weights.
+
+    `single_products` derives the bounds, and says what terms (B, 4) and constants (8,) are.
+    """
+    tall, origin = min(TILE_ROWS, len(rows)), np.zeros(rows.shape[1])
+    w, shifts = np.empty((tall, len(order)), np.float32), np.empty(tall, np.float32)
+    norms, sums = np.empty((tall, 2)), np.empty((tall, len(starts) - 1))
+    chains = chain_weights(order, rows.shape[1])
+    total, shift, intercept, constant, relative, slope, steady, most = constants
+    for first in range(0, len(rows), TILE_ROWS):
+        count = min(tall, len(rows) - first)
+        ready_rows(rows[first : first + count], origin, order, chains, 0.0, w, shifts, norms)
+        shifts[:count] = shift
+        sigmoid_sums(w[:count], shifts, panels, weights, starts, sums)
+        for i in range(count):
+            square, norm = norms[i, 0], math.sqrt(norms[i, 0])
+            score, error, size = total, 0.0, abs(total)
+            for b in range(len(signs)):
+                found = sums[i, b]
+                off = terms[b, 0] * norms[i, 1] + terms[b, 1] + terms[b, 2] * norm
+                score -= 2.0 * signs[b] * found
+                size += 2.0 * found
+                error += relative * found + terms[b, 3] * (steady + slope * off)
+            bound = 2.0 * error + 1e-15 * (size + abs(intercept)) + constant
+            squares[first + i] = square
+            if square <= most and bound < math.inf:
+                scores[first + i, 0], bounds[first + i, 0] = score + intercept, bound
+            else:
+                scores[first + i, 0], bounds[first + i, 0] = intercept, math.inf
 
 
 @kernel(by_row=BY_ROW)

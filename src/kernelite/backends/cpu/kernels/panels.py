@@ -5,7 +5,8 @@ time, or for the entries of one row, and in 32 or 64 bits,
 
     2^(w.x_i + c_i + r),    w.x_i summed up from zero, then c_i and r added; in doubles before it
 
-is summed up over the centers of a block of panels, or written out for each center.
+is summed up over the centers of a block of panels, or written out for each center. Of a sigmoid,
+it is c_i / (1 + 2^(w.x_i + r)).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "add_by_halves",
     "entry_products",
     "row_products",
+    "sigmoid_sums",
     "single_entry_sums",
     "value_entries",
     "value_rows",
@@ -80,7 +82,12 @@ def entry_products(
 
 
 def _over_panels(
-    products: Callable[..., Any], precision: Precision, rows: int, *, summed: bool
+    products: Callable[..., Any],
+    precision: Precision,
+    rows: int,
+    *,
+    summed: bool,
+    sigmoid: bool = False,
 ) -> Callable[..., Any]:
     """An instruction for a few rows and a number of panels.
 
@@ -111,7 +118,7 @@ def _over_panels(
             here = builder.add(panel, builder.mul(loop.index, panel_step))
             across = builder.mul(loop.index, i64(size * precision.panel))
             # Doubles have digits to spare for sums that begin with c + r, which is faster.
-            early, zero = size == 8, [code.all_lanes(0.0)] * VECTORS
+            early, zero = size == 8 and not sigmoid, [code.all_lanes(0.0)] * VECTORS
             c = code.vectors(builder.add(exponents, across), VECTORS) if early else zero
             first = [[builder.fadd(one, r) for one in c] if early else c for r in shift]
             found = products(code, first, where, step, count, here)
@@ -119,9 +126,13 @@ def _over_panels(
             place = builder.add(out, across)
             for line, r, total in zip(found, shift, totals, strict=True):
                 y: list[Any] = [builder.load(product) for product in line]
-                if not early:
-                    y = [builder.fadd(builder.fadd(one, c[v]), r) for v, one in enumerate(y)]
+                if not early and not sigmoid:
+                    y = [builder.fadd(one, c[v]) for v, one in enumerate(y)]
+                y = y if early else [builder.fadd(one, r) for one in y]
                 values = [code.exp2(one) for one in y]
+                if sigmoid:
+                    above = [builder.fadd(one, code.all_lanes(1.0)) for one in values]
+                    values = [builder.fdiv(*both) for both in zip(c, above, strict=True)]
                 if summed:
                     add_by_halves(code, values, total)
                 else:
@@ -143,11 +154,13 @@ def add_by_halves(code: Code, values: list[Any], total: Any) -> None:
     code.builder.store(code.builder.fadd(code.builder.load(total), values[0]), total)
 
 
-def over_rows(name: str, precision: Precision, *, summed: bool) -> Callable[..., None]:
+def over_rows(
+    name: str, precision: Precision, *, summed: bool, sigmoid: bool = False
+) -> Callable[..., None]:
     """A function of rows: sums of each block of panels, or 2^(...) of row i and center j."""
     many, size = precision.rows, precision.size
-    several = _over_panels(row_products, precision, many, summed=summed)
-    one = _over_panels(row_products, precision, 1, summed=summed)
+    several = _over_panels(row_products, precision, many, summed=summed, sigmoid=sigmoid)
+    one = _over_panels(row_products, precision, 1, summed=summed, sigmoid=sigmoid)
     each = 8 if summed else size  # bytes of a result
 
     def run(rows: Any, shifts: Any, panels: Any, exponents: Any, starts: Any, out: Any) -> None:
@@ -223,6 +236,8 @@ SUMS = {
     )
 }
 """By precision: (rows, shifts, panels, exponents, starts, out): sums of blocks into out (m, B)."""
+sigmoid_sums = helper(over_rows("sigmoid_sums", SINGLE, summed=True, sigmoid=True))
+"""As `SUMS`, of a sigmoid; instead of exponents, c."""
 single_entry_sums = helper(_over_entries("single_entry_sums", SINGLE, summed=True))
 """(indptr, indices, data, shifts, panels, exponents, starts, out), as `SUMS`."""
 value_rows = helper(over_rows("value_rows", SINGLE, summed=False))

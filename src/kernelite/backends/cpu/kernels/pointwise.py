@@ -18,11 +18,10 @@ from kernelite.backends.cpu.kernels.compiling import (
     OutMatrix,
     OutVector,
     Vector,
-    array_type,
     jit_available,
     kernel,
 )
-from kernelite.backends.cpu.kernels.exp import exp_nonpositive, exp_nonpositive_single
+from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.data.rows.inputs import FloatArray
 
 __all__ = [
@@ -30,10 +29,7 @@ __all__ = [
     "exp_in_place",
     "fill_exponents",
     "sigmoid",
-    "sigmoid_of_single",
 ]
-
-_ZERO, _ONE, _MINUS_TWO = np.float32(0.0), np.float32(1.0), np.float32(-2.0)
 
 
 def exp_in_place(tile: FloatArray) -> None:
@@ -71,16 +67,6 @@ def affine(values: OutVector, gamma: float, coef0: float) -> Any:
     """gamma v + coef0."""
     for j in range(len(values)):
         values[j] = gamma * values[j] + coef0
-
-
-@kernel(array_type(1, "float32"), "float32", "float32", array_type(1, writable=True))
-def sigmoid_of_single(products: Any, gamma: Any, coef0: Any, values: FloatArray) -> Any:
-    """As `sigmoid`, in single precision; values are doubles, for what is made of them."""
-    for j in range(len(values)):
-        v = gamma * products[j] + coef0
-        e = exp_nonpositive_single(_MINUS_TWO * abs(v))
-        t = (_ONE - e) / (_ONE + e)
-        values[j] = t if v > _ZERO else -t
 
 
 @kernel()
