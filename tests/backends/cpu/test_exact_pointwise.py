@@ -1,4 +1,4 @@
-"""Bounds of exact sums where maps before them lose digits."""
+"""Bounds of exact sums: where maps before them lose digits, of one row, in single precision."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import kernelite
 from kernelite.backends.cpu.exact import ExactEngine
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.machine.kernels import PolynomialKernel
+from kernelite.machine.kernels import PolynomialKernel, SigmoidKernel
 from kernelite.program.bounded import spelled_out
+from tests.machine.kernels.test_kernel_bounds import KERNELS
 
 
 @pytest.mark.parametrize("guarantee", ["exact", "certified"])
@@ -48,3 +50,44 @@ def test_a_sum_that_overflows_has_no_bound(degree: int, factor: float) -> None:
             bounds = spelled_out(found.bounds)
             assert np.isinf(bounds[~np.isfinite(found.scores)]).all()
             np.testing.assert_array_equal(np.isinf(engine.bound(scale * rows)), np.isinf(bounds))
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_the_bound_of_one_row_is_hardly_above_its_own(name: str) -> None:
+    """It is that of a row a little farther away, where bounds grow with the distance."""
+    rng = np.random.default_rng(3)
+    kernel = KERNELS[name](rng, 3, 2.0)
+    centers = np.abs(rng.normal(size=(20, 3)))
+    engine = ExactEngine.prepare(KernelExpansion(centers, rng.normal(size=20), 0.5, kernel=kernel))
+    rows = np.abs(rng.normal(size=(30, 3))) * 10.0 ** rng.uniform(-3, 3, (30, 1))
+    together = spelled_out(engine.run(rows).bounds)
+    for i in range(len(rows)):
+        alone = spelled_out(engine.run(rows[i : i + 1]).bounds)[0]
+        assert (alone >= together[i] * (1.0 - 1e-12)).all()
+        assert (alone <= 1.35 * together[i]).all()  # of r^5, (33/32)^(5/2) and powers of log r
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled kernels")
+@pytest.mark.parametrize("coef0", [0.0, 1.0, -0.7])
+def test_sigmoids_in_single_precision_are_within_their_bound(coef0: float) -> None:
+    rng = np.random.default_rng(4)
+    for n, d, gamma in ((1, 1, 1.0), (40, 3, 0.3), (700, 20, 0.05), (33, 70, 3.0)):
+        centers, a = rng.normal(size=(n, d)), rng.normal(size=n) * 10.0 ** rng.uniform(-3, 3, n)
+        expansion = KernelExpansion(centers, a, 0.5, kernel=SigmoidKernel(gamma, coef0))
+        engine = ExactEngine.prepare(expansion)
+        rows = rng.normal(size=(50, d)) * 10.0 ** rng.uniform(-2, 3, (50, 1))
+        single, bounds = engine.single.run(rows)  # type: ignore[union-attr]
+        exact = np.tanh(gamma * rows @ centers.T + coef0) @ a[:, None] + 0.5
+        assert (np.abs(single - exact) <= bounds).all()
+        assert bounds.min() < 1e-4 * np.abs(a).sum()  # and it says something
+        far, unknown = engine.single.run(np.full((2, d), 1e200))  # type: ignore[union-attr]
+        assert np.isinf(unknown).all()
+        assert np.isfinite(far).all()
+
+
+@pytest.mark.skipif(not jit_available(), reason="no compiled kernels")
+def test_sigmoids_that_single_precision_has_no_room_for_have_none() -> None:
+    for size, gamma in ((1e25, 1.0), (1e-25, 1.0), (1.0, 1e20)):
+        kernel = SigmoidKernel(gamma, 0.0)
+        engine = ExactEngine.prepare(KernelExpansion([[1.0]], [size], 0.0, kernel=kernel))
+        assert engine.single is None

@@ -10,6 +10,7 @@ follows in place (`kernels.pointwise`). Products of factors go by tiles of value
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,19 @@ class Factor:
         lines = centers.reshape(-1, PANEL, centers.shape[1]).transpose(0, 2, 1).ravel()
         return cls(kernel, lines, (scale, *numbers, 0.0)[:2], width)
 
-    @property
+    @cached_property
+    def loops(self) -> tuple[Any, Any]:
+        """Of a kernel of distances: what writes values, and what sums them up."""
+        return _loop(self.kernel, summed=False), _loop(self.kernel, summed=True)
+
+    @cached_property
+    def n_panels(self) -> int:
+        """Whole panels of centers."""
+        from kernelite.backends.cpu.kernels.radial import PANEL
+
+        return self.width // PANEL
+
+    @cached_property
     def by_products(self) -> bool:
         """Whether k is a function of x.z."""
         return self.kernel.statistic == "products"
@@ -105,18 +118,12 @@ class Factor:
         from kernelite.backends.cpu.kernels.radial import PANEL
 
         which = part.start // PANEL, (part.stop - part.start) // PANEL
-        _loop(self.kernel, summed=False)(
-            rows, self.centers, self.centers, *which, *self.numbers, tile
-        )
+        self.loops[0](rows, self.centers, self.centers, *which, *self.numbers, tile)
 
     def add(self, rows: FloatArray, weights: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of one output and a function of distances, shape (m, 1)."""
-        from kernelite.backends.cpu.kernels.radial import PANEL
-
-        which = 0, len(weights) // PANEL
-        _loop(self.kernel, summed=True)(
-            self.seen(rows), self.centers, weights.reshape(-1), *which, *self.numbers, sums
-        )
+        given = self.centers, weights.reshape(-1), 0, self.n_panels
+        self.loops[1](self.seen(rows), *given, *self.numbers, sums)
 
 
 def _loop(kernel: Any, *, summed: bool) -> Any:
@@ -165,6 +172,14 @@ class FusedPointwise:
             beyond = factors[0].width - len(centers)
             terms.append((factors, np.pad(amplitude * coefficients, ((0, beyond), (0, 0)))))
         return cls(tuple(terms))
+
+    @cached_property
+    def in_registers(self) -> bool:
+        """Whether nothing but compiled loops is called."""
+        return all(
+            len(factors) == 1 and weights.shape[1] == 1 and not factors[0].by_products
+            for factors, weights in self.terms
+        )
 
     def add(self, rows: FloatArray, sums: FloatArray) -> None:
         """sums += sum_i A_i k(x_i, z) of dense rows, shape (m, k)."""

@@ -33,6 +33,11 @@ class _Several(Kernel):
         return all(kernel.shifts for kernel in self.kernels)
 
     @property
+    def grows(self) -> bool:  # type: ignore[override]
+        """Whether those of all of them do."""
+        return all(kernel.grows for kernel in self.kernels)
+
+    @property
     def proven(self) -> bool:  # type: ignore[override]
         """Whether all of them are."""
         return all(kernel.proven for kernel in self.kernels)

@@ -88,6 +88,8 @@ class Kernel(ABC):
     quadratic: ClassVar[bool] = False
     """Whether k is (gamma x.z + coef0)^2, which is its own series about the origin."""
 
+    grows: ClassVar[bool] = True
+    """Whether `largest` and `error` are nowhere smaller for rows that are farther away."""
     peaks: ClassVar[bool] = False
     """Whether k is a bump: never negative, 1 at no distance and less at any other."""
 

@@ -189,6 +189,7 @@ class CosineKernel(Kernel):
     """
 
     shifts = False
+    grows = False
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         return self.normalized(rows) @ self.normalized(centers).T
