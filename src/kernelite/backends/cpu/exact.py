@@ -39,7 +39,7 @@ __all__ = [
 
 TRIED_ROWS = 32  # as many rows show whether a stage settles enough of them
 ROWS_PER_TRIED = 16  # at most one row of so many is tried
-FEWEST_NUMBERS = 1 << 14  # smaller models give no values of single precision
+FEWEST_NUMBERS = 1 << 11  # of centers: smaller models give all digits of values, and are as fast
 ENTRIES_PER_MEETING = 16  # entries of a row in panels, in the time of one that meets another
 MOST_DENSE_NUMBERS = 1 << 26  # numbers of centers that are made dense for panels
 TOLERANCE_SHARE = 0.9  # quick exponentials may take that much of a tolerance
@@ -219,9 +219,15 @@ class SinglePrecision:
     accepts_all = False
 
     def sums(self, criterion: Criterion) -> Any:
-        """What sums up; None where nothing does. Tangents have the tighter bounds for values."""
-        tangent = None if criterion.labels_alone else self.engine.tangent
-        return self.engine.single if tangent is None else tangent
+        """What sums up; None where nothing does.
+
+        Tangents have the tighter bounds for values; they are taken where others may not suffice.
+        """
+        single = self.engine.single
+        if criterion.labels_alone or (single is not None and _surely(single, criterion)):
+            return single
+        tangent = self.engine.tangent
+        return single if tangent is None else tangent
 
     def takes(self, sums: Any, engine: Any, criterion: Criterion) -> bool:
         """Whether sums in panels are faster than what serves such rows in doubles."""
@@ -300,12 +306,12 @@ class QuickExponentials(SinglePrecision):
         return _surely(sums, criterion) or super()._pays(sums, rows, criterion)
 
 
-def _surely(sums: FusedSums, criterion: Criterion) -> bool:
-    """Whether quick exponentials are good enough for the values of all but outlying rows."""
+def _surely(sums: Any, criterion: Criterion) -> bool:
+    """Whether sums of one output are good enough for the values of all but outlying rows."""
     limits = criterion.value_bounds
-    if limits is None:
+    if limits is None or len(limits) != 1:
         return False
-    return sums.most_error <= TOLERANCE_SHARE * float(limits.min(initial=np.inf))
+    return bool(sums.most_error <= TOLERANCE_SHARE * float(limits[0]))
 
 
 @dataclass(frozen=True, eq=False)

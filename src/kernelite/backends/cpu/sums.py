@@ -33,7 +33,7 @@ __all__ = [
 
 TRIED, APART = 32, 16  # rows that show whether a stage settles enough of them, one of so many
 WORTH = 0.5  # share of rows that a stage must settle there
-FEWEST_NUMBERS = 1 << 14  # of centers, from which values are taken from fewer digits
+FEWEST_NUMBERS = 1 << 11  # of centers, from which values are taken from fewer digits
 FEW = 16  # rows for which judging takes longer than evaluating one more part
 
 
