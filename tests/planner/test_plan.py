@@ -16,7 +16,7 @@ from kernelite.backends.cpu import forms
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import ClassifierHead, RegressorHead
 from kernelite.model.compiler.task import default_tolerance, given_tolerance
-from kernelite.planner.costs import array_bytes, exact_cost, tiers_cost, unseen_cost
+from kernelite.planner.costs import array_bytes, exact_cost, second_cost, tiers_cost, unseen_cost
 from kernelite.planner.plan import Candidate, Plan
 from kernelite.planner.planner import plan_certified, truncated_form
 from kernelite.planner.search import Search
@@ -186,7 +186,7 @@ def test_costs_add_up() -> None:
     cell = fast.approximation
     open_all = tiers_cost(fast.approximation, source.expansion, 1.0, 1.0)
     open_none = tiers_cost(fast.approximation, source.expansion, 0.0, 0.0)
-    assert open_all > exact_cost(source.expansion, labels=True) + open_none + cell.second_cost()
+    assert open_all > exact_cost(source.expansion, labels=True) + open_none + second_cost(cell)
 
 
 def test_a_plan_prints_unknown_costs() -> None:

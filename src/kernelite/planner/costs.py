@@ -1,9 +1,9 @@
-"""What candidates cost per row: operations that are counted, times rates of a core.
+"""What candidates cost per row: operations that are counted (`Work`), times ten rates of a core.
 
-The rates are nanoseconds, measured on a core with AVX-512; candidates are compared by them, so that
-their ratios matter most. With those of `series.series` (a multiply-add of a matrix product and of a
-fused loop, an entry of a row, a row) there are nine. What does not run on all threads counts as
-often as there are threads. An `Option` is an approximation with its cost.
+`RATES` are nanoseconds, measured once on a core with AVX-512 and kept, so that estimates are the
+same everywhere; `python -m benchmarks.rates` measures them again. Candidates are compared by them,
+so that their ratios matter most. What does not run on all threads counts as often as there are
+threads. An `Option` is an approximation with its cost.
 """
 
 from __future__ import annotations
@@ -23,42 +23,70 @@ from kernelite.data.rows.inputs import is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.planner.plan import Candidate
 from kernelite.series.approximation import Approximation
-from kernelite.series.directional import product_cost
+from kernelite.series.directional import product_work
 from kernelite.series.packed import packed_degree, packed_numbers
-from kernelite.series.series import GATHER, LOAD, LOOP, PRODUCT, ROW
+from kernelite.series.series import QuadraticForm, Work, quadratic_work
 from kernelite.support.records import dataclass
 
 __all__ = [
+    "RATES",
     "Option",
     "array_bytes",
     "behind_cost",
     "exact_cost",
+    "exact_work",
     "judged_cost",
-    "judging_cost",
+    "least_form_cost",
     "local_cost",
+    "nanoseconds",
+    "open_row_cost",
+    "second_cost",
     "tiers_cost",
     "unseen_cost",
 ]
 
-# Nanoseconds of one core.
-PANEL_SUM = 1 / 24  # a multiply-add of doubles in panels; of single precision, half
-KERNEL_VALUE = 1.0  # an exponential, and its share of a weighted sum
-ENTRY = 1.7  # an entry that meets another, by lists of features
-JUDGED_ROW = 70.0  # a row's bound and label, on one thread
-VOTE = 15.0  # a pair's vote, on one thread
+RATES = Work(
+    rows=12.0,
+    loads=1 / 5,
+    bounds=8.0,
+    products=2 / 45,
+    loops=1 / 15,
+    sums=1 / 24,
+    values=1.0,
+    meetings=1.7,
+    votes=15.0,
+    fetched=0.03,
+)
+"""Nanoseconds of one core for one operation of each kind."""
 
-# Multiply-adds of a panel in the time of other things.
-SUMS_PER_QUICK_VALUE, SUMS_PER_DOUBLE_VALUE = 7, 11
-SUMS_PER_SCATTERED_ROW = 20  # more for entries of a row, which are found one by one
+# How many operations of a kind take as long as something else does.
+GATHERED_ROWS = 10  # rows, while an open row is picked out and its result put back
+SUMS_PER_QUICK_VALUE, SUMS_PER_DOUBLE_VALUE = 7, 11  # sums, for a center's exponential
+SUMS_PER_SCATTERED_ROW = 20  # more sums for entries of a row, which are found one by one
 SUMS_PER_WINNER = 5  # per center, by which a one-vs-one label is found from values
-SINGLE_LOADS = 5  # entries of doubles that are loaded while one becomes single precision
-LISTED_ENTRIES = 23 / 17  # entries that meet, in the time of a center in the lists
-WINNER_ROWS = 65 / 6  # rows that are written while a class's pairs are looked at
-VOTING_PAIRS = 40 / 3  # votes in the time of what all votes need besides
-PACKED_SUMS = 0.96  # multiply-adds of a panel in the time of one of a packed polynomial
-POINTWISE_VALUES = 1.5  # exponentials in the time of any other kernel's value
-POINTWISE_ROWS = 2.5  # rows that are written while any kernel's bound is taken
-BOX_GROUP_VALUES = 80.0  # exponentials in the time of 32 boxes
+SINGLE_LOADS = 5  # loads, while a double becomes single precision
+LISTED_MEETINGS = 23 / 17  # meetings, for a center in the lists
+WINNER_ROWS = 65 / 6  # rows, while a class's pairs are looked at
+PACKED_SUMS = 0.96  # sums, for a monomial of a packed polynomial
+POINTWISE_VALUES = 1.5  # values, for one of a kernel that is not an exponential
+POINTWISE_ROWS = 2.5  # rows, while such a kernel's bound is taken
+BOX_GROUP_VALUES = 80  # values, for 32 boxes of near centers
+VOTES_PER_ROW = 14 / 3  # votes, for the bound and the label of a row with one output,
+VOTES_PER_FORM = 1 / 3  # and for those of a row that a form answered
+VOTES_PER_OUTPUT = 1 / 3  # more for every further output
+VOTES_BESIDES = 40 / 3  # for what all votes of pairs need besides
+PROVEN_VOTES, PLAIN_VOTES = 2.0, 0.4  # times that, behind a form with and without bounds
+
+
+def nanoseconds(work: Work) -> float:
+    """What so much work takes on one core.
+
+    Examples
+    --------
+    >>> nanoseconds(Work(rows=2, loads=10))
+    26.0
+    """
+    return sum(count * rate for count, rate in zip(work, RATES, strict=True))
 
 
 def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
@@ -71,42 +99,50 @@ def exact_cost(expansion: KernelExpansion, *, labels: bool = False) -> float:
     >>> exact_cost(few) < exact_cost(many)
     True
     """
+    return nanoseconds(exact_work(expansion, labels=labels))
+
+
+def exact_work(expansion: KernelExpansion, *, labels: bool = False) -> Work:
+    """What a row takes if all centers are summed; `labels`: mostly in single precision."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     if not expansion.has_series:
-        return _pointwise_cost(expansion) + POINTWISE_ROWS * ROW * thread_count()
+        return _pointwise_work(expansion) + Work(rows=POINTWISE_ROWS).times(thread_count())
     classes = expansion.voting_classes
-    judged = ROW + (judging_cost(expansion) if labels else 0.0)
-    lists = (expansion.meeting_entries + n * LISTED_ENTRIES) * ENTRY + n * k * PRODUCT
+    judged = Work(rows=1) + (_judging(expansion, VOTES_PER_ROW) if labels else Work())
+    meetings = expansion.meeting_entries + n * LISTED_MEETINGS
+    lists = Work(meetings=meetings, products=n * k)
     if expansion.kernel.quadratic or d > WIDEST:
-        return min(n * (d * PRODUCT + k * PRODUCT + KERNEL_VALUE), lists) + judged
+        return min(Work(products=n * (d + k), values=n), lists, key=nanoseconds) + judged
     if labels and k == 1:
         entries = _entries(expansion) + SUMS_PER_SCATTERED_ROW
         sums = min(d, entries) if is_sparse(expansion.centers) else d
-        summed = n * (sums + SUMS_PER_QUICK_VALUE) * PANEL_SUM / 2
-        return summed + d * SINGLE_LOADS * LOAD + judged
+        # Twice as many fit into a register in single precision.
+        summed = Work(sums=n * (sums + SUMS_PER_QUICK_VALUE) / 2, loads=d * SINGLE_LOADS)
+        return summed + judged
     if labels and classes is not None:
-        sums = n * (d + SUMS_PER_QUICK_VALUE + SUMS_PER_WINNER) * PANEL_SUM / 2
-        return sums + (WINNER_ROWS * classes + 1) * ROW
+        sums = n * (d + SUMS_PER_QUICK_VALUE + SUMS_PER_WINNER) / 2
+        return Work(sums=sums, rows=WINNER_ROWS * classes + 1)
     weights = 0 if k == 1 else k if classes is None else classes - 1
     value = SUMS_PER_QUICK_VALUE if k == 1 else SUMS_PER_DOUBLE_VALUE
-    dense = n * ((d + value) * PANEL_SUM + weights * PRODUCT)
-    return min(dense, lists) + judged
+    dense = Work(sums=n * (d + value), products=n * weights)
+    return min(dense, lists, key=nanoseconds) + judged
 
 
-def judging_cost(expansion: KernelExpansion, alone: float = JUDGED_ROW) -> float:
-    """Nanoseconds per row for labels from scores and bounds: votes, or `alone` for one output."""
+def _judging(expansion: KernelExpansion, alone: float) -> Work:
+    """Labels from scores and bounds: votes of pairs, or `alone` for one output, on one thread."""
     k = expansion.n_outputs
     if expansion.voting_classes is not None:
-        return (VOTING_PAIRS + k) * VOTE * thread_count()
-    return (alone + (k - 1) * VOTE / 3) * thread_count()
+        return Work(votes=VOTES_BESIDES + k).times(thread_count())
+    return Work(votes=alone + (k - 1) * VOTES_PER_OUTPUT).times(thread_count())
 
 
 def local_cost(engine: LocalEngine, visits: Visits) -> float:
     """Nanoseconds of one core per row that looks at so many groups of boxes and leaves."""
     expansion = engine.expansion
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
-    boxes = (visits.groups + n / (LEAF * LEAF)) * BOX_GROUP_VALUES * KERNEL_VALUE
-    return ROW + LEAF * visits.leaves * ((d + 2 * k) * LOOP + KERNEL_VALUE) + boxes
+    boxes = (visits.groups + n / (LEAF * LEAF)) * BOX_GROUP_VALUES
+    centers = LEAF * visits.leaves
+    return nanoseconds(Work(rows=1, loops=centers * (d + 2 * k), values=centers + boxes))
 
 
 def _entries(expansion: KernelExpansion) -> float:
@@ -115,20 +151,15 @@ def _entries(expansion: KernelExpansion) -> float:
     return float(centers.nnz / max(len(centers.indptr) - 1, 1)) if is_sparse(centers) else 0.0
 
 
-def _pointwise_cost(expansion: KernelExpansion) -> float:
+def _pointwise_work(expansion: KernelExpansion) -> Work:
     """A row of the engine for any kernel: one dot product, a packed polynomial, or all centers."""
     n, d, k = expansion.n_centers, expansion.n_features, expansion.n_outputs
     degree = packed_degree(expansion)
     if degree == 1:
-        return ROW + d * (LOAD + k * PRODUCT)
+        return Work(rows=1, loads=d, products=d * k)
     if degree is not None:
-        return ROW + d * LOAD + packed_numbers(d, degree) * k * PACKED_SUMS * PANEL_SUM
-    return ROW + n * (d * LOOP + k * PRODUCT + POINTWISE_VALUES * KERNEL_VALUE)
-
-
-JUDGED = 5.0  # nanoseconds of one thread that a row's label takes, of one output behind a form
-VOTED, COUNTED = 2.0, 0.4  # times `judging_cost`, of votes that bounds must leave sure, or need not
-FETCHED = 0.03  # and each byte of the arrays that a block's first open row brings from memory
+        return Work(rows=1, loads=d, sums=packed_numbers(d, degree) * k * PACKED_SUMS)
+    return Work(rows=1, loops=n * d, products=n * k, values=n * POINTWISE_VALUES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +190,26 @@ class Option:
         return Candidate(self.name, self.nanoseconds, self.open_share, self.nbytes, verdict)
 
 
+def least_form_cost(d: int, k: int) -> float:
+    """Per row, of the cheapest form there could be, with its bound: truncated, or in full."""
+    truncated = Work(rows=1, loads=d, products=8 * d, loops=36 * k)
+    return min(map(nanoseconds, (quadratic_work(d, k), truncated))) + nanoseconds(Work(bounds=k))
+
+
+def open_row_cost(full: QuadraticForm | None, k: int, *, at_once: bool = False) -> float:
+    """What an open row costs in a second form besides the third order."""
+    found = Work(rows=0 if at_once else GATHERED_ROWS, bounds=k)
+    return nanoseconds(found if full is None else found + full.work)
+
+
+def second_cost(approximation: Approximation, *, at_once: bool = False) -> float:
+    """Nanoseconds of one core per row of the second form; `at_once`: with the first."""
+    if not approximation.has_second_form:
+        return 0.0
+    third = 0.0 if approximation.cubic is None else nanoseconds(approximation.cubic.work)
+    return open_row_cost(approximation.full, approximation.form.n_outputs, at_once=at_once) + third
+
+
 def tiers_cost(
     approximation: Approximation,
     expansion: KernelExpansion,
@@ -176,14 +227,17 @@ def tiers_cost(
     `after_product` to the second tier. What does not run on all threads counts as often as there
     are threads.
     """
-    d, k = approximation.form.n_features, approximation.form.n_outputs
-    cost = approximation.first_cost + judged_cost(expansion, labels, proven=approximation.certified)
+    form, certified = approximation.form, approximation.certified
+    d, k = form.n_features, form.n_outputs
+    cost = nanoseconds(form.work + Work(bounds=k if certified else 0))
+    cost += judged_cost(expansion, labels, proven=certified)
     third = approximation.cubic is not None and approximation.cubic.evaluated
     at_once = values and third and runs_at_once(approximation.full, after_first)
     if at_once and after_product < 1.0:
-        cost += product_cost(d, k) + after_product * approximation.second_cost()
+        cost += nanoseconds(product_work(d, k)) + after_product * second_cost(approximation)
     else:
-        cost += (1.0 if at_once else after_first) * approximation.second_cost(at_once=at_once)
+        share = 1.0 if at_once else after_first
+        cost += share * second_cost(approximation, at_once=at_once)
     return cost + after_second * behind_cost(expansion, labels)
 
 
@@ -191,17 +245,18 @@ def judged_cost(expansion: KernelExpansion, labels: bool, *, proven: bool = True
     """What a row's answer costs behind a form: labels from scores, and from bounds if `proven`."""
     if not labels:
         return 0.0
-    votes = VOTED if proven else COUNTED
+    votes = PROVEN_VOTES if proven else PLAIN_VOTES
     factor = votes if expansion.voting_classes is not None else 1.0
-    return factor * judging_cost(expansion, JUDGED)
+    return factor * nanoseconds(_judging(expansion, VOTES_PER_FORM))
 
 
 def behind_cost(expansion: KernelExpansion, labels: bool) -> float:
     """What the exact engine costs for a row that a form left open.
 
-    Behind a form, a winner's pairs alone are not looked for.
+    After a form, the shortcut by the winner's pairs is not used.
     """
-    return exact_cost(expansion, labels=labels and expansion.n_outputs == 1) + GATHER
+    found = exact_work(expansion, labels=labels and expansion.n_outputs == 1)
+    return nanoseconds(found + Work(rows=GATHERED_ROWS))
 
 
 def unseen_cost(
@@ -224,7 +279,7 @@ def unseen_cost(
     block = BLOCK_ELEMENTS / max(expansion.n_features, 4 * expansion.n_outputs, 1)
     fetched = -math.expm1(-share * block) * second
     fetched -= math.expm1(-share * narrowing * block) * expansion.nbytes
-    return FETCHED * fetched / block * thread_count()
+    return nanoseconds(Work(fetched=fetched / block)) * thread_count()
 
 
 def array_bytes(value: Any) -> int:

@@ -25,6 +25,10 @@ from kernelite.planner.costs import (
     behind_cost,
     exact_cost,
     judged_cost,
+    least_form_cost,
+    nanoseconds,
+    open_row_cost,
+    second_cost,
     tiers_cost,
     unseen_cost,
 )
@@ -32,20 +36,20 @@ from kernelite.planner.proof_probe import ProofProbe
 from kernelite.program.bounded import OPEN, spelled_out
 from kernelite.program.cascade import Cascade, holds
 from kernelite.program.criteria import Criterion
-from kernelite.series.approximation import Approximation, open_row_cost
+from kernelite.series.approximation import Approximation
 from kernelite.series.certificate import Certificate
-from kernelite.series.cubic import CubicForm, cubic_cost, cubic_form, cubic_tensor, packed_size
+from kernelite.series.cubic import CubicForm, cubic_form, cubic_tensor, cubic_work, packed_size
 from kernelite.series.directional import (
     DirectionalBound,
     cubic_gram,
     directional_bound,
-    directional_cost,
+    directional_work,
     gram_slack,
     may_pair,
-    product_cost,
+    product_work,
 )
-from kernelite.series.series import QuadraticForm, quadratic_cost
-from kernelite.series.spectral import SpectralForm, least_form_cost, spectrum, truncate
+from kernelite.series.series import QuadraticForm, quadratic_work
+from kernelite.series.spectral import SpectralForm, spectrum, truncate
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
@@ -90,9 +94,9 @@ def third_order_tiers(
     """
     d, k = form.n_features, form.n_outputs
     along = min(d, RANKS[1])
-    along_cost = directional_cost(d, k, along)
+    along_cost = nanoseconds(directional_work(d, k, along))
     costs = {
-        rank: cubic_cost(d, k, rank)
+        rank: nanoseconds(cubic_work(d, k, rank))
         for rank in (*(r for r in RANKS if r < d), d)
         if packed_size(rank) * 8 * k <= max_bytes // 2
     }
@@ -263,7 +267,7 @@ class Search:
             return True
         d, k = self.expansion.n_features, self.expansion.n_outputs
         second, third = self.probe.left_open(point, certificate)
-        full = (quadratic_cost(d, k) + open_row_cost(None, k)) / self.exact
+        full = (nanoseconds(quadratic_work(d, k)) + open_row_cost(None, k)) / self.exact
         exactly, by_third = second * self.behind, third * self.behind
         may_win = min(least + exactly, max(least, second * full) + by_third) < PREFERRED
         self.hopeless = not may_win and second > NEARLY_ALL
@@ -378,7 +382,7 @@ class Search:
         share = whole.open_share
         alone = tiers_cost(
             whole.approximation, self.expansion, share, 0.0, labels=self.labels
-        ) + product_cost(d, k)
+        ) + nanoseconds(product_work(d, k))
         probe = self.values and may_pair(d, k) and runs_at_once(None, share) and alone < self._least
         if not (probe and third_order_fits(certificate) and self._fourth_order_helps(whole)):
             return
@@ -387,7 +391,7 @@ class Search:
         if cubic is not None:
             both = replace(whole.approximation, cubic=cubic)
             left = self._after_product(ApproximationEngine.prepare(both, fused=False))
-            if alone + left * both.second_cost() < self._least:
+            if alone + left * second_cost(both) < self._least:
                 self._try(f"{whole.name}, {cubic.name}", both)
 
     def _may_pay(self, first: Option, form: QuadraticForm, cost: float) -> bool:

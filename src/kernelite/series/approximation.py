@@ -13,12 +13,12 @@ from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.series.certificate import Certificate
 from kernelite.series.cubic import CubicForm
 from kernelite.series.directional import DirectionalBound
-from kernelite.series.series import CERTIFY, GATHER, Evaluated, QuadraticForm
+from kernelite.series.series import Evaluated, QuadraticForm
 from kernelite.series.spectral import SpectralForm
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
-__all__ = ["Approximation", "LocalSums", "open_row_cost"]
+__all__ = ["Approximation", "LocalSums"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,6 @@ class Approximation:
         """Whether open rows have somewhere to go before the exact model."""
         return self.certified and not (self.full is None and self.cubic is None)
 
-    @property
-    def first_cost(self) -> float:
-        """Nanoseconds of one core per row of the first form, with its bound."""
-        return self.form.cost + (CERTIFY * self.form.n_outputs if self.certified else 0.0)
-
     def second(
         self, rows: FloatArray, first: Evaluated | None = None, arithmetic: Arithmetic = NUMPY
     ) -> tuple[Evaluated, FloatArray]:
@@ -90,18 +85,6 @@ class Approximation:
         found = found._replace(scores=found.scores + third)
         bounds = form.bounds(self.certificate, found, 3, arithmetic)
         return found, bounds + left_out
-
-    def second_cost(self, *, at_once: bool = False) -> float:
-        """Nanoseconds of one core per row of the second form; `at_once`: with the first."""
-        if not self.has_second_form:
-            return 0.0
-        third = 0.0 if self.cubic is None else self.cubic.cost
-        return open_row_cost(self.full, self.form.n_outputs, at_once=at_once) + third
-
-
-def open_row_cost(full: QuadraticForm | None, k: int, *, at_once: bool = False) -> float:
-    """What an open row costs in a second tier besides the third order."""
-    return (0.0 if at_once else GATHER) + CERTIFY * k + (0.0 if full is None else full.cost)
 
 
 # How much of an expansion may be left out: the settings of sums over near centers only.

@@ -33,19 +33,18 @@ from kernelite.series.rounding import (
     hidden_square,
     round_up,
 )
-from kernelite.series.series import PRODUCT
+from kernelite.series.series import Work
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.series.tensors import monomials
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
 __all__ = [
-    "WEIGHED",
     "CubicForm",
-    "cubic_cost",
     "cubic_form",
     "cubic_tensor",
     "cubic_values",
+    "cubic_work",
     "pack",
     "packed_size",
     "project",
@@ -53,8 +52,8 @@ __all__ = [
 ]
 
 BLOCK_ELEMENTS = 1 << 20
-WEIGHED = 1 / 25  # nanoseconds of a multiply-add whose sum stays in a register,
-MADE = 2 / 17  # and of a product of two features that all outputs share
+SUMS_PER_MONOMIAL = 0.96  # multiply-adds in the time of a monomial's, whose weight comes in order
+SUMS_PER_PRODUCT = 48 / 17  # and of a product of two features, which all outputs share
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +109,9 @@ class CubicForm:
         return "cubic" if self.basis is None else f"cubic on {self.rank} directions"
 
     @property
-    def cost(self) -> float:
-        """Nanoseconds of one core per row."""
-        return cubic_cost(self.n_features, self.n_outputs, self.rank)
+    def work(self) -> Work:
+        """What a row takes."""
+        return cubic_work(self.n_features, self.n_outputs, self.rank)
 
     def term(
         self,
@@ -223,10 +222,11 @@ def project(tensor: FloatArray, basis: FloatArray) -> FloatArray:
     return (basis.T @ out.reshape(d, r * r)).reshape(r, r, r)
 
 
-def cubic_cost(d: int, k: int, rank: int) -> float:
-    """Nanoseconds of one core per row for a third order on so many directions, in full on d."""
-    projected = d * rank * PRODUCT if rank < d else 0.0
-    return projected + rank * (rank + 1) / 2 * MADE + k * packed_size(rank) * WEIGHED
+def cubic_work(d: int, k: int, rank: int) -> Work:
+    """What a row takes of a third order on so many directions, in full on d."""
+    products, monomials = rank * (rank + 1) / 2, k * packed_size(rank)
+    sums = SUMS_PER_PRODUCT * products + SUMS_PER_MONOMIAL * monomials
+    return Work(products=d * rank if rank < d else 0, sums=sums)
 
 
 def cubic_form(tensors: list[FloatArray], rank: int) -> CubicForm:

@@ -32,7 +32,7 @@ from kernelite.series.rounding import (
     hidden_square,
     round_up,
 )
-from kernelite.series.series import CERTIFY, LOOP, PRODUCT
+from kernelite.series.series import Work
 from kernelite.series.spectral import frobenius, skewness
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
@@ -42,11 +42,11 @@ __all__ = [
     "PairedCubic",
     "cubic_gram",
     "directional_bound",
-    "directional_cost",
+    "directional_work",
     "gram_slack",
     "may_pair",
     "paired_cubic",
-    "product_cost",
+    "product_work",
 ]
 
 BLOCK = 512
@@ -108,9 +108,9 @@ class DirectionalBound:
         return "directional bound"
 
     @property
-    def cost(self) -> float:
-        """Nanoseconds of one core per row."""
-        return directional_cost(self.n_features, self.n_outputs, self.basis.shape[1])
+    def work(self) -> Work:
+        """What a row takes."""
+        return directional_work(self.n_features, self.n_outputs, self.basis.shape[1])
 
     def term(
         self, U: FloatArray, sq_norms: FloatArray, gamma: float, arithmetic: Arithmetic = NUMPY
@@ -158,9 +158,9 @@ def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> Fl
     return 0.5 * (G + G.T)
 
 
-def directional_cost(d: int, k: int, rank: int) -> float:
-    """Nanoseconds of one core per row for a bound on so many directions."""
-    return (d * rank + k * rank * rank) * PRODUCT
+def directional_work(d: int, k: int, rank: int) -> Work:
+    """What a row takes of a bound on so many directions."""
+    return Work(products=d * rank + k * rank * rank)
 
 
 def directional_bound(grams: list[FloatArray], rank: int, slack: FloatArray) -> DirectionalBound:
@@ -291,9 +291,9 @@ def may_pair(d: int, k: int) -> bool:
     return d <= MOST_FEATURES and k * d**3 <= MOST_ENTRIES
 
 
-def product_cost(d: int, k: int) -> float:
-    """Nanoseconds of one core per row for a product in the third order's place, and its bound."""
-    return CERTIFY * k + (d * (d + 1) / 2 + k * d) * LOOP
+def product_work(d: int, k: int) -> Work:
+    """What a row takes of a product in the third order's place, and its bound."""
+    return Work(bounds=k, loops=d * (d + 1) / 2 + k * d)
 
 
 def paired_cubic(cubic: CubicForm) -> PairedCubic:

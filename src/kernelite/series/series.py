@@ -25,27 +25,63 @@ from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = [
-    "CERTIFY",
-    "GATHER",
-    "LOAD",
-    "LOOP",
-    "PRODUCT",
-    "ROW",
     "Evaluated",
     "QuadraticForm",
     "SeriesForm",
-    "quadratic_cost",
+    "Work",
     "quadratic_form",
+    "quadratic_work",
 ]
 
-# What forms cost per row, in nanoseconds of one core: measured on one with AVX-512. The planner
-# compares candidates by these, so that their ratios matter most.
-PRODUCT = 2 / 45  # a multiply-add inside a matrix product
-LOOP = 1 / 15  # a multiply-add inside a fused kernel
-LOAD = 1 / 5  # an entry of a row: read, shifted, transposed, squared
-ROW = 12.0  # a row's exponential, its scores written and turned into an answer
-CERTIFY = 8.0  # the bound of an output
-GATHER = 120.0  # picking an open row out and putting its result back
+
+class Work(NamedTuple):
+    """What answering a row takes: how many operations of each kind.
+
+    The planner knows how long one of each takes, and so what a row costs.
+
+    Parameters
+    ----------
+    rows : float
+        A row's own exponential, its scores written and turned into an answer.
+    loads : float
+        Entries of a row that are read, shifted, transposed and squared.
+    bounds : float
+        Outputs whose bound is computed.
+    products, loops, sums : float
+        Multiply-adds in a matrix product, in a fused loop, and in a loop whose sums of doubles
+        stay in registers.
+    values : float
+        Kernel values: an exponential, and its share of a weighted sum.
+    meetings : float
+        Entries of a row that meet one of a center, found by lists of features.
+    votes : float
+        Votes of pairs of classes.
+    fetched : float
+        Bytes brought from memory.
+
+    Examples
+    --------
+    >>> Work(rows=1, loads=4) + Work(loads=2).times(3)
+    Work(rows=1.0, loads=10.0, ...)
+    """
+
+    rows: float = 0.0
+    loads: float = 0.0
+    bounds: float = 0.0
+    products: float = 0.0
+    loops: float = 0.0
+    sums: float = 0.0
+    values: float = 0.0
+    meetings: float = 0.0
+    votes: float = 0.0
+    fetched: float = 0.0
+
+    def __add__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work(*(float(a + b) for a, b in zip(self, other, strict=True)))
+
+    def times(self, count: float) -> Work:
+        """The same, so many times."""
+        return Work(*(count * one for one in self))
 
 
 class Evaluated(NamedTuple):
@@ -131,8 +167,8 @@ class SeriesForm:
         return len(self.constant)
 
     @property
-    def cost(self) -> float:
-        """Nanoseconds of one core per row, bounds aside."""
+    def work(self) -> Work:
+        """What a row takes, bounds aside."""
         raise NotImplementedError
 
     @property
@@ -240,9 +276,9 @@ class QuadraticForm(SeriesForm):
         return "quadratic form"
 
     @property
-    def cost(self) -> float:
-        """Nanoseconds of one core per row, bounds aside."""
-        return quadratic_cost(self.n_features, self.n_outputs)
+    def work(self) -> Work:
+        """What a row takes, bounds aside."""
+        return quadratic_work(self.n_features, self.n_outputs)
 
     @property
     def terms(self) -> dict[str, FloatArray]:
@@ -274,9 +310,9 @@ class QuadraticForm(SeriesForm):
         return cls(quadratic=M, **stored)
 
 
-def quadratic_cost(d: int, k: int) -> float:
-    """Nanoseconds of one core per row for a form of d features and k outputs."""
-    return ROW + d * LOAD + k * d * (d + 3) / 2 * LOOP
+def quadratic_work(d: int, k: int) -> Work:
+    """What a row takes of a form of d features and k outputs."""
+    return Work(rows=1, loads=d, loops=k * d * (d + 3) / 2)
 
 
 def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticForm:

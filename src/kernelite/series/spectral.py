@@ -23,16 +23,7 @@ import numpy as np
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 from kernelite.series.rounding import SAFETY, UNIT, damped, damping, round_up
-from kernelite.series.series import (
-    CERTIFY,
-    LOAD,
-    LOOP,
-    PRODUCT,
-    ROW,
-    QuadraticForm,
-    SeriesForm,
-    quadratic_cost,
-)
+from kernelite.series.series import QuadraticForm, SeriesForm, Work
 from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
@@ -40,8 +31,8 @@ __all__ = [
     "SpectralForm",
     "Spectrum",
     "frobenius",
-    "least_form_cost",
     "skewness",
+    "spectral_work",
     "spectrum",
     "truncate",
 ]
@@ -95,11 +86,9 @@ class SpectralForm(SeriesForm):
         return f"rank {self.rank} form"
 
     @property
-    def cost(self) -> float:
-        """Nanoseconds of one core per row, bounds aside."""
-        d, k, r = self.n_features, self.n_outputs, self.rank
-        columns = (r + k + 7) // 8 * 8  # taken by vectors
-        return ROW + d * LOAD + d * columns * PRODUCT + k * r * (r + 1) / 2 * LOOP
+    def work(self) -> Work:
+        """What a row takes, bounds aside."""
+        return spectral_work(self.n_features, self.n_outputs, self.rank)
 
     @property
     def terms(self) -> dict[str, FloatArray]:
@@ -198,10 +187,10 @@ def frobenius(array: FloatArray) -> float:
     return largest * float(np.linalg.norm(array / largest)) if largest else 0.0
 
 
-def least_form_cost(d: int, k: int) -> float:
-    """Per row, of the cheapest form there could be, with its bound: truncated, or in full."""
-    truncated = ROW + d * LOAD + d * 8 * PRODUCT + 36 * k * LOOP
-    return min(quadratic_cost(d, k), truncated) + CERTIFY * k
+def spectral_work(d: int, k: int, rank: int) -> Work:
+    """What a row takes of a form of d features and k outputs, cut to so many directions."""
+    columns = (rank + k + 7) // 8 * 8  # taken by vectors
+    return Work(rows=1, loads=d, products=d * columns, loops=k * rank * (rank + 1) / 2)
 
 
 def truncate(spectrum: Spectrum, rank: int) -> SpectralForm:

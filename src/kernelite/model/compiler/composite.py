@@ -19,10 +19,10 @@ from kernelite.machine.preparation import NO_STEPS
 from kernelite.model import CompiledModel, ModelPart
 from kernelite.model.compiler.task import default_tolerance, given_tolerance, score_tolerance
 from kernelite.model.serving import rows_and_runner
-from kernelite.planner.costs import exact_cost
+from kernelite.planner.costs import exact_cost, nanoseconds
 from kernelite.planner.plan import Candidate, Plan, exact_name
 from kernelite.program.criteria import label_criterion
-from kernelite.series.series import PRODUCT, ROW
+from kernelite.series.series import Work
 from kernelite.support.errors import InputError
 
 __all__ = ["compile_composite", "part_plans"]
@@ -107,7 +107,7 @@ def part_plans(expansion: SumOfMachines) -> list[str]:
     plans = []
     for part in parts:
         e = part.source.single
-        form = ROW + e.n_features * (e.n_features + 3) / 2 * PRODUCT
+        form = nanoseconds(Work(rows=1, products=e.n_features * (e.n_features + 3) / 2))
         exact = exact_cost(e, labels=part.source.head.proves_labels)
         plans.append("exact" if exact <= LITTLE_GAIN * form else "estimate")
     # Together they take one call; forms of some would take the others apart.
