@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.exact_pointwise import PointwiseExact
+from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.factors import Eigenvectors, InverseFactor, ShortRest
 from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
@@ -164,11 +164,11 @@ def _pointwise(case: Model, judge: Judge) -> Iterator[Answer]:
     if engine.takes_sparse:
         scores, bounds = scores_and_bounds(engine.run(csr_array(case.rows)))
         yield f"kernel, sparse rows, {case.kind}", judge, scores, bounds
-    plain = PointwiseExact.prepare(case.expansion)  # also where a polynomial collapses
+    plain = DenseExact.by_values(case.expansion)  # also where a polynomial collapses
     bounds = plain.rounding.bounds(plain.squares(case.rows))
-    ways = {"tiles": plain._add_tiles}
-    if plain.fused is not None:
-        ways["loops"] = plain.fused.add
+    ways = {"tiles": plain.add_tiles}
+    if plain.loops is not None:
+        ways["loops"] = plain.loops.add
     for how, add in ways.items():
         sums = np.zeros((len(case.rows), case.expansion.n_outputs))
         with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.exact_pointwise import PointwiseExact
+from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.machine import kernels as kl
 from kernelite.machine.expansion import KernelExpansion
 from tests.helpers import scores_and_bounds
@@ -73,9 +73,9 @@ KERNELS: dict[str, Scale] = {
 GROWING = ("poly2", "linear", "cubic", "quartic", "degree 7", "product")
 
 
-def fused_loops(plain: PointwiseExact) -> list[Callable[..., None]]:
+def fused_loops(plain: DenseExact) -> list[Callable[..., None]]:
     """What adds sums by compiled loops."""
-    fused = plain.fused
+    fused = plain.loops
     if fused is None:
         return []
     return [fused.add]
@@ -113,11 +113,11 @@ def test_errors_are_within_bounds(kind: str, seed: int) -> None:
     ways = [scores_and_bounds(engine.run(rows))]
     if engine.single is not None:
         ways.append(engine.single.run(rows))
-    plain = PointwiseExact.prepare(model)  # also where the polynomial collapses
+    plain = DenseExact.by_values(model)  # also where the polynomial collapses
     squares = plain.squares(rows)
     bounds = plain.rounding.bounds(squares)
     with np.errstate(all="ignore"):
-        for add in (plain._add_tiles, *fused_loops(plain)):
+        for add in (plain.add_tiles, *fused_loops(plain)):
             sums = np.zeros((len(rows), model.n_outputs))
             add(rows, sums)
             ways.append((sums + model.intercept, bounds))

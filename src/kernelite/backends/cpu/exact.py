@@ -15,7 +15,6 @@ import numpy as np
 
 from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact, SparseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, laid_out
-from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.backends.cpu.fused_tangents import TangentSums
@@ -76,11 +75,9 @@ class ExactEngine:
         return engine
 
     @cached_property
-    def dense(self) -> DenseExact | LinearExact | PackedExact | PointwiseExact:
+    def dense(self) -> DenseExact | LinearExact | PackedExact:
         """For dense rows."""
-        if not self.expansion.has_series:
-            return laid_out(self.expansion, mapped=self.mapped)
-        return DenseExact.prepare(self.expansion, mapped=self.mapped)
+        return laid_out(self.expansion, mapped=self.mapped)
 
     @cached_property
     def sparse(self) -> SparseExact | None:
@@ -105,7 +102,7 @@ class ExactEngine:
         """For dense rows and one output: single precision, with a bound."""
         if isinstance(self.dense, PackedExact):
             return SinglePacked.prepare(self.dense)
-        if isinstance(self.dense, PointwiseExact):
+        if isinstance(self.dense, DenseExact) and not self.dense.kernel.has_series:
             return SingleProducts.prepare(self.dense)
         return self._sums_in("SINGLE")
 

@@ -1,29 +1,33 @@
 """Exact sums in double precision: of dense rows, and of sparse rows where entries meet.
 
-Dense: prepare once (shift to a point p amid the centers, norms), run on many rows. Features in
-which all centers agree have s = x_i - p = 0 and are left out of the product: a fifth of MNIST's.
-Where there are kernels, panels of centers are summed in registers (`fused_sums`); else, and for
-very wide rows, it goes by tiles of a matrix product, exponentials, a product with coefficients.
-Sparse: only entries that meet are multiplied (`SparseExact`).
+    f(z) = sum_i A_i k(x_i, z) + b
+
+Dense: prepare once (shift to a point p amid the centers, norms), run on many rows. Of RBF kernels,
+features in which all centers agree have s = x_i - p = 0 and are left out of the product: a fifth of
+MNIST's. Where there are kernels, panels of centers are summed in registers (`fused_sums`), and
+other kernels' values in loops (`fused_pointwise`); else, and for very wide rows, it goes by tiles:
+of a matrix product and exponentials, or of `Kernel.values`. Kernels without centers at all are in
+`exact_packed`. Sparse: only entries that meet are multiplied (`SparseExact`).
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding, PointwiseRounding
 from kernelite.backends.cpu.fused_pointwise import FusedPointwise
 from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.panels import Layout
+from kernelite.backends.cpu.panels import Layout, middle
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
 from kernelite.data.rows.inputs import FloatArray, is_sparse, row_blocks
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
+from kernelite.machine.kernels import Kernel
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
@@ -43,6 +47,15 @@ TALL_TILES = 4  # tiles are so many times taller where outputs are many
 class DenseExact:
     """An expansion laid out for dense rows.
 
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    rounding : ExactRounding or PointwiseRounding
+    layout : Layout
+        About a point p. Of exponents by products, it holds the centers.
+    centers : ndarray of shape (n, d)
+        All others meet them as they are.
+
     Examples
     --------
     >>> exact = DenseExact.prepare(KernelExpansion([[0.0]], [2.0], 0.5, gamma=1.0))
@@ -52,13 +65,15 @@ class DenseExact:
     """
 
     expansion: KernelExpansion
-    rounding: ExactRounding
+    rounding: Any
     layout: Layout
     centers: FloatArray
 
     @classmethod
     def prepare(cls, expansion: KernelExpansion, *, mapped: bool = False) -> DenseExact:
         """Shift the centers to their middle and take their norms; `mapped` as `ExactRounding`."""
+        if not expansion.has_series:
+            return cls.by_values(expansion, mapped=mapped)
         centers = expansion.dense_centers()
         d, gamma = centers.shape[1], expansion.gamma
         with np.errstate(over="ignore", invalid="ignore"):
@@ -67,13 +82,38 @@ class DenseExact:
             largest = float((gamma * layout.squares).max(initial=0.0))
         rounding = ExactRounding(expansion, norms, largest, d, mapped)
         if rounding.polynomial or rounding.by_differences:
-            return cls(expansion, rounding, Layout.unshifted(d, gamma), centers)
-        return cls(expansion, rounding, layout, np.empty((0, d)))  # the layout holds them
+            return cls(expansion, rounding, Layout.without_centers(np.zeros(d), gamma), centers)
+        return cls(expansion, rounding, layout, np.empty((0, d)))
+
+    @classmethod
+    def by_values(cls, expansion: KernelExpansion, *, mapped: bool = False) -> DenseExact:
+        """Values and bounds are the kernel's own, whichever kernel it is."""
+        centers = np.ascontiguousarray(expansion.dense_centers())
+        n, d = centers.shape
+        point = middle(centers) if expansion.kernel.shifts else np.zeros(d)
+        lengths = min(n, CENTERS) + 2.0 * n / CENTERS + 72.0
+        rounding = PointwiseRounding.of(expansion, point, lengths, mapped=mapped)
+        return cls(expansion, rounding, Layout.without_centers(point, 1.0), centers)
 
     @property
     def point(self) -> FloatArray:
         """p, shape (d,)."""
         return self.layout.point
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.expansion.kernel
+
+    @cached_property
+    def by_products(self) -> bool:
+        """Whether exponents come from products with shifted centers."""
+        return self._exponents and not self.rounding.by_differences
+
+    @cached_property
+    def _exponents(self) -> bool:
+        """Whether sums are those of an RBF kernel, with its own rounding."""
+        return isinstance(self.rounding, ExactRounding) and not self.rounding.polynomial
 
     @cached_property
     def factors(self) -> FloatArray:
@@ -89,33 +129,33 @@ class DenseExact:
 
         Exponents by products that lose digits still settle most rows: bounds say which.
         """
-        rounding, d = self.rounding, self.expansion.n_features
-        if rounding.polynomial or not jit_available() or d > WIDEST or not self.expansion.n_centers:
+        narrow = self.expansion.n_features <= WIDEST
+        if not (self._exponents and jit_available() and narrow and self.expansion.n_centers):
             return None
-        if not rounding.by_differences:
+        if self.by_products:
             return self.layout
-        if not rounding.in_range:
+        if not self.rounding.in_range:
             return None
         return Layout.about_middle(self.centers, self.expansion.gamma)
 
     @property
     def fast_alone(self) -> bool:
         """Whether one row is summed in registers."""
-        return self.fused is not None
+        return self.fused is not None or (not self._exponents and self.loops is not None)
 
     @cached_property
-    def gaps(self) -> FusedPointwise | None:
-        """Sums by differences x_i - z in registers, where products lose digits."""
-        taken = self.rounding.by_differences and self.rounding.in_range
-        if not taken or self.rounding.polynomial or not jit_available():
-            return None
+    def loops(self) -> FusedPointwise | None:
+        """Sums by differences x_i - z, or of any kernel's values, in compiled loops."""
         expansion = self.expansion
+        by_gaps = self._exponents and not self.by_products and self.rounding.in_range
+        if isinstance(self.rounding, ExactRounding) and not by_gaps:
+            return None
         return FusedPointwise.prepare(expansion.kernel, self.centers, expansion.coefficients)
 
     @cached_property
     def fused(self) -> FusedSums | FusedValues | None:
         """The sums in panels, where that can be done with all digits and is faster."""
-        layout = None if self.rounding.by_differences else self.for_panels
+        layout = self.for_panels if self.by_products else None
         if layout is None:
             return None
         if self.expansion.n_outputs > 1:
@@ -129,23 +169,24 @@ class DenseExact:
     ) -> tuple[FloatArray, FloatArray]:
         """Scores of shape (m, k), and |u|^2 of shape (m,)."""
         m, k = len(rows), self.expansion.n_outputs
-        scores, squares = np.empty((m, k)) if out is None else out, np.empty(m)
+        scores = np.empty((m, k)) if out is None else out
         if self.fused is not None:
             return scores, self.fused.scores(rows, scores)
+        if m == 1 and self.loops is not None and self.loops.in_registers:
+            scores[...] = 0.0
+            self.loops.add(rows, scores)
+            scores += self.expansion.intercept
+            return scores, self.squares(rows)
+        squares = np.empty(m)
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                U = rows[block] - self.point
-                squares[block] = np.einsum("ij,ij->i", U, U)
-                sums = np.zeros((len(U), k))
-                if self.gaps is not None:
-                    self.gaps.add(U, sums)
-                elif self.rounding.polynomial:
-                    self._add_powers(U, sums)
-                elif self.rounding.by_differences:
-                    self._add_sums(U, sums)
+                own, sums = rows[block], np.zeros((block.stop - block.start, k))
+                squares[block] = self.squares(own)
+                if self.loops is not None:
+                    self.loops.add(own, sums)
                 else:
-                    self._add_sums(self._lift(U, squares[block]), sums)
+                    self.add_tiles(own, sums, squares[block])
                 np.add(sums, self.expansion.intercept, out=scores[block])
 
         # Few rows are shared out evenly, very few are not worth that; many go in tiles that fit a
@@ -162,8 +203,12 @@ class DenseExact:
     def squares(self, rows: FloatArray) -> FloatArray:
         """|u|^2 alone."""
         with np.errstate(over="ignore"):
-            U = rows - self.point
+            U = rows - self.point if self._shifts else rows
             return np.asarray(np.einsum("ij,ij->i", U, U))
+
+    @cached_property
+    def _shifts(self) -> bool:
+        return bool(self.point.any())
 
     @cached_property
     def tall(self) -> int:
@@ -172,40 +217,40 @@ class DenseExact:
         filled = ROWS_PER_TILE * CENTERS // max(n, d, k, 16)
         return max(ROWS_PER_TILE * (TALL_TILES if k >= MANY_OUTPUTS else 1), filled)
 
-    def _lift(self, U: FloatArray, squares: FloatArray) -> FloatArray:
+    def add_tiles(
+        self, rows: FloatArray, sums: FloatArray, squares: FloatArray | None = None
+    ) -> None:
+        """sums += sum_i A_i k(x_i, z), centers in tiles: shape (m, k); |u|^2 if it is known."""
+        if self.by_products:
+            rows = self._lift(rows, self.squares(rows) if squares is None else squares)
+        coefficients = self.expansion.coefficients
+        # Of few rows, more exponents at a time: calls would dominate.
+        wide = CENTERS * max(1, 16 // max(len(rows), 1)) if self._exponents else CENTERS
+        for tile in row_blocks(self.expansion.n_centers, wide):
+            if self.by_products:
+                add_kernel_sums(rows @ self.factors[tile].T, coefficients[tile], sums)
+            elif self._exponents:
+                add_kernel_sums(self._differences(rows, tile), coefficients[tile], sums)
+            else:
+                sums += self.kernel.values(rows, self.centers[tile]) @ coefficients[tile]
+
+    def _lift(self, rows: FloatArray, squares: FloatArray) -> FloatArray:
         """(u, 1, gamma |u|^2), whose product with the factors is the exponent."""
-        width = self.factors.shape[1] - 2
-        lifted = np.empty((len(U), width + 2))
-        lifted[:, :width] = U[:, self.layout.order]
-        lifted[:, width], lifted[:, width + 1] = 1.0, self.expansion.gamma * squares
+        order = self.layout.order
+        lifted = np.empty((len(rows), len(order) + 2))
+        lifted[:, :-2] = rows[:, order] - self.point[order]
+        lifted[:, -2], lifted[:, -1] = 1.0, self.expansion.gamma * squares
         return lifted
 
-    def _add_sums(self, U: FloatArray, sums: FloatArray) -> None:
-        """sums += sum_i A_i K_i of a few rows, lifted or not, centers in tiles: shape (m, k)."""
-        # Of few rows, more centers at a time: calls would dominate.
-        for centers in row_blocks(self.expansion.n_centers, CENTERS * max(1, 16 // len(U))):
-            if self.rounding.by_differences:
-                tile = self._differences(U, centers)
-            else:
-                tile = U @ self.factors[centers].T
-            add_kernel_sums(tile, self.expansion.coefficients[centers], sums)
-
-    def _differences(self, U: FloatArray, centers: slice) -> FloatArray:
-        tile = np.zeros((len(U), centers.stop - centers.start))
+    def _differences(self, rows: FloatArray, centers: slice) -> FloatArray:
+        """-gamma |x_i - z|^2 of some centers, for any gamma."""
+        tile = np.zeros((len(rows), centers.stop - centers.start))
         root = math.sqrt(self.expansion.gamma)  # inside the square, where it keeps that in range
-        for feature in range(U.shape[1]):
-            gap = U[:, feature][:, None] - self.centers[centers, feature]
+        for feature in range(rows.shape[1]):
+            gap = rows[:, feature][:, None] - self.centers[centers, feature]
             gap *= root
             tile -= gap * gap
         return tile
-
-    def _add_powers(self, rows: FloatArray, sums: FloatArray) -> None:
-        """sums += sum_i A_i (gamma x_i.z + coef0)^2, centers in tiles: shape (m, k)."""
-        expansion = self.expansion
-        for centers in row_blocks(expansion.n_centers, CENTERS):
-            tile = expansion.gamma * (rows @ self.centers[centers].T)
-            tile += expansion.coef0
-            sums += np.square(tile, out=tile) @ expansion.coefficients[centers]
 
 
 def add_kernel_sums(tile: FloatArray, coefficients: FloatArray, out: FloatArray) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact_pointwise import PointwiseExact, PointwiseRounding
+from kernelite.backends.cpu.exact_dense import DenseExact
+from kernelite.backends.cpu.exact_rounding import PointwiseRounding
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_count
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
@@ -45,16 +46,16 @@ PAIR_NUMBERS_PER_TILE = 1 << 17  # products w_a w_b held at once: a megabyte
 
 def laid_out(
     expansion: KernelExpansion, *, mapped: bool = False
-) -> LinearExact | PackedExact | PointwiseExact:
-    """What serves an expansion whose kernel has no series."""
-    degree = packed_degree(expansion)
+) -> LinearExact | PackedExact | DenseExact:
+    """What serves dense rows of an expansion: without centers, where that is possible."""
+    degree = None if expansion.has_series else packed_degree(expansion)
     if degree == 1:
         return LinearExact.prepare(expansion, mapped=mapped)
     if degree is not None:
         packed = PackedExact.prepare(expansion, mapped=mapped)
         if packed is not None:
             return packed
-    return PointwiseExact.prepare(expansion, mapped=mapped)
+    return DenseExact.prepare(expansion, mapped=mapped)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,18 @@ most 2 gamma (|s|^2 + |u|^2) in absolute value; L = d, or the most entries of th
 center where only entries are multiplied. It loses digits when gamma R^2 is large; such
 models are evaluated by differences x_i - z, not shifted: there the exponent gamma D errs by
 (d + 7) u relatively, and x exp(-x) <= 1.
+
+Of any other kernel, E and K, the error and the size of a value, are the kernel's own word for rows
+of a given norm (`machine.kernels`):
+
+    |computed f - f| <= sum_i |A_i| (E + lengths u K) + 2u(|b| + |f|)
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +29,14 @@ from numpy.typing import NDArray
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
 from kernelite.program.bounded import Factored
 from kernelite.series.rounding import (
     GAMMA_RANGE,
     SAFETY,
+    SUMS_OVERFLOW,
     TINY,
     UNIT,
     VALUES_OVERFLOW,
@@ -39,7 +47,7 @@ from kernelite.series.rounding import (
 )
 from kernelite.support.records import dataclass
 
-__all__ = ["CENTERS", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding"]
+__all__ = ["CENTERS", "LOST", "SURELY", "UNDERFLOWS", "ExactRounding", "PointwiseRounding"]
 
 CENTERS = 512  # that one product sums up; sums of products follow
 CANCELLATION = 1e-9  # relative error of a kernel value from which differences are taken
@@ -241,3 +249,146 @@ class ExactRounding:
             powers = np.stack([start * start, 2.0 * start * reach, reach * reach])
             sums = powers @ np.abs(self.expansion.coefficients)
             return np.asarray(sums + TINY / UNIT * (1.0 + self.weight))
+
+
+# Of any kernel, by its own word.
+
+STEPS_PER_OCTAVE = 64  # a single row's bound is that of a row whose square is 1/32 larger at most
+LOST_NORM = 1e-140  # more than a norm whose square underflows
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseRounding:
+    """What bounds need to know of sums of kernel values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    weight : ndarray of shape (k,)
+        sum_i |A_i|.
+    lost : ndarray of shape (k,)
+        What A_i may be off by, added up.
+    constant : ndarray of shape (k,)
+        What every bound adds.
+    radius, offset : float
+        Of the centers about p, and |p|, as in `Reach`.
+    n_features : int
+    lengths : float
+        Of the sums over centers, in units of rounding.
+    relative, moves, moved : float
+        As in `Reach`.
+    farthest : float
+        Of rows with |z - p| above that nothing is known: products on the way may overflow.
+    """
+
+    kernel: Kernel
+    weight: FloatArray
+    lost: FloatArray
+    constant: FloatArray
+    radius: float
+    offset: float
+    n_features: int
+    lengths: float
+    relative: float = 0.0
+    moves: float = 0.0
+    moved: float = 0.0
+    farthest: float = math.inf
+
+    @classmethod
+    def of(
+        cls, expansion: KernelExpansion, point: FloatArray, lengths: float, *, mapped: bool
+    ) -> PointwiseRounding:
+        """Of an expansion whose sums over centers pass through so many roundings."""
+        assert isinstance(expansion.kernel, Kernel)
+        known = expansion.known
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers = expansion.dense_centers() - point
+            radius = float(np.sqrt(np.einsum("ij,ij->i", centers, centers).max(initial=0.0)))
+            weight = np.abs(expansion.coefficients).sum(axis=0) * (1.0 + 1e-9)
+        constant = intercept_error(expansion.intercept) + known.intercept
+        return cls(
+            expansion.kernel,
+            weight,
+            known.coefficients,
+            constant + TINY * (1.0 + weight),
+            radius * (1.0 + 1e-9) if math.isfinite(radius) else math.inf,
+            math.hypot(*point) * (1.0 + 1e-9),
+            expansion.n_features,
+            lengths,
+            known.gamma / UNIT,
+            known.centers / UNIT + (AFFINE_UNITS if mapped else 0.0) + known.relative / UNIT,
+            known.rows,
+        )
+
+    def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
+        """Shape (m, k), from |z - p|^2 of the rows."""
+        if self._slopes is not None:
+            return self._linear_bounds(squares, self._slopes)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values, sizes = self._per_row(squares)
+            bounds = np.multiply.outer(values, SAFETY * self.weight)
+            if self.lost.any():
+                bounds += np.multiply.outer(sizes, SAFETY * self.lost)
+            bounds += self.constant
+        bounds[~(bounds < SUMS_OVERFLOW)] = np.inf
+        if self.farthest < math.inf:
+            bounds[~(squares < self.farthest**2)] = np.inf
+        return bounds
+
+    @cached_property
+    def _slopes(self) -> FloatArray | None:
+        """Of a linear kernel, whose bounds grow with |z| alone: what |z| is multiplied with."""
+        kernel = self.kernel
+        linear = isinstance(kernel, PolynomialKernel) and kernel.degree == 1 and not kernel.coef0
+        if not linear or self.moved or self.farthest < math.inf:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, sizes = self._per_row(np.ones(1))
+            slopes = 1.001 * SAFETY * (values * self.weight + sizes * self.lost)
+        return slopes if np.isfinite(slopes).all() else None
+
+    def _linear_bounds(self, squares: FloatArray, slopes: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(squares)[:, None]
+            norms += LOST_NORM
+            known = bool(norms.max(initial=0.0) < math.inf)
+            # Of one output in place: room that is new takes longer than the arithmetic.
+            room = norms if len(slopes) == 1 and known else None
+            bounds = np.multiply(norms, slopes, out=room)
+            bounds += self.constant
+        if not (known and bounds.max(initial=0.0) < SUMS_OVERFLOW):
+            bounds[~(bounds < SUMS_OVERFLOW)] = np.inf
+        return bounds
+
+    def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E + lengths u K and K of each row, shape (m,)."""
+        rows = np.sqrt(squares) * (1.0 + 1e-9)
+        reach = Reach(
+            *(rows, self.radius, self.offset, self.n_features),
+            *(self.relative, self.moves, self.moved),
+        )
+        sizes = self.kernel.largest(reach)
+        return self.kernel.error(reach) + UNIT * self.lengths * sizes, sizes
+
+    def bounded(self, scores: FloatArray, squares: FloatArray, _length: Any = None) -> FloatArray:
+        """As `bounds`: no row is answered without being computed.
+
+        A single row gets the bound of one that is a little farther away, which is kept: it would
+        take ten times as long as the row's own sums.
+        """
+        if len(squares) > 1 or not self.kernel.grows:
+            return self.bounds(squares)
+        part, power = math.frexp(float(squares[0])) if len(squares) else (math.nan, 0)
+        if not 0.0 < part < math.inf:  # zero, NaN, none
+            return self.bounds(squares)
+        step = math.ceil(part * STEPS_PER_OCTAVE), power
+        found = self._steps.get(step)
+        if found is None:
+            farther = math.ldexp(step[0] / STEPS_PER_OCTAVE, power) if power < 1000 else math.inf
+            found = self._steps[step] = self.bounds(np.array([farther]))
+        return found.copy()
+
+    @cached_property
+    def _steps(self) -> dict[tuple[int, int], FloatArray]:
+        """Bounds that `bounded` has found, by the square of a distance: parts of a power of two."""
+        return {}

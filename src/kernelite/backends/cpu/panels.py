@@ -96,9 +96,10 @@ class Layout:
         return cls(point, order, shifted, gamma, filled)
 
     @classmethod
-    def unshifted(cls, d: int, gamma: float) -> Layout:
-        """About the origin, without centers."""
-        return cls(np.zeros(d), np.arange(d), np.empty((0, d)), gamma, 1.0)
+    def without_centers(cls, point: FloatArray, gamma: float) -> Layout:
+        """Where centers are met as they are."""
+        d = len(point)
+        return cls(point, np.arange(d), np.empty((0, d)), gamma, 1.0)
 
     @property
     def g(self) -> float:

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_packed import PackedExact
-from kernelite.backends.cpu.exact_pointwise import PointwiseExact
 from kernelite.backends.cpu.fused_sums import (
     EXP2_ERROR,
     LEAST_ROWS,
@@ -53,7 +53,7 @@ class SingleProducts:
 
     Parameters
     ----------
-    exact : PointwiseExact
+    exact : DenseExact
     panels : Panels
         2 log2(e) gamma x_i, with |a_i| instead of exponents.
     signs : ndarray of shape (B,)
@@ -63,14 +63,14 @@ class SingleProducts:
         In the order of the kernel.
     """
 
-    exact: PointwiseExact
+    exact: DenseExact
     panels: Panels
     signs: FloatArray
     terms: FloatArray
     constants: FloatArray
 
     @classmethod
-    def prepare(cls, exact: PointwiseExact) -> SingleProducts | None:
+    def prepare(cls, exact: DenseExact) -> SingleProducts | None:
         """None for other kernels and several outputs, and where single precision has no room."""
         kernel, expansion = exact.kernel, exact.expansion
         if not isinstance(kernel, SigmoidKernel) or expansion.n_outputs > 1:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.exact_pointwise import PointwiseRounding
+from kernelite.backends.cpu.exact_rounding import PointwiseRounding
 from kernelite.backends.cpu.factors import (
     MARGIN,
     Eigenvectors,

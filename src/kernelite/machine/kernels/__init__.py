@@ -2,7 +2,7 @@
 
 Definitions are written in the operations of `kernelite.machine.ops`, so that exports have them too.
 To add one: write its class in a file here, import it below, name it in `kernelite.store.registry`,
-and let a source read it. `kernelite.backends.cpu.exact_pointwise` then serves it. Of a function of
+and let a source read it. `kernelite.backends.cpu.exact_dense` then serves it. Of a function of
 distances, the `profile` is compiled as it stands (`Kernel.statistic`).
 """
 
