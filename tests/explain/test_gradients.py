@@ -143,8 +143,90 @@ def test_gaussian_processes_have_gradients_of_mean_and_deviation() -> None:
         assert np.allclose(values, model.predict(row, return_std=True)[1], rtol=1e-8)
         true = differences(lambda rows, m=model: m.predict(rows, return_std=True)[1], row)
         assert np.allclose(found, true[None], atol=1e-7)
-        with pytest.raises(InputError, match="without a proven bound"):
-            fast.gradient(row, of="std", return_bound=True)
+
+
+def deviation_gradient(
+    posterior: Any, X: np.ndarray, terms: list[tuple[float, Any]], row: np.ndarray
+) -> list[Any]:
+    """Central differences of the standard deviation, in balls: the stored factor is exact."""
+    L = [[arb(float(value)) for value in line] for line in posterior.factor]
+    centers = [[arb(float(value)) for value in line] for line in X]
+    step = arb(2) ** -200
+
+    def deviation(z: list[Any]) -> Any:
+        solved: list[Any] = []
+        for i, weight in enumerate(posterior.weights):
+            total = arb(float(posterior.constant))
+            for amplitude, kernel in terms:
+                total += arb(amplitude) * real_kernel(kernel, centers[i], z)
+            total *= arb(float(weight))
+            total -= sum((L[i][j] * solved[j] for j in range(i)), arb(0))
+            solved.append(total / L[i][i])
+        left = arb(float(posterior.diagonal)) - sum((one * one for one in solved), arb(0))
+        return arb(float(posterior.output_scales[0])) * left.sqrt()
+
+    found = []
+    for place in range(len(row)):
+        up, down = ([arb(float(value)) for value in row] for _ in range(2))
+        up[place] += step
+        down[place] -= step
+        found.append((deviation(up) - deviation(down)) / (2 * step))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.1, 1e-6, 1e-10])
+@pytest.mark.parametrize("name", ["rbf", "ard", "matern", "rational", "two", "product"])
+def test_bounds_of_deviations_hold_in_ball_arithmetic(name: str, noise: float) -> None:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process import kernels as gp
+
+    made: dict[str, tuple[Any, list[tuple[float, Any]]]] = {
+        "rbf": (1.5 * gp.RBF(0.8), [(1.5, Rbf((0.8,)))]),
+        "ard": (gp.RBF([0.7, 2.0]), [(1.0, Rbf((0.7, 2.0)))]),
+        "matern": (2.0 * gp.Matern([1.0, 0.5], nu=2.5), [(2.0, Matern((1.0, 0.5), 2.5))]),
+        "rational": (gp.RationalQuadratic(1.2, 0.7), [(1.0, RationalQuadratic((1.2,), 0.7))]),
+        "two": (
+            gp.RBF(1.0) + 0.5 * gp.Matern([2.0, 0.5], nu=1.5),
+            [(1.0, Rbf((1.0,))), (0.5, Matern((2.0, 0.5), 1.5))],
+        ),
+        "product": (
+            gp.RBF(1.0) * gp.Matern(2.0, nu=2.5) + gp.ConstantKernel(0.3),
+            [(1.0, ProductKernel((Rbf((1.0,)), Matern((2.0,), 2.5))))],
+        ),
+    }
+    kernel, terms = made[name]
+    before, ctx.prec = ctx.prec, 1200
+    try:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(9, 2))
+        model = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None, normalize_y=True).fit(
+            X, rng.normal(size=9)
+        )
+        fast = kl.compile(model, X, guarantee="exact")
+        rows = np.concatenate(
+            [rng.normal(size=(3, 2)), X[:1] + 1e-3, 5.0 * rng.normal(size=(1, 2))]
+        )
+        values, found, bounds = fast.gradient(rows, of="std", return_value=True, return_bound=True)
+        assert np.allclose(values, model.predict(rows, return_std=True)[1], rtol=1e-6)
+        for place, row in enumerate(rows):
+            for j, real in enumerate(deviation_gradient(fast.posterior, X, terms, row)):
+                off = abs(arb(float(found[place, j])) - real)
+                assert off <= arb(float(bounds[place, j])) + arb(2) ** -100
+        assert np.isfinite(bounds).all() or noise < 1e-6
+        assert bounds[:3].max() < 1e-11 / noise
+    finally:
+        ctx.prec = before
+
+
+def test_deviations_whose_factor_is_all_but_singular_have_infinite_bounds() -> None:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF
+
+    X = np.linspace(0.0, 1e-3, 12)[:, None]
+    model = GaussianProcessRegressor(RBF(1.0), alpha=1e-15, optimizer=None).fit(X, X[:, 0])
+    fast = kl.compile(model, X, guarantee="exact")
+    _, bounds = fast.gradient(X[:2], of="std", return_bound=True)
+    assert np.isinf(bounds).all()
 
 
 def test_log_densities_have_gradients() -> None:

@@ -15,7 +15,7 @@ from kernelite.machine.preparation.projection import Projection
 from kernelite.model.fields import ModelFields
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["back", "check_maps", "scales"]
+__all__ = ["back", "check_maps", "has_maps", "scales"]
 
 
 def check_maps(model: ModelFields) -> None:
@@ -35,6 +35,11 @@ def _steps(model: ModelFields, own: SeenBy) -> list[Any]:
     """What rows go through before a machine: the steps of the whole, then its own."""
     several = () if own.model is model else own.model.preparation.steps
     return [*model.preparation.steps, *several]
+
+
+def has_maps(model: ModelFields, own: SeenBy) -> bool:
+    """Whether a machine sees other numbers than users pass."""
+    return bool(_steps(model, own))
 
 
 def _scale(step: AffineMap | OwnScaling) -> FloatArray:

@@ -254,7 +254,7 @@ class KernelExpansion:
             )
         return replace(self, uncertainty=self.known + more)
 
-    @property
+    @cached_property
     def known(self) -> Uncertainty:
         """`uncertainty`, zeros where there is none."""
         return Uncertainty.none(self.n_outputs) if self.uncertainty is None else self.uncertainty

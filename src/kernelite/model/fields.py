@@ -38,6 +38,7 @@ from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.variance import Variances
+    from kernelite.explain.centers import Centers
     from kernelite.model.compiled import CompiledModel
 
 __all__ = ["Guarantee", "ModelFields", "ModelPart", "Origin"]
@@ -262,6 +263,14 @@ class ModelFields:
         from kernelite.model.moments import variances_of
 
         return variances_of(self)
+
+    @cached_property
+    def _centers(self) -> Centers:
+        """The centers as derivatives want them."""
+        from kernelite.explain.centers import Centers
+
+        assert self.expansion is not None
+        return Centers.of(self.expansion)
 
     def __pack__(self) -> dict[str, Any]:
         """For files, which have what rows go through in two: steps, and the map behind them."""
