@@ -15,7 +15,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine, QuickExponentials
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.cpu.fused_sums import EXP2_ERROR, FusedSums
+from kernelite.backends.cpu.fused_sums import EXP2_ERROR, PanelSums, rbf_sums
 from kernelite.backends.cpu.kernels.compiling import kernel
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
 from kernelite.backends.cpu.kernels.panels import over_rows, panel_types
@@ -31,9 +31,9 @@ from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
 
-def made(model: KernelExpansion, precision=SINGLE) -> FusedSums:
+def made(model: KernelExpansion, precision=SINGLE) -> PanelSums:
     exact = DenseExact.prepare(model)
-    fused = FusedSums.prepare(exact.rounding, exact.layout, precision)
+    fused = rbf_sums(exact.rounding, exact.layout, precision)
     assert fused is not None
     return fused
 
@@ -112,7 +112,7 @@ def test_hard_models_hold_their_bounds_in_all_precisions(case: Case) -> None:
 def test_doubles_are_within_the_bound_that_needs_no_sums(**given: object) -> None:
     model, rows = random_model(**given)
     exact = ExactEngine.prepare(model)
-    if not isinstance(exact.dense.fused, FusedSums):
+    if not isinstance(exact.dense.fused, PanelSums):
         assert exact.dense.rounding.by_differences
         return
     scores, bounds = scores_and_bounds(exact.run(rows))

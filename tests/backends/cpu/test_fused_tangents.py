@@ -15,7 +15,8 @@ from sklearn.svm import SVC, SVR
 
 import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.fused_tangents import HORNER_UNITS, POLYNOMIAL_ERRORS, TangentSums
+from kernelite.backends.cpu.fused_sums import PanelSums
+from kernelite.backends.cpu.fused_tangents import HORNER_UNITS, POLYNOMIAL_ERRORS
 from kernelite.backends.cpu.kernels.tangents import POLYNOMIALS, REACHES
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.support.errors import InputError
@@ -24,7 +25,7 @@ from tests.oracle import error_ratios, true_scores
 from tests.random_models import HOW_MANY, Case, cases
 
 
-def made(model: KernelExpansion) -> TangentSums | None:
+def made(model: KernelExpansion) -> PanelSums | None:
     return ExactEngine.prepare(model).tangent
 
 

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact, SparseExact
-from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, laid_out
+from kernelite.backends.cpu.exact_packed import LinearExact, PackedExact, SinglePacked, laid_out
 from kernelite.backends.cpu.fused_pairs import FusedPairs
-from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
-from kernelite.backends.cpu.fused_tangents import TangentSums
+from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
+from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
+from kernelite.backends.cpu.fused_tangents import tangent_sums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.single_products import SinglePacked, SingleProducts
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import EXACT, QUICK, SINGLE, Bounded, spelled_out
@@ -98,38 +98,38 @@ class ExactEngine:
         return bool(centers.nnz <= ENTRIES_PER_MEETING * self.expansion.meeting_entries)
 
     @cached_property
-    def single(self) -> FusedSums | SinglePacked | SingleProducts | None:
+    def single(self) -> PanelSums | SinglePacked | None:
         """For dense rows and one output: single precision, with a bound."""
         if isinstance(self.dense, PackedExact):
             return SinglePacked.prepare(self.dense)
         if isinstance(self.dense, DenseExact) and not self.dense.kernel.has_series:
-            return SingleProducts.prepare(self.dense)
+            return sigmoid_sums(self.dense)
         return self._sums_in("SINGLE")
 
     @cached_property
-    def tangent(self) -> TangentSums | None:
+    def tangent(self) -> PanelSums | None:
         """For values of one output: single precision of what exponentials add to their tangents."""
         dense = self.dense
         if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
             return None
         layout = dense.for_panels
-        return None if layout is None else TangentSums.prepare(dense.rounding, layout)
+        return None if layout is None else tangent_sums(dense.rounding, layout)
 
     @cached_property
-    def quick(self) -> FusedSums | None:
+    def quick(self) -> PanelSums | None:
         """For dense rows and one output: doubles with quick exponentials, with a bound."""
         return self._sums_in("QUICK")
 
     @cached_property
-    def quickest(self) -> FusedSums | None:
+    def quickest(self) -> PanelSums | None:
         """Likewise, with the quickest ones, in the same panels."""
-        if self.quick is None:
+        if self.quick is None or not isinstance(self.dense, DenseExact):
             return None
         from kernelite.backends.cpu.kernels.exp2 import QUICKEST
 
-        return self.quick.as_in(QUICKEST)
+        return in_precision(self.quick, self.dense.rounding, QUICKEST)
 
-    def _sums_in(self, precision: Literal["SINGLE", "QUICK"]) -> FusedSums | None:
+    def _sums_in(self, precision: Literal["SINGLE", "QUICK"]) -> PanelSums | None:
         dense = self.dense
         if not isinstance(dense, DenseExact) or self.expansion.n_outputs > 1:
             return None
@@ -138,9 +138,9 @@ class ExactEngine:
         from kernelite.backends.cpu.kernels import exp2
 
         chosen = getattr(exp2, precision)
-        if isinstance(dense.fused, FusedSums) and chosen.size == 8:  # the panels are the same
-            return dense.fused.as_in(chosen)
-        return FusedSums.prepare(dense.rounding, layout, chosen)
+        if isinstance(dense.fused, PanelSums) and chosen.size == 8:  # the panels are the same
+            return in_precision(dense.fused, dense.rounding, chosen)
+        return rbf_sums(dense.rounding, layout, chosen)
 
     @cached_property
     def pairs(self) -> FusedPairs | None:
@@ -228,7 +228,7 @@ class SinglePrecision:
 
     def takes(self, sums: Any, engine: Any, criterion: Criterion) -> bool:
         """Whether sums in panels are faster than what serves such rows in doubles."""
-        by_entries = criterion.labels_alone or isinstance(sums, TangentSums)
+        by_entries = criterion.labels_alone or sums is self.engine.tangent
         return engine is self.engine.dense or (by_entries and self.engine.entries_pay)
 
     def run(
@@ -287,7 +287,7 @@ class QuickExponentials(SinglePrecision):
 
     name: ClassVar[str] = QUICK
 
-    def sums(self, criterion: Criterion) -> FusedSums | None:
+    def sums(self, criterion: Criterion) -> PanelSums | None:
         """What sums up, with the quickest exponentials that surely suffice; None where nothing."""
         quickest = self.engine.quickest
         enough = quickest is not None and _surely(quickest, criterion)
@@ -352,7 +352,7 @@ class DoublePrecision:
     def _row_by_row(self, rows: Rows) -> bool:
         """Whether the engine sums each row by itself anyway."""
         fused = self.engine.dense.fused if self.engine.sparse is None else None
-        return isinstance(fused, FusedSums | FusedValues)
+        return isinstance(fused, PanelSums | FusedValues)
 
 
 def as_dense(rows: Rows) -> FloatArray:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding, PointwiseRounding
 from kernelite.backends.cpu.fused_pointwise import FusedPointwise
-from kernelite.backends.cpu.fused_sums import FusedSums, FusedValues
+from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, rbf_sums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, middle
 from kernelite.backends.cpu.threads import for_each_chunk, thread_count
@@ -153,7 +153,7 @@ class DenseExact:
         return FusedPointwise.prepare(expansion.kernel, self.centers, expansion.coefficients)
 
     @cached_property
-    def fused(self) -> FusedSums | FusedValues | None:
+    def fused(self) -> PanelSums | FusedValues | None:
         """The sums in panels, where that can be done with all digits and is faster."""
         layout = self.for_panels if self.by_products else None
         if layout is None:
@@ -162,7 +162,7 @@ class DenseExact:
             return FusedValues.prepare(layout, self.expansion)
         from kernelite.backends.cpu.kernels.exp2 import DOUBLE
 
-        return FusedSums.prepare(self.rounding, layout, DOUBLE)
+        return rbf_sums(self.rounding, layout, DOUBLE)
 
     def scores(
         self, rows: FloatArray, out: FloatArray | None = None

@@ -7,7 +7,8 @@ features when rows meet it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +27,23 @@ from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import (
     linear_map,
     packed_degree,
+    packed_places,
     packed_tensor,
     pair_places,
 )
-from kernelite.series.rounding import TINY, UNIT, intercept_error
+from kernelite.series.rounding import SAFETY, SINGLE_UNIT, TINY, UNIT, intercept_error
 from kernelite.support.records import dataclass
 
 if TYPE_CHECKING:
     from kernelite.backends.cpu.kernels.packed import PackedCubic
 
-__all__ = ["LinearExact", "PackedExact", "laid_out"]
+__all__ = ["LinearExact", "PackedExact", "SinglePacked", "laid_out"]
 
 ROWS_PER_PRODUCT = 1 << 14  # one thread takes so many
 NUMBERS_PER_THREAD = 1 << 19  # fewer numbers of rows are not worth a thread
 LEAST_TENSOR_TERM = 1e-250  # that the largest terms of a tensor must be above
 FARTHEST_PACKED_ROW = 1e70  # of a row whose fourth power is no overflow
+LARGEST_PACKED_NORM = 1e9  # of a row in single precision: cubes are no overflow
 PAIR_NUMBERS_PER_TILE = 1 << 17  # products w_a w_b held at once: a megabyte
 
 
@@ -260,3 +263,86 @@ class PackedExact:
     def squares(self, rows: FloatArray) -> FloatArray:
         """|z|^2 alone."""
         return squared_norms(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePacked:
+    """One output's packed cubic polynomial in single precision, with a bound that is wider.
+
+    With v = 2^-24, every term t_abc w_a w_b w_c passes through at most 64 + r (r + 1) / 128 + 8
+    roundings: of z, t and products, and of sums 64 at a time. Cauchy's inequality bounds the sum
+    of their sizes,
+
+        sum |t_abc w_a w_b w_c| <= |T|_F |w|^3,    w = (z, s),    for any s > 0
+
+    if the last axis of T is divided by s. Near |w_l| = |z| it is tight; s^2 = |coef0| / gamma
+    makes centers and rows alike.
+
+    Parameters
+    ----------
+    exact : PackedExact
+    weights : float32 array of shape (lines, 4)
+        As `JitCubic` has them, over `scale`.
+    scale : float
+        A power of two, so that no weight is above 1.
+    size : float
+        |T|_F, rounded up.
+    last : float
+        s.
+    """
+
+    exact: PackedExact
+    weights: NDArray[np.float32] = field(repr=False)
+    scale: float
+    size: float
+    last: float
+
+    @classmethod
+    def prepare(cls, exact: PackedExact) -> SinglePacked | None:
+        """None for several outputs, other degrees, and where single precision has no room."""
+        kernel = exact.expansion.kernel
+        assert isinstance(kernel, PolynomialKernel)
+        largest = float(np.abs(exact.tensor).max(initial=0.0))
+        if exact.degree != 3 or len(exact.tensor) != 1 or exact.fused is None:
+            return None
+        last = math.sqrt(max(abs(kernel.coef0) / kernel.gamma, 1e-6))
+        if not 1e-200 < largest < 1e200 or not last < LARGEST_PACKED_NORM:
+            return None
+        scale = 2.0 ** math.frexp(largest)[1]
+        a, b, c = packed_places(exact.expansion.n_features + 1)
+        times = np.where(a == b, np.where(b == c, 1.0, 3.0), np.where(b == c, 3.0, 6.0))
+        of_last = sum((axis == exact.expansion.n_features).astype(float) for axis in (a, b, c))
+        squares = np.square(exact.tensor[0] / scale / last**of_last) / times
+        size = scale * math.sqrt(float(squares.sum())) * (1.0 + 1e-9)
+        weights = (exact.fused.cubic.weights / scale).astype(np.float32)
+        return cls(exact, weights, scale, size, last)
+
+    @property
+    def most_error(self) -> float:
+        """Not known in advance."""
+        return math.inf
+
+    def run(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores and bounds, each of shape (m, 1)."""
+        from kernelite.backends.cpu.kernels.cubic import PARTIAL
+        from kernelite.backends.cpu.kernels.packed import single_packed
+
+        rows = np.ascontiguousarray(rows)
+        m, r = len(rows), self.exact.expansion.n_features + 1
+        scores, zeros = np.empty((m, 1)), np.zeros(r - 1)
+        flat = scores.reshape(-1)
+
+        assert self.exact.fused is not None
+        least = self.exact.fused.cubic.least_rows
+        share_rows(single_packed, m, least, rows, zeros, self.weights, flat)
+        scores *= self.scale
+        scores += self.exact.expansion.intercept
+        squares = self.exact.squares(rows)
+        count = PARTIAL + r * (r + 1) / (2.0 * PARTIAL) + 8.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(squares + self.last**2)
+            more = SAFETY * count * SINGLE_UNIT * self.size * norms**3
+            # What is too small for single precision is lost: of every term, less than 1e-40.
+            more += 1e-35 * self.scale * np.sqrt(squares + 1.0) ** 3
+        more[~(squares < LARGEST_PACKED_NORM**2)] = np.inf
+        return scores, self.exact.rounding.bounds(squares) + more[:, None]

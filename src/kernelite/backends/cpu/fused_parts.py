@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import WIDEST, DenseExact
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS, FusedSums
+from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS, rbf_sums
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.panels import Layout, aligned, middle
 from kernelite.backends.cpu.threads import share_rows
@@ -119,7 +119,7 @@ class FusedParts:
         from kernelite.backends.cpu.kernels.part_sums import PART_SCORES
 
         found = [
-            FusedSums.prepare(rounding, layout, precision)
+            rbf_sums(rounding, layout, precision)
             for rounding, layout in zip(parts.roundings, parts.layouts)
         ]
         each = [one for one in found if one is not None]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,11 @@ __all__ = [
     "EXP2_ERROR",
     "MOST_NORM",
     "MOST_NUMBERS",
-    "FusedSums",
+    "Call",
     "FusedValues",
+    "PanelSums",
+    "in_precision",
+    "rbf_sums",
 ]
 
 EXP2_ERROR = 6.0  # units that a power of two errs by, in either precision
@@ -49,152 +52,152 @@ LEAST_WORK = 1e6  # multiply-adds that are worth a thread: some tens of microsec
 NO_BOUNDS, NO_SQUARES = np.empty((0, 1)), np.empty(0)  # where none are asked for
 
 
+class Call(NamedTuple):
+    """A kernel, and what it takes between rows and answers."""
+
+    kernel: Any
+    fixed: tuple[Any, ...]
+
+
 @dataclass(frozen=True, eq=False)
-class FusedSums:
-    """An expansion of one output laid out in panels.
+class PanelSums:
+    """An expansion of one output laid out in panels: `run` gives scores and bounds of rows.
+
+    What is summed is the profile's matter: `rbf_sums`, `fused_tangents` and `fused_sigmoid` lay the
+    centers out, derive the bounds, and name the kernels.
 
     Parameters
     ----------
     panels : Panels
     signs : ndarray of shape (B,)
-    terms : ndarray of shape (B, 5)
-        As `error_terms` gives them, a line per block.
-    rounding : ExactRounding
-        Of the same expansion: what a bound adds for intercept and mapped rows.
+        Of the blocks.
+    terms : ndarray of shape (B, ...)
+        What a block adds to bounds.
+    constants : ndarray
+        What scores and bounds have besides, in the order of the kernels.
+    calls : tuple of Call
+        For dense rows; then, where there are such, for their entries, and for CSR rows.
+    most_error : float
+        The bound of a row as far from p as any center is; infinite where that is not known.
+    gives_squares : bool
+        Whether the kernels give |u|^2, too.
+    rounding : PointwiseRounding, optional
+        What bounds that kernels give do not have yet.
     """
 
     panels: Panels
     signs: FloatArray
     terms: FloatArray
-    rounding: ExactRounding
-
-    @classmethod
-    def prepare(cls, rounding: ExactRounding, layout: Layout, precision: Any) -> FusedSums | None:
-        """Lay the centers out; None where numbers would not fit."""
-        coefficients = rounding.expansion.coefficients[:, 0]
-        if layout.shifted.size > MOST_NUMBERS:
-            return None
-        sizes = np.abs(coefficients)
-        logs = np.log2(np.where(sizes > 0.0, sizes, 1.0))
-        reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
-        if not (np.abs(logs) <= MOST_LOG).all() or not reach <= MOST_NORM:
-            return None
-        made, blocks, signs = Panels.by_sign(layout, precision, coefficients, folded=True)
-        unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
-        return cls(made, signs, error_terms(layout, blocks, logs, unit), rounding)
-
-    def as_in(self, precision: Any) -> FusedSums:
-        """The same panels of doubles, with other exponentials."""
-        return replace(self, panels=replace(self.panels, precision=precision))
-
-    @cached_property
-    def most_error(self) -> float:
-        """The bound of a row as far from p as any center is, if all kernel values were 1."""
-        layout, terms = self.panels.layout, self.terms
-        square = float(layout.squares.max(initial=0.0))
-        chain = math.sqrt(len(layout.order) * square)
-        off = terms[:, 0] * chain + terms[:, 1] + terms[:, 2] * math.sqrt(square)
-        worst = float((off + terms[:, 3] * square).max(initial=0.0))
-        if not worst <= 1.0:
-            return math.inf
-        return SAFETY * float(self.rounding.weight[0]) * (worst + self.constants[0])
-
-    @cached_property
-    def _needs(self) -> list[Any]:
-        """The kernels that may be called; the first one takes dense rows."""
-        from kernelite.backends.cpu.kernels import panel_sums
-
-        kernels: list[Any] = [panel_sums.SCORES[self.panels.precision]]
-        if self.panels.precision.size == 4 and self.panels.layout.sparse:
-            kernels += [panel_sums.entry_scores, panel_sums.sparse_scores]
-        return kernels
-
-    @cached_property
-    def _kernel(self) -> Any:
-        """What takes dense rows, found once: a single row would feel each import."""
-        return self._needs[0]
+    constants: FloatArray
+    calls: tuple[Call, ...]
+    most_error: float = math.inf
+    gives_squares: bool = True
+    rounding: Any = None
 
     def scores(self, rows: FloatArray, out: FloatArray) -> FloatArray:
         """Scores into `out` of shape (m, 1); returns |u|^2, shape (m,)."""
         squares = np.empty(len(rows))
-        if out.flags.c_contiguous:
-            self._run(np.ascontiguousarray(rows), out, NO_BOUNDS, squares)
-        else:
-            found = np.empty(out.shape)
-            self._run(np.ascontiguousarray(rows), found, NO_BOUNDS, squares)
+        found = out if out.flags.c_contiguous else np.empty(out.shape)
+        self.fill(rows, found, NO_BOUNDS, squares)
+        if found is not out:
             out[...] = found
         return squares
 
     def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Scores and bounds, each of shape (m, 1)."""
         scores, bounds = np.empty((rows.shape[0], 1)), np.empty((rows.shape[0], 1))
-        self._run(rows, scores, bounds, NO_SQUARES)
+        self.fill(rows, scores, bounds, NO_SQUARES)
         return scores, bounds
 
-    def _run(self, rows: Rows, *out: FloatArray) -> None:
-        """Fill scores, bounds and |u|^2, on as many threads as there is work for."""
-        layout, m = self.panels.layout, rows.shape[0]
-        few = self.panels.precision.size == 4 and layout.few_entries(rows)
+    def fill(self, rows: Rows, scores: FloatArray, bounds: FloatArray, squares: FloatArray) -> None:
+        """Fill scores (m, 1), bounds (m, 1) and |u|^2 (m,); the last two may be empty."""
+        m = rows.shape[0]
+        if self.rounding is not None and not len(squares):
+            squares = np.empty(m)
+        out = (scores, bounds, squares) if self.gives_squares else (scores, bounds)
+        few = len(self.calls) > 1 and self.panels.layout.few_entries(rows)
+        if is_sparse(rows) and few and len(self.calls) > 2:
+            share_out(lambda block: self._take_sparse(rows, block, out), m, self.least_rows)
+            return
         if is_sparse(rows):
-            if few:
-                share_out(lambda block: self._take_sparse(rows, block, out), m, self._least_rows)
-                return
             rows = dense_block(rows, slice(None))
-        kernel = self._needs[1] if few else self._kernel
-        share_rows(kernel, m, self._least_rows, np.ascontiguousarray(rows), *self._fixed[few], *out)
-
-    @cached_property
-    def _least_rows(self) -> int:
-        """Rows that are worth a thread."""
-        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
-
-    @cached_property
-    def _fixed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What the kernels of dense rows and of entries take besides rows and answers."""
-        layout = self.panels.layout
-        given, model = (layout.point, layout.order, layout.g), (*self._model,)
-        return (
-            (*given, *model, self._terms[0], self.constants),
-            (*given, layout.least, *model, self._terms[1], self.constants),
-        )
+        kernel, fixed = self.calls[few]
+        share_rows(kernel, m, self.least_rows, np.ascontiguousarray(rows), *fixed, *out)
+        if self.rounding is not None:
+            bounds += self.rounding.bounded(scores, squares)
 
     def _take_sparse(self, rows: Any, block: slice, out: tuple[FloatArray, ...]) -> None:
         from kernelite.backends.cpu.kernels.densify import check_canonical
 
-        layout = self.panels.layout
+        kernel, fixed = self.calls[2]
         starts = rows.indptr[block.start : block.stop + 1].astype(np.int64)
-        bad = self._needs[2](
-            *(starts, rows.indices.astype(np.int32, copy=False), rows.data),
-            *(layout.point, layout.always, layout.places, layout.g, layout.least),
-            *(*self._model, self._terms[1], self.constants),
-            *(np.empty(len(layout.point), np.int64), *(one[block] for one in out)),
-        )
+        given = starts, rows.indices.astype(np.int32, copy=False), rows.data
+        seen = np.empty(len(self.panels.layout.point), np.int64)
+        bad = kernel(*given, *fixed, seen, *(one[block] for one in out))
         check_canonical(bad, block.start, rows.shape[1])
 
     @cached_property
-    def _model(self) -> tuple[Any, Any, Any, Any]:
-        panels = self.panels
-        return panels.lines, panels.exponents, panels.starts, self.signs
+    def least_rows(self) -> int:
+        """Rows that are worth a thread."""
+        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
 
-    @cached_property
-    def _terms(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of blocks where all features, or a row's entries, are multiplied: (B, 4)."""
-        return np.ascontiguousarray(self.terms[:, :4]), np.ascontiguousarray(
-            self.terms[:, [4, 1, 2, 3]]
-        )
 
-    @cached_property
-    def constants(self) -> FloatArray:
-        """What bounds and scores have besides, in the order of the kernels."""
-        precision = self.panels.precision
-        unit = SINGLE_UNIT if precision.size == 4 else UNIT
-        relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + self.panels.n_blocks * UNIT / unit) * unit
-        relative += precision.error
-        cut_off = len(self.panels.exponents) * 2.0**precision.smallest + TINY
-        intercept = float(self.rounding.expansion.intercept[0])
-        fixed = float(self.rounding.constant[0])
-        most = MOST_NORM if precision.size == 4 else 1e150
-        return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
+def rbf_sums(rounding: ExactRounding, layout: Layout, precision: Any) -> PanelSums | None:
+    """Lay the centers of an RBF kernel out; None where numbers would not fit."""
+    coefficients = rounding.expansion.coefficients[:, 0]
+    if layout.shifted.size > MOST_NUMBERS:
+        return None
+    sizes = np.abs(coefficients)
+    logs = np.log2(np.where(sizes > 0.0, sizes, 1.0))
+    reach = 2.0 * layout.g * float(np.sqrt(layout.squares.max(initial=0.0)))
+    if not (np.abs(logs) <= MOST_LOG).all() or not reach <= MOST_NORM:
+        return None
+    panels, blocks, signs = Panels.by_sign(layout, precision, coefficients, folded=True)
+    unit = SINGLE_UNIT if precision.size == 4 else (len(layout.order) + 4) * UNIT
+    return _summed(panels, signs, error_terms(layout, blocks, logs, unit), rounding)
+
+
+def in_precision(sums: PanelSums, rounding: ExactRounding, precision: Any) -> PanelSums:
+    """The same panels of an RBF kernel in doubles, with other exponentials."""
+    return _summed(replace(sums.panels, precision=precision), sums.signs, sums.terms, rounding)
+
+
+def _summed(
+    panels: Panels, signs: FloatArray, terms: FloatArray, rounding: ExactRounding
+) -> PanelSums:
+    """Panels of an RBF kernel with their kernels and constants."""
+    from kernelite.backends.cpu.kernels import panel_sums
+
+    layout, precision, constants = panels.layout, panels.precision, _constants(panels, rounding)
+    model = panels.lines, panels.exponents, panels.starts, signs
+    # Where all features, or a row's entries, are multiplied.
+    dense, entries = (np.ascontiguousarray(terms[:, own]) for own in ([0, 1, 2, 3], [4, 1, 2, 3]))
+    given = layout.point, layout.order, layout.g
+    calls = [Call(panel_sums.SCORES[precision], (*given, *model, dense, constants))]
+    if precision.size == 4 and layout.sparse:
+        fixed = *given, layout.least, *model, entries, constants
+        calls.append(Call(panel_sums.entry_scores, fixed))
+        places = layout.point, layout.always, layout.places, layout.g, layout.least
+        calls.append(Call(panel_sums.sparse_scores, (*places, *model, entries, constants)))
+    square = float(layout.squares.max(initial=0.0))
+    norm, chain = math.sqrt(square), math.sqrt(len(layout.order) * square)
+    off = terms[:, :4] @ np.array([chain, 1.0, norm, square])
+    worst = float(off.max(initial=0.0))
+    most = SAFETY * float(rounding.weight[0]) * (worst + constants[0]) if worst <= 1.0 else math.inf
+    return PanelSums(panels, signs, terms, constants, tuple(calls), most)
+
+
+def _constants(panels: Panels, rounding: ExactRounding) -> FloatArray:
+    """What bounds and scores have besides, in the order of the kernels."""
+    precision = panels.precision
+    unit = SINGLE_UNIT if precision.size == 4 else UNIT
+    relative = (EXP2_ERROR + BLOCK_PANELS + 12.0 + panels.n_blocks * UNIT / unit) * unit
+    relative += precision.error
+    cut_off = len(panels.exponents) * 2.0**precision.smallest + TINY
+    intercept = float(rounding.expansion.intercept[0])
+    most = MOST_NORM if precision.size == 4 else 1e150
+    fixed = float(rounding.constant[0])
+    return np.array([relative, cut_off, intercept, fixed, most * most, SAFETY])
 
 
 @dataclass(frozen=True, eq=False)

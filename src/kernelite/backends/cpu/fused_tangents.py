@@ -17,21 +17,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_rounding import ExactRounding
-from kernelite.backends.cpu.fused_sums import LEAST_ROWS, LEAST_WORK, MOST_NUMBERS
+from kernelite.backends.cpu.fused_sums import MOST_NUMBERS, Call, PanelSums
 from kernelite.backends.cpu.panels import BLOCK_PANELS, LOG2_E, Layout, Panels
-from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.series.rounding import SAFETY, SINGLE_UNIT, UNIT
-from kernelite.support.records import dataclass
 
-__all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "TangentSums"]
+__all__ = ["HORNER_UNITS", "POLYNOMIAL_ERRORS", "tangent_sums"]
 
 # Of the polynomials for q: what they err by, and what Horner's steps add to that in units of single
 # precision: sum_k (k + 2) |c_k| T^k / q(-T), at most (exp(T) - 1) / T / q(-T).
@@ -47,102 +43,57 @@ MOST_WEIGHT = 1e25  # of |b_i|, which single precision multiplies
 LOST = 1e-30  # more than what a |b_i| h(t_i) that underflows would have added
 
 
-@dataclass(frozen=True, eq=False)
-class TangentSums:
-    """An expansion of one output laid out for tangents.
+def tangent_sums(rounding: ExactRounding, layout: Layout) -> PanelSums | None:
+    """Lay the centers of one output out; None where |t| of rows like them is out of reach.
 
-    Parameters
-    ----------
-    panels : Panels
-        2 gamma s_i, with |b_i| instead of exponents.
-    linear : ndarray of shape (d,)
-        v.
-    signs : ndarray of shape (B,)
-    terms : ndarray of shape (B, 6)
-        What t errs by: times the chain of a row's entries, times |u|; then 2 gamma R, sum |b_i|,
-        a constant error; and the first one where only some entries are multiplied.
-    constants : ndarray of shape (10,)
-        In the order of the kernel.
+    Panels hold 2 gamma s_i, with |b_i| instead of exponents. Terms of a block, (B, 6): what t errs
+    by, times the chain of a row's entries, times |u|; then 2 gamma R, sum |b_i|, a constant error;
+    and the first one where only some entries are multiplied.
     """
+    from kernelite.backends.cpu.kernels.exp2 import SINGLE
+    from kernelite.backends.cpu.kernels.tangents import REACHES, entry_tangents, row_tangents
 
-    panels: Panels
-    linear: FloatArray
-    signs: FloatArray
-    terms: FloatArray
-    constants: FloatArray
-
-    @classmethod
-    def prepare(cls, rounding: ExactRounding, layout: Layout) -> TangentSums | None:
-        """Lay the centers out; None where |t| of rows like the centers is out of reach."""
-        from kernelite.backends.cpu.kernels.exp2 import SINGLE
-        from kernelite.backends.cpu.kernels.tangents import REACHES
-
-        expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
-        n = len(squares)
-        if not n or layout.shifted.size > MOST_NUMBERS or not rounding.in_range:
-            return None
-        if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
-            return None
-        weights = expansion.coefficients[:, 0] * np.exp(-gamma * squares)
-        sizes = np.abs(weights)
-        if not 0.0 < float(sizes.max()) <= MOST_WEIGHT:
-            return None
-        smallest = float(sizes[expansion.coefficients[:, 0] != 0.0].min(initial=1.0))
-        if smallest < LEAST_WEIGHT:
-            return None
-        lost = LOST if smallest >= LEAST_SINGLE else LOST_FAR
-        # Exponents of e, not of two.
-        natural = replace(layout, gamma=gamma / LOG2_E)
-        panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)
-        panels = replace(panels, layout=layout)
-        linear = np.zeros(len(layout.point))
-        linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
-        terms = _terms(layout, blocks, sizes)
-        units = n + (len(layout.point) + 8) * (3.0 + gamma * float(squares.max())) + 32.0
-        relative = [
-            error + (steps + BLOCK_PANELS + OTHER_UNITS) * SINGLE_UNIT
-            for error, steps in zip(POLYNOMIAL_ERRORS, HORNER_UNITS)
-        ]
-        constants = (
-            *(float(weights.sum()), float(expansion.intercept[0])),
-            *(float(rounding.constant[0]) + n * lost, *relative, FAR_UNITS * SINGLE_UNIT),
-            2.0 * units * UNIT,
-            *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
-        )
-        return cls(panels, linear, signs, terms, np.array(constants))
-
-    @cached_property
-    def _kernels(self) -> tuple[Any, Any]:
-        """Of all features, and of a row's entries."""
-        from kernelite.backends.cpu.kernels.tangents import entry_tangents, row_tangents
-
-        return row_tangents, entry_tangents
-
-    def run(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """Scores and bounds, each of shape (m, 1)."""
-        m = rows.shape[0]
-        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
-        few = self.panels.layout.few_entries(rows)
-        rows = np.ascontiguousarray(dense_block(rows, slice(None)) if is_sparse(rows) else rows)
-        share_rows(self._kernels[few], m, self._least_rows, rows, *self._fixed[few], scores, bounds)
-        return scores, bounds
-
-    @cached_property
-    def _least_rows(self) -> int:
-        """Rows that are worth a thread."""
-        return max(LEAST_ROWS, int(LEAST_WORK / max(self.panels.layout.shifted.size, 1)))
-
-    @cached_property
-    def _fixed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What the kernels take between rows and answers."""
-        layout, panels = self.panels.layout, self.panels
-        given = layout.point, layout.order, layout.gamma
-        model = panels.lines, panels.exponents, panels.starts, self.linear, self.signs
-        dense, entries = self.terms[:, :5], self.terms[:, [5, 1, 2, 3, 4]]
-        return (
-            (*given, *model, np.ascontiguousarray(dense), self.constants),
-            (*given, layout.least, *model, np.ascontiguousarray(entries), self.constants),
-        )
+    expansion, gamma, squares = rounding.expansion, layout.gamma, layout.squares
+    n = len(squares)
+    if not n or layout.shifted.size > MOST_NUMBERS or not rounding.in_range:
+        return None
+    if not 2.0 * gamma * float(np.median(squares)) <= REACHES[1]:  # of rows like the centers
+        return None
+    weights = expansion.coefficients[:, 0] * np.exp(-gamma * squares)
+    sizes = np.abs(weights)
+    if not 0.0 < float(sizes.max()) <= MOST_WEIGHT:
+        return None
+    smallest = float(sizes[expansion.coefficients[:, 0] != 0.0].min(initial=1.0))
+    if smallest < LEAST_WEIGHT:
+        return None
+    lost = LOST if smallest >= LEAST_SINGLE else LOST_FAR
+    # Exponents of e, not of two.
+    natural = replace(layout, gamma=gamma / LOG2_E)
+    panels, blocks, signs = Panels.by_sign(natural, SINGLE, weights, folded=False)
+    linear = np.zeros(len(layout.point))
+    linear[layout.order] = 2.0 * gamma * (weights @ layout.shifted)
+    terms = _terms(layout, blocks, sizes)
+    units = n + (len(layout.point) + 8) * (3.0 + gamma * float(squares.max())) + 32.0
+    relative = [
+        error + (steps + BLOCK_PANELS + OTHER_UNITS) * SINGLE_UNIT
+        for error, steps in zip(POLYNOMIAL_ERRORS, HORNER_UNITS)
+    ]
+    constants = (
+        *(float(weights.sum()), float(expansion.intercept[0])),
+        *(float(rounding.constant[0]) + n * lost, *relative, FAR_UNITS * SINGLE_UNIT),
+        2.0 * units * UNIT,
+        *(float(sizes.sum()), float(terms[:, 2].max()), SAFETY),
+    )
+    panels = replace(panels, layout=layout)
+    given, fixed = (layout.point, layout.order, layout.gamma), np.array(constants)
+    model = panels.lines, panels.exponents, panels.starts, linear, signs
+    dense, entries = (
+        np.ascontiguousarray(terms[:, own]) for own in ([0, 1, 2, 3, 4], [5, 1, 2, 3, 4])
+    )
+    calls = [Call(row_tangents, (*given, *model, dense, fixed))]
+    if layout.sparse:
+        calls.append(Call(entry_tangents, (*given, layout.least, *model, entries, fixed)))
+    return PanelSums(panels, signs, terms, fixed, tuple(calls), gives_squares=False)
 
 
 def _terms(layout: Layout, blocks: list[NDArray[np.intp]], sizes: FloatArray) -> FloatArray:
