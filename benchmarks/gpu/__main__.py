@@ -6,13 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.results import FOLDER, plain
 
-__all__ = ["main"]
+__all__ = ["main", "versions"]
 
 SECTIONS = ("fused", "several", "forms", "streaming", "verify", "attack", "assumed")
 EXTRA = ("tune",)
@@ -29,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=360.0, help="of the attack, at most")
     parser.add_argument("--device", default="cuda", help="of verify and attack; others need a GPU")
     parser.add_argument("--out", type=Path, default=FOLDER / "gpu.json")
+    parser.add_argument("--commit", default="unknown", help="which code it is, for the page")
     parser.add_argument("--add", action="store_true", help="keep the sections that --out holds")
     args = parser.parse_args(argv)
     if args.prepare:
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"-- {section}", flush=True)
         content[section] = _run(section, args, content)
         print(json.dumps(plain(content[section]), indent=1), flush=True)
-        _save(args.out, content)
+        _save(args.out, content, args.commit)
     return 0
 
 
@@ -76,24 +76,20 @@ def _run(section: str, args: argparse.Namespace, before: dict[str, Any]) -> Any:
     return getattr(speed, section)()
 
 
-def _save(path: Path, content: dict[str, Any]) -> None:
+def _save(path: Path, content: dict[str, Any], commit: str) -> None:
     import torch
 
-    cuda = torch.cuda.is_available()
-    document = {
-        "section": "gpu",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "device": torch.cuda.get_device_name() if cuda else "none",
-        "versions": _versions(),
-        "content": plain(content),
-    }
-    if cuda:
+    from benchmarks.gpu.small import described
+
+    document = described(content, commit)
+    if torch.cuda.is_available():
         torch.cuda.empty_cache()  # processes of the next section want memory too
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python and of what the figures depend on."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 

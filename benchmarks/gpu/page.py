@@ -58,7 +58,9 @@ def tables(document: dict[str, Any]) -> str:
     """What was measured, in Markdown."""
     content, versions = document["content"], document["versions"]
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    parts = [f"## Measured\n\n{document['date']}, one {document['device']}; {named}."]
+    code = f", commit {document['commit']}" if "commit" in document else ""
+    device = document["device"].removeprefix("one ")
+    parts = [f"## Measured\n\n{document['date']}, one {device}{code}; {named}."]
     parts.append("![Nanoseconds per row](img/gpu.svg)")
     makers = {
         "fused": _fused,

@@ -2,10 +2,13 @@
 
     python -m benchmarks.gpu.small --prepare     # on any machine with scikit-learn
     python -m benchmarks.gpu.small               # on the GPU: microseconds and nanoseconds
+    python -m benchmarks.gpu.small --page        # puts what was found into docs/gpu.md
 
 `--prepare` fits and compiles the models, so that the machine with the GPU needs no scikit-learn.
-Checked against sums in doubles by differences, in plain torch operations. A call is timed on the
-host's clock from the method's start to its end, which waits for the answers.
+Checked against sums in doubles by differences, in plain torch operations, or by the CPU's
+definition of another kernel. A call is timed on the host's clock from the method's start to its
+end, which waits for the answers. Kernels are compiled at a model's first call: `--check` does no
+more than that, and checks, so that many can be made ready at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +28,7 @@ import numpy as np
 import kernelite as kl
 from benchmarks.gpu.models import compiled, random_expansion, random_pairs
 
-__all__ = ["main", "prepare"]
+__all__ = ["described", "main", "prepare"]
 
 ROWS = (1, 16, 64, 256, 1000, 4096)
 MANY = 1 << 20
@@ -100,6 +104,39 @@ def _process() -> Any:
     return kl.compile(GaussianProcessRegressor(kernel, optimizer=None).fit(X, y), X)
 
 
+def _other(kernel: Any, n: int, d: int, classes: Any = None) -> Any:
+    """A made-up model of another kernel: two classes, or a regression."""
+    rng = np.random.default_rng(0)
+    centers, a = rng.normal(size=(n, d)), rng.normal(size=n) / n
+    expansion = kl.KernelExpansion(centers, a, 0.01, kernel=kernel)
+    head = kl.RegressorHead() if classes is None else kl.ClassifierHead(classes)
+    return compiled(expansion, head, centers[:100], "certified")
+
+
+def _matern() -> Any:
+    from kernelite.machine.kernels import Matern
+
+    return _other(Matern((3.0,), 2.5), 2000, 10)
+
+
+def _laplacian() -> Any:
+    from kernelite.machine.kernels import Laplacian
+
+    return _other(Laplacian(0.1), 2000, 20)
+
+
+def _sigmoid() -> Any:
+    from kernelite.machine.kernels import SigmoidKernel
+
+    return _other(SigmoidKernel(0.05, -0.5), 2000, 20, np.array([1, -1]))
+
+
+def _degree_5() -> Any:
+    from kernelite.machine.kernels import PolynomialKernel
+
+    return _other(PolynomialKernel(5, 0.05, 1.0), 2000, 20, np.array([1, -1]))
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     "two classes, 4,793 x 22": _two_classes,
     "two classes, a form, 22 features": _form,
@@ -110,6 +147,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "kernel ridge, 5,000 x 40": _ridge,
     "SVR, 5,000 x 40": _svr,
     "Gaussian process, 1,000 x 10": _process,
+    "Matern 5/2, values, 2,000 x 10": _matern,
+    "Laplacian, values, 2,000 x 20": _laplacian,
+    "sigmoid, two classes, 2,000 x 20": _sigmoid,
+    "degree 5, two classes, 2,000 x 20": _degree_5,
 }
 
 
@@ -118,7 +159,7 @@ def method_of(name: str) -> str:
     return "predict_proba" if name.startswith("probabilities") else "predict"
 
 
-def measured(name: str, fast: Any, device: str) -> dict[str, Any]:
+def measured(name: str, fast: Any, device: str, *, check: bool = False) -> dict[str, Any]:
     """Answers checked, then microseconds of few rows and nanoseconds per row of many."""
     import torch
 
@@ -130,6 +171,9 @@ def measured(name: str, fast: Any, device: str) -> dict[str, Any]:
     ask = getattr(fast, method_of(name))
     line: dict[str, Any] = {"model": name, "method": method_of(name)}
     line |= _checked(fast, ask, rows[:4096])
+    if check:
+        ask(rows)
+        return line
     line["us"] = {str(m): _microseconds(ask, rows[:m]) for m in ROWS}
     line["ns per row, many"] = _per_row(ask, rows)
     if method_of(name) == "predict":
@@ -171,6 +215,9 @@ def _exact(fast: Any, rows: Any) -> np.ndarray:
     import torch
 
     expansion = fast.expansion
+    if not expansion.has_series:
+        own = expansion.kernel.values(rows.cpu().numpy(), expansion.dense_centers())
+        return own @ expansion.coefficients + expansion.intercept
     X = torch.from_numpy(expansion.dense_centers()).to(rows.device)
     A = torch.from_numpy(expansion.coefficients).to(rows.device)
     b = torch.from_numpy(expansion.intercept).to(rows.device)
@@ -228,9 +275,9 @@ def _of_host() -> dict[str, Any]:
     return found
 
 
-def into_page(path: Path, lines: list[dict[str, Any]]) -> None:
+def into_page(path: Path, document: dict[str, Any]) -> None:
     """Tables between the page's markers."""
-    host, *models = lines
+    host, *models = document["content"]
     sizes = " | ".join(f"{m:,}" for m in ROWS)
     table = [f"| microseconds of a call, by rows | {sizes} | ns per row of {MANY:,} | checked |"]
     table.append("| --- |" + " --: |" * (len(ROWS) + 2))
@@ -241,7 +288,8 @@ def into_page(path: Path, lines: list[dict[str, Any]]) -> None:
         many = f"{line['ns per row, many']:.3g}"
         asked = f"{line['model']}, `{line['method']}`"
         table.append(f"| {asked} | {times} | {many} | {checked} |")
-    text = "\n".join(table)
+    text = f"{document['date']}, {document['device']}, commit {document['commit']}.\n\n"
+    text += "\n".join(table)
     std = next(line for line in models if "ns per row, with std" in line)
     text += (
         f"\n\nMeans with standard deviations of the Gaussian process take "
@@ -261,6 +309,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prepare, or check and time."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.small", description=__doc__)
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--check", action="store_true", help="compare answers, and time nothing")
+    parser.add_argument("--commit", default="unknown", help="which code it is, for the page")
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/cache/gpu-small"))
     parser.add_argument("--page", action="store_true", help="put what --out holds into docs/gpu.md")
     parser.add_argument("--only", default="", help="models whose name contains this")
@@ -272,13 +322,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.page:
         into_page(PAGE, json.loads(args.out.read_text(encoding="utf-8")))
         return 0
-    lines = [_of_host()] if not args.only else []
+    lines = [_of_host()] if not args.only and not args.check else []
     print(json.dumps(lines), flush=True)
     for name in MODELS:
         if args.only in name:
             fast = kl.load(args.folder / f"{name}.kernelite")
             try:
-                lines.append(measured(name, fast, "cuda"))
+                lines.append(measured(name, fast, "cuda", check=args.check))
             except Exception as error:  # the others are worth their time all the same
                 import traceback
 
@@ -286,8 +336,27 @@ def main(argv: Sequence[str] | None = None) -> int:
                 lines.append({"model": name, "error": str(error)[:300]})
             print(json.dumps(lines[-1]), flush=True)
             args.out.parent.mkdir(parents=True, exist_ok=True)
-            args.out.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+            document = described(lines, args.commit)
+            args.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def described(content: Any, commit: str) -> dict[str, Any]:
+    """What was measured, and where: the day, the device, versions and the commit."""
+    import torch
+
+    from benchmarks.gpu.__main__ import versions
+    from benchmarks.results import plain
+
+    cuda = torch.cuda.is_available()
+    return {
+        "section": "gpu",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "device": f"one {torch.cuda.get_device_name()}" if cuda else "no GPU",
+        "commit": commit,
+        "versions": versions(),
+        "content": plain(content),
+    }
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import Kernel, PolynomialKernel, Reach
+from kernelite.machine.ops import ops
 from kernelite.program.bounded import Factored
 from kernelite.series.rounding import (
     GAMMA_RANGE,
@@ -97,18 +98,18 @@ class ExactRounding:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if not self.polynomial:
                 # With many outputs, bounds spelled out would cost as much as scores.
-                relative = self._relative(squares, length)
+                relative = self.relative(squares, length)
                 return Factored(relative, SAFETY * UNIT * self.weight, self.constant)
+            xp, power = ops(squares), self._power(squares)[:, None]
             # 2 (d + 2): the products, squared.
             units = self._lengths + 2 * self.expansion.n_features + 8
             units += polynomial_units(self.expansion, mapped=self.mapped)
-            bounds = SAFETY * UNIT * units * self._size(squares) + self.constant
+            bounds = self._size(squares) * (SAFETY * UNIT * units) + self.constant
             error = polynomial_error(self.expansion)
             if error.any():
-                bounds += SAFETY * np.multiply.outer(self._power(squares), error)
+                bounds = bounds + power * (SAFETY * error)
             # Where it overflowed, or a kernel value did before a small coefficient met it.
-            bounds[np.isnan(bounds) | ~(self._power(squares) < VALUES_OVERFLOW)[:, None]] = np.inf
-            return np.asarray(bounds)
+            return xp.where((power < VALUES_OVERFLOW) & ~xp.isnan(bounds), bounds, np.inf)
 
     def bounded(
         self, scores: FloatArray, squares: FloatArray, length: Length
@@ -142,12 +143,15 @@ class ExactRounding:
             several = self.expansion.n_outputs > 1 or not np.isfinite(self.constant).all()
         if several or self.polynomial or self.by_differences or not jit_available():
             return None
+        return self.numbers(), 5
+
+    def numbers(self) -> FloatArray:
+        """What kernels make the bound of the first output of, by products: shape (10,)."""
         gamma, surely = self.expansion.gamma, 1.0 + SURELY
         reach = (1.0 - SURELY, math.sqrt(self.largest / gamma) * surely, math.sqrt(gamma))
         sums = (self._lengths, 3.0 * self.length + 24.0, self.largest, gamma)
-        weight = SAFETY * UNIT * float(self.weight[0])
-        fixed = (weight, float(self.constant[0]))
-        return np.array([*reach, UNDERFLOWS, *sums, *fixed]), len(reach) + 2
+        fixed = (SAFETY * UNIT * float(self.weight[0]), float(self.constant[0]))
+        return np.array([*reach, UNDERFLOWS, *sums, *fixed])
 
     def far(self, squares: FloatArray) -> NDArray[np.bool_]:
         """Rows so far from all centers that f is b, and products may have overflowed."""
@@ -210,35 +214,37 @@ class ExactRounding:
         sizes = sizes[sizes > 0.0]
         return 6.0 * float(np.average(np.abs(np.log(sizes)), weights=sizes / sizes.max()))
 
-    def _relative(self, squares: FloatArray, length: Length) -> FloatArray:
+    def relative(self, squares: FloatArray, length: Length) -> FloatArray:
         """What sum_i |A_i| is multiplied with in the bound, in units of rounding: shape (m,)."""
         if self.by_differences:
-            return np.full(len(squares), self._lengths + self.length + 8)
-        nearest = self._nearest(squares)
-        spread = (3.0 * length + 24.0) * (self.largest + self.expansion.gamma * squares)
-        relative = np.exp(-nearest) * (self._lengths + spread)
-        relative[~(nearest < UNDERFLOWS)] = 0.0
-        return np.asarray(relative)
+            return ops(squares).full_like(squares, self._lengths + self.length + 8)
+        xp, nearest = ops(squares), self._nearest(squares)
+        spread = (squares * self.expansion.gamma + self.largest) * (3.0 * length + 24.0)
+        relative = xp.exp(-nearest) * (spread + self._lengths)
+        return xp.where(nearest < UNDERFLOWS, relative, 0.0)
 
     def _nearest(self, squares: FloatArray) -> FloatArray:
         """gamma max(0, |u| - R)^2, not above the real value: shape (m,)."""
         gamma = self.expansion.gamma
         radius = math.sqrt(self.largest / gamma) if self._sound else math.inf
+        xp = ops(squares)
         with np.errstate(over="ignore"):
-            gap = np.sqrt(squares) * (1.0 - SURELY) - radius * (1.0 + SURELY)
-            gap = np.maximum(gap, 0.0) * math.sqrt(gamma)
-            return np.asarray(gap * gap * (1.0 - SURELY))
+            gap = xp.sqrt(squares) * (1.0 - SURELY) - radius * (1.0 + SURELY)
+            gap = xp.maximum(gap, 0.0) * math.sqrt(gamma)
+            return gap * gap * (1.0 - SURELY)
 
     def _size(self, squares: FloatArray) -> FloatArray:
         """sum_i |A_i| (|coef0| + gamma |x_i| |z|)^2 and a floor for underflow: shape (m, k)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths = np.sqrt(squares) + LOST
-            return np.asarray(np.stack([lengths**m for m in range(3)], axis=1) @ self._moments)
+            xp = ops(squares)
+            lengths = xp.sqrt(squares) + LOST
+            return xp.stack([lengths**m for m in range(3)], axis=1) @ self._moments
 
     def _power(self, squares: FloatArray) -> FloatArray:
         """(|coef0| + gamma max |x_i| |z|)^2, no kernel value is larger: shape (m,)."""
         reach = self.expansion.gamma * (float(self.norms.max(initial=0.0)) + LOST)
-        return np.square(abs(self.expansion.coef0) + reach * (np.sqrt(squares) + LOST))
+        size = (ops(squares).sqrt(squares) + LOST) * reach + abs(self.expansion.coef0)
+        return size * size
 
     @cached_property
     def _moments(self) -> FloatArray:
@@ -321,19 +327,20 @@ class PointwiseRounding:
         )
 
     def bounds(self, squares: FloatArray, _length: Any = None) -> FloatArray:
-        """Shape (m, k), from |z - p|^2 of the rows."""
-        if self._slopes is not None:
+        """Shape (m, k), from |z - p|^2 of the rows, in the operations of `machine.ops`."""
+        if self._slopes is not None and isinstance(squares, np.ndarray):
             return self._linear_bounds(squares, self._slopes)
+        xp = ops(squares)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             values, sizes = self._per_row(squares)
-            bounds = np.multiply.outer(values, SAFETY * self.weight)
+            bounds = values[:, None] * (SAFETY * self.weight)
             if self.lost.any():
-                bounds += np.multiply.outer(sizes, SAFETY * self.lost)
-            bounds += self.constant
-        bounds[~(bounds < SUMS_OVERFLOW)] = np.inf
+                bounds = bounds + sizes[:, None] * (SAFETY * self.lost)
+            bounds = bounds + self.constant
+        known = bounds < SUMS_OVERFLOW
         if self.farthest < math.inf:
-            bounds[~(squares < self.farthest**2)] = np.inf
-        return bounds
+            known = known & (squares < self.farthest**2)[:, None]
+        return xp.where(known, bounds, np.inf)
 
     @cached_property
     def _slopes(self) -> FloatArray | None:
@@ -362,7 +369,7 @@ class PointwiseRounding:
 
     def _per_row(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """E + lengths u K and K of each row, shape (m,)."""
-        rows = np.sqrt(squares) * (1.0 + 1e-9)
+        rows = ops(squares).sqrt(squares) * (1.0 + 1e-9)
         reach = Reach(
             *(rows, self.radius, self.offset, self.n_features),
             *(self.relative, self.moves, self.moved),

@@ -21,7 +21,7 @@ from kernelite.backends.torch.formulas import Formula, Value
 from kernelite.backends.torch.stages import Asked, settler
 from kernelite.machine.exactly import UNIT
 from kernelite.program.criteria import Criterion, decision_tolerance, label_criterion, never
-from kernelite.support.errors import InputError, UnsupportedModelError
+from kernelite.support.errors import InputError
 
 if TYPE_CHECKING:
     from kernelite.backends.torch.program import Program
@@ -84,17 +84,13 @@ def deviations(model: ModelFields, program: Program, rows: Tensor) -> Tensor:
             "this model has no variance: it is not a Gaussian process, or its support vectors "
             "were not kept (guarantee='none')."
         )
-    if any(part.exact is None or part.exact.polynomial for part in program.parts):
-        raise UnsupportedModelError(
-            "standard deviations of this kernel are not lowered to torch; pass rows as an array."
-        )
     rows = program._checked(rows)
     factor, inverse = program.factors_of(posterior)
     size = max(1, min(block_rows(rows, program), (1 << 27) // max(len(posterior.weights), 1)))
     solve = _solver(factor, inverse)
     parts = [_variances(program, posterior, solve, part) for part in rows.split(size)]
-    variances = torch.cat(parts) if parts else rows.new_zeros(0, dtype=torch.float64)
-    _warn(variances, 2.0 * UNIT * (len(posterior.weights) + 16) * posterior.diagonal)
+    variances, prior = (torch.cat(part) for part in zip(*parts))
+    _warn(variances, 2.0 * UNIT * (len(posterior.weights) + 16) * prior)
     scales = torch.as_tensor(posterior.output_scales**2, device=rows.device)
     found = (variances.clamp(min=0.0)[:, None] * scales).sqrt()
     return found[:, 0] if len(scales) == 1 else found
@@ -109,19 +105,22 @@ def _solver(factor: Tensor, inverse: Tensor | None) -> Callable[[Tensor], Tensor
 
 def _variances(
     program: Program, posterior: Any, solve: Callable[[Tensor], Tensor], rows: Tensor
-) -> Tensor:
-    """Latent variances of a block: shape (m,)."""
+) -> tuple[Tensor, Tensor]:
+    """Latent variances of a block, and k(z, z), which they are what is left of: shapes (m,)."""
     n = len(posterior.weights)
     through = rows if program.front is None else program.front(rows)
     total = torch.full((len(rows), n), posterior.constant, dtype=torch.float64, device=rows.device)
+    prior = torch.full((len(rows),), posterior.diagonal, dtype=torch.float64, device=rows.device)
     for amplitude, part in zip(np.atleast_1d(posterior.amplitude).tolist(), program.parts):
-        total += amplitude * part.exact.kernel_values(part.steps(through))[:, :n]
+        seen = part.steps(through)
+        total += amplitude * part.exact.kernel_values(seen)[:, :n]
+        prior += amplitude * part.exact.varying(seen)
     total *= torch.as_tensor(posterior.weights, device=rows.device)
-    left = posterior.diagonal - solve(total).square().sum(dim=1)
-    return torch.where(torch.isfinite(left), left, posterior.diagonal)
+    left = prior - solve(total).square().sum(dim=1)
+    return torch.where(torch.isfinite(left), left, prior), prior
 
 
-def _warn(variances: Tensor, least: float) -> None:
+def _warn(variances: Tensor, least: Tensor) -> None:
     """Of variances that rounding has taken; the host waits for their number."""
     lost, negative = torch.stack([variances <= least, variances < 0.0]).sum(dim=1).tolist()
     if lost:

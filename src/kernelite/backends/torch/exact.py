@@ -1,18 +1,20 @@
-"""Exact sums in doubles: products, exponentials, products with coefficients.
+"""Exact sums in doubles: kernel values in tiles, products with coefficients.
 
-The last stage: in torch operations, and of one output in `kernels.doubles` too. In: rows. Out:
-scores and what they err by, as `cpu.exact_rounding` bounds it; coefficients are summed `CENTERS` at
-a time, as that counts.
+The last stage: in torch operations, and of RBF kernels in `kernels.doubles` too. In: rows. Out:
+scores and what they err by, as `cpu.exact_rounding` bounds it; centers are summed `CENTERS` at a
+time, as that counts.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 
 from kernelite.backends.cpu.exact_dense import DenseExact
+from kernelite.backends.cpu.exact_packed import LinearExact, laid_out
 from kernelite.backends.cpu.exact_rounding import (
     CENTERS,
     LOST,
@@ -21,7 +23,10 @@ from kernelite.backends.cpu.exact_rounding import (
     ExactRounding,
 )
 from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.torch.formulas import Formula, TorchOps, Value
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.expansion import KernelExpansion
+from kernelite.machine.kernels import CosineKernel
 from kernelite.series.rounding import (
     SAFETY,
     UNIT,
@@ -29,17 +34,19 @@ from kernelite.series.rounding import (
     polynomial_error,
     polynomial_units,
 )
+from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
-__all__ = ["ExactBound", "ExactSums"]
+__all__ = ["ExactBound", "ExactSums", "KernelSums"]
 
 TILE, FEW_TILE = 1 << 26, 1 << 23  # kernel values held at once, and of few rows: 512 and 64 MB
+KERNEL_TILE = 1 << 24  # where several tables of them are held at once
 CPU_TILE = 1 << 20
 FEW, NARROW, OUTPUTS = 4096, 64, 16  # rows, features, outputs
 SOME = 256  # centers that stand for rows
 
 
 class ExactSums(Buffers):
-    """An expansion in doubles.
+    """An expansion in doubles: of an RBF kernel, or of a polynomial one of degree 2.
 
     Parameters
     ----------
@@ -47,38 +54,39 @@ class ExactSums(Buffers):
         The expansion as the CPU's engine lays it out.
     """
 
+    most = TILE
+
     def __init__(self, dense: DenseExact) -> None:
         super().__init__()
         expansion, rounding = dense.expansion, dense.rounding
-        self.gamma, self.coef0 = expansion.gamma, expansion.coef0
+        self.kernel, self.gamma, self.coef0 = expansion.kernel, expansion.gamma, expansion.coef0
         self.n_outputs = expansion.n_outputs
         self.bound = ExactBound(rounding)
         self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
-        n, k = expansion.coefficients.shape
-        blocks = -(-max(n, 1) // CENTERS)
-        coefficients = np.zeros((blocks * CENTERS, k))
-        coefficients[:n] = expansion.coefficients
-        width = dense.centers.shape[1]
-        if self.polynomial or self.by_differences:
-            table = np.zeros((blocks * CENTERS, width))
-            table[:n] = dense.centers
-        else:
-            table = np.zeros((blocks * CENTERS, dense.factors.shape[1]))
-            table[:n] = dense.factors
-        columns = dense.layout.order
+        n, plain = expansion.n_centers, self.polynomial or self.by_differences
         self.hold(
             point=dense.point,
-            columns=columns,
-            table=table,
-            coefficients=coefficients.reshape(blocks, CENTERS, k),
-            intercept=expansion.intercept,
+            columns=dense.layout.order,
+            table=in_blocks_of_centers(dense.centers if plain else dense.factors, n),
             some=dense.point + dense.centers[:: max(1, n // SOME)][:SOME],
         )
+        self.hold_coefficients(expansion)
+
+    def hold_coefficients(self, expansion: KernelExpansion) -> None:
+        """Of all centers, `CENTERS` at a time, and the intercept."""
+        n, k = expansion.coefficients.shape
+        padded = in_blocks_of_centers(expansion.coefficients, n)
+        self.hold(coefficients=padded.reshape(-1, CENTERS, k), intercept=expansion.intercept)
 
     @property
     def has_kernel(self) -> bool:
         """Whether `kernels.doubles` serves: exponents by products."""
         return not (self.polynomial or self.by_differences) and self.n_outputs > 0
+
+    @property
+    def _is_narrow(self) -> bool:
+        """If not, products by a library are faster for many rows."""
+        return len(self.columns) <= NARROW and self.n_outputs <= OUTPUTS
 
     def forward(
         self, rows: Tensor, *, kernel: bool = False, tally: Tensor | None = None
@@ -92,15 +100,13 @@ class ExactSums(Buffers):
         tally : int32 tensor, optional
             To whose entry 1 the number of rows is added that are not finite, or huge.
         """
-        # Of many wide rows or outputs, products by a library are faster.
-        narrow = len(self.columns) <= NARROW and self.n_outputs <= OUTPUTS
-        if kernel and self.has_kernel and (narrow or len(rows) <= FEW):
+        if kernel and self.has_kernel and (self._is_narrow or len(rows) <= FEW):
             from kernelite.backends.torch.kernels.doubles import run_doubles
 
             return Bounded(*run_doubles(self, rows.contiguous(), tally))
         if tally is not None:
             tally[1] += (~torch.isfinite(rows).all(dim=1)).sum()
-        most = (TILE if len(rows) > FEW else FEW_TILE) if rows.is_cuda else CPU_TILE
+        most = (self.most if len(rows) > FEW else FEW_TILE) if rows.is_cuda else CPU_TILE
         tile = max(16, most // max(len(self.table), 1))
         parts = [self._tile(part) for part in rows.split(tile)] or [self._tile(rows)]
         return Bounded(*(torch.cat(part) for part in zip(*parts)))
@@ -108,32 +114,43 @@ class ExactSums(Buffers):
     def _tile(self, rows: Tensor) -> Bounded:
         u = rows.double() - self.point
         squares = (u * u).sum(dim=1)
-        values = self._kernel(u, squares)
-        values = values.view(len(u), len(self.coefficients), CENTERS)
-        if len(u) <= FEW and self.coefficients.shape[2] == 1:  # where batched products start slowly
-            sums = (values * self.coefficients[:, :, 0]).sum(dim=2).sum(dim=1, keepdim=True)
-        else:
-            sums = torch.bmm(values.transpose(0, 1), self.coefficients).sum(dim=0)
-        sums = sums + self.intercept
+        sums = self._sums(self._kernel(u, squares))
         if not (self.polynomial or self.by_differences):
             sums = torch.where(self.bound.far(squares)[:, None], self.intercept, sums)
         return Bounded(sums, self.bound(squares))
+
+    def _sums(self, values: Tensor) -> Tensor:
+        """Scores of shape (m, k) from kernel values of shape (m, n), padded."""
+        m = len(values)
+        values = values.view(m, len(self.coefficients), CENTERS)
+        if m <= FEW and self.coefficients.shape[2] == 1:  # where batched products start slowly
+            sums = (values * self.coefficients[:, :, 0]).sum(dim=2).sum(dim=1, keepdim=True)
+        else:
+            sums = torch.bmm(values.transpose(0, 1), self.coefficients).sum(dim=0)
+        return sums + self.intercept
 
     def kernel_values(self, rows: Tensor) -> Tensor:
         """Kernel values of few rows with all centers, shape (m, n), padded."""
         u = rows.double() - self.point
         return self._kernel(u, (u * u).sum(dim=1))
 
+    def varying(self, rows: Tensor) -> Tensor | float:
+        """k(z, z) of kernels for which that depends on the row: shape (m,); else zero."""
+        diagonal: Formula = self.kernel.diagonal
+        return 0.0 if self.kernel.shifts else diagonal(Value(rows.double())).tensor
+
     def log_sums(self, rows: Tensor) -> Tensor:
         """log sum_i A_i K_i of one output without negative coefficients: shape (m,)."""
-        tile = max(16, (TILE if rows.is_cuda else CPU_TILE) // len(self.table))
+        tile = max(16, (self.most if rows.is_cuda else CPU_TILE) // len(self.table))
         logarithms = self.coefficients.reshape(-1).log()
-        found = []
-        for part in rows.split(tile):
-            u = part.double() - self.point
-            exponents = self._exponents(u, (u * u).sum(dim=1))
-            found.append(torch.logsumexp(exponents + logarithms, dim=1))
-        return torch.cat(found)
+        parts = (self._logarithms(part.double()) + logarithms for part in rows.split(tile))
+        return torch.cat([torch.logsumexp(part, dim=1) for part in parts])
+
+    has_logarithms = True  # of kernel values, where these underflow
+
+    def _logarithms(self, rows: Tensor) -> Tensor:
+        u = rows - self.point
+        return self._exponents(u, (u * u).sum(dim=1))
 
     def _kernel(self, u: Tensor, squares: Tensor) -> Tensor:
         """Kernel values of shape (m, n), padded."""
@@ -152,6 +169,78 @@ class ExactSums(Buffers):
         ones = torch.ones_like(squares)
         lifted = torch.column_stack([u[:, self.columns], ones, self.gamma * squares])
         return (lifted @ self.table.T).clamp_(max=0.0)
+
+
+def in_blocks_of_centers(table: FloatArray, n: int) -> FloatArray:
+    """A line per center, and zeros up to whole blocks of `CENTERS`."""
+    lines = max(1, -(-n // CENTERS)) * CENTERS
+    return np.concatenate([table[:n], np.zeros((lines - len(table[:n]), table.shape[1]))])
+
+
+# Any other kernel: its definition and its own word on errors, in torch operations.
+
+
+class KernelSums(ExactSums):
+    """An expansion of a kernel without a series, in doubles.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    mapped : bool
+        Whether rows come through an affine map, whose rounding then counts.
+    """
+
+    most = KERNEL_TILE
+    polynomial = by_differences = has_kernel = False
+
+    def __init__(self, expansion: KernelExpansion, *, mapped: bool) -> None:
+        Buffers.__init__(self)
+        self.kernel, self.n_outputs = expansion.kernel, expansion.n_outputs
+        engine: Any = laid_out(expansion, mapped=mapped)
+        self.linear = isinstance(engine, LinearExact)
+        if not self.linear:  # no packed tensors: a product with all centers is as fast here
+            engine = DenseExact.by_values(expansion, mapped=mapped)
+        self.rounding = engine.rounding
+        centers = expansion.dense_centers()
+        # Padded by a center that is there already: its values are no larger than the others.
+        table = in_blocks_of_centers(centers, len(centers))
+        table[len(centers) :] = centers[-1:] if len(centers) else 0.0
+        self.hold(table=table, point=np.zeros(0) if self.linear else engine.point)
+        self.hold_coefficients(expansion)
+        if self.linear:
+            W = np.zeros((expansion.n_features, self.n_outputs))
+            W[slice(None) if engine.columns is None else engine.columns] = engine.weights
+            self.hold(weights=W, intercept=engine.intercept)
+        self.has_logarithms = self.kernel.exponents(np.zeros(1)) is not None
+        row = torch.zeros(1, expansion.n_features, dtype=torch.float64)
+        try:
+            self.kernel_values(row)
+            self._tile(row)
+        except (KerneliteError, AttributeError, NotImplementedError, TypeError) as error:
+            raise UnsupportedModelError(
+                f"the kernel of this model ({expansion.kernel_name}) is not lowered to torch; pass "
+                "rows as an array instead of a tensor."
+            ) from error
+
+    def _tile(self, rows: Tensor) -> Bounded:
+        rows = rows.double()
+        u = rows - self.point if len(self.point) else rows
+        bounds = self.rounding.bounds(Value((u * u).sum(dim=1))).tensor
+        if not self.linear:
+            return Bounded(self._sums(self.kernel_values(rows)), bounds)
+        if isinstance(self.kernel, CosineKernel):
+            normalized: Formula = CosineKernel.normalized
+            rows = normalized(Value(rows)).tensor
+        return Bounded(rows @ self.weights + self.intercept, bounds)
+
+    def kernel_values(self, rows: Tensor) -> Tensor:
+        values: Formula = self.kernel.values
+        return values(Value(rows.double()), Value(self.table)).tensor
+
+    def _logarithms(self, rows: Tensor) -> Tensor:
+        exponents: Formula = self.kernel.exponents
+        xp = TorchOps(rows.device)
+        return exponents(xp.squared_distances(Value(rows), Value(self.table))).tensor
 
 
 class ExactBound(Buffers):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from kernelite.backends.torch.buffers import Tensor
+from kernelite.backends.torch.kernels import has_triton
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["Formula", "TorchOps", "Value"]
@@ -93,6 +94,14 @@ class Value:
     __lt__, __le__ = _comparison(operator.lt), _comparison(operator.le)
     __eq__, __ne__ = _comparison(operator.eq), _comparison(operator.ne)
     __and__, __or__ = _comparison(operator.and_), _comparison(operator.or_)
+
+    @property
+    def T(self) -> Value:
+        """Turned."""
+        return Value(self.tensor.T)
+
+    def __pow__(self, exponent: float) -> Value:
+        return Value(self.tensor**exponent)
 
     def __neg__(self) -> Value:
         return Value(-self.tensor)
@@ -173,6 +182,42 @@ class TorchOps:
         best = x.tensor == x.tensor.amax(dim=1, keepdim=True)
         places = best.long().cumsum(dim=1).eq(0).sum(dim=1)
         return Value(torch.where(places < x.tensor.shape[1], places, 0))
+
+    def sqrt(self, x: Value) -> Value:
+        """The root; where derivatives are asked for, that at zero counts as zero."""
+        if not x.tensor.requires_grad:
+            return Value(x.tensor.sqrt())
+        positive = x.tensor > 0.0
+        return Value(torch.where(positive, torch.where(positive, x.tensor, 1.0).sqrt(), 0.0))
+
+    def squared_norms(self, x: Value) -> Value:
+        """|x|^2 of each row, shape (m,)."""
+        return Value((x.tensor * x.tensor).sum(dim=1))
+
+    def contract(self, x: Value, matrices: Any) -> Value:
+        """x'M_j x of each row and matrix: (m, r) and (k, r, r) to (m, k)."""
+        each = [((x.tensor @ matrix) * x.tensor).sum(dim=1) for matrix in self.tensor(matrices)]
+        return Value(torch.stack(each, dim=1))
+
+    def squared_distances(self, rows: Value, centers: Any) -> Value:
+        """|x - z|^2 of all pairs, by differences: (m, d) and (n, d) to (m, n)."""
+        return self._distances(rows, centers, city=False)
+
+    def city_distances(self, rows: Value, centers: Any) -> Value:
+        """|x - z|_1 of all pairs, likewise."""
+        return self._distances(rows, centers, city=True)
+
+    def _distances(self, rows: Value, centers: Any, *, city: bool) -> Value:
+        z, x = rows.tensor.double(), self.tensor(centers)
+        if z.is_cuda and has_triton() and not z.requires_grad:
+            from kernelite.backends.torch.kernels.distances import run_distances
+
+            return Value(run_distances(z, x, city=city))
+        total = torch.zeros(len(z), len(x), dtype=torch.float64, device=self.device)
+        for feature in range(z.shape[1]):
+            gap = z[:, feature, None] - x[:, feature]
+            total = total + (gap.abs() if city else gap.square())
+        return Value(total)
 
     def clip(self, x: Value, low: float, high: float) -> Value:
         """Between the two."""

@@ -52,8 +52,8 @@ class TorchHead(Buffers):
         super().__init__()
         self.formulas = head
         classes = getattr(head, "classes", None)
-        if classes is not None and np.asarray(classes).dtype.kind in "iufb":
-            self.hold(classes=np.asarray(classes))
+        if isinstance(classes, np.ndarray) and classes.dtype.kind in "iufb":
+            self.hold(classes=classes)
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
         """Rows whose answer is proven, shape (m,)."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
-from kernelite.backends.torch.exact import ExactSums
+from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
 from kernelite.backends.torch.fused import FusedSums
@@ -98,16 +98,14 @@ class Part(Buffers):
                 "a model with a polynomial beside its kernels is not lowered to torch; pass rows "
                 "as an array instead of a tensor."
             )
-        if model.expansion is not None and not model.expansion.has_series:
-            raise UnsupportedModelError(
-                f"the kernel of this model ({model.expansion.kernel_name}) is not lowered to "
-                "torch; pass rows as an array instead of a tensor."
-            )
         self.steps = RowSteps(model)
         self.forms = None if model.approximation is None else FirstForm(model.approximation)
         self.fused = self.fine = self.exact = None
         if model.expansion is not None:
             mapped = model.preparation.input_map is not None
+            if not model.expansion.has_series:
+                self.exact = KernelSums(model.expansion, mapped=mapped)
+        if model.expansion is not None and model.expansion.has_series:
             dense = DenseExact.prepare(model.expansion, mapped=mapped)
             self.exact = ExactSums(dense)
             if FusedSums.serves(dense):

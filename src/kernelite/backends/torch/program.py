@@ -316,7 +316,8 @@ class Program(Buffers):
         """Log-densities whose sums underflow, in place."""
         low = torch.nonzero(densities < self.head.lowest)[:, 0]
         part = self.parts[0]
-        if len(low) and len(self.parts) == 1 and part.exact is not None:
+        logarithms = part.exact is not None and part.exact.has_logarithms
+        if len(low) and len(self.parts) == 1 and logarithms:
             sums = part.exact.log_sums(part.steps(rows[low]))
             densities[low] = sums + self.head.log_scale
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.kernels.base import Kernel, Reach, units
+from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -73,21 +74,21 @@ class ProductKernel(_Several):
             return reduce(mul, (kernel.values(rows, centers) for kernel in self.kernels))
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        return reduce(np.multiply, (kernel.diagonal(rows) for kernel in self.kernels))
+        return reduce(mul, (kernel.diagonal(rows) for kernel in self.kernels))
 
     def largest(self, reach: Reach) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = reduce(np.multiply, (kernel.largest(reach) for kernel in self.kernels))
-        return np.where(np.isnan(found), np.inf, found)
+            found = reduce(mul, (kernel.largest(reach) for kernel in self.kernels))
+        return _known(found)
 
     def error(self, reach: Reach) -> FloatArray:
-        size, off = np.ones(len(reach.rows)), np.zeros(len(reach.rows))
+        size, off = reach.all(1.0), reach.all(0.0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for kernel in self.kernels:
                 own, error = kernel.largest(reach), kernel.error(reach)
                 size, off = size * own, off * (own + error) + size * error
             found = 1.001 * off + units(len(self.kernels)) * (size + off)
-        return np.where(np.isnan(found), np.inf, found)
+        return _known(found)
 
     @property
     def label(self) -> str:
@@ -138,18 +139,22 @@ class SumKernel(_Several):
     def error(self, reach: Reach) -> FloatArray:
         off = self._added([kernel.error(reach) for kernel in self.kernels], rising=True)
         count = len(self.kernels) + 2.0 + self.rounded
-        return np.asarray(1.001 * off + units(count) * self.largest(reach))
+        return 1.001 * off + units(count) * self.largest(reach)
 
     def _added(self, terms: list[FloatArray], *, rising: bool = False) -> FloatArray:
         """The weighted sum; `rising`: not below the real one, infinite where it is unknown."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             total = reduce(add, (a * term for a, term in zip(self.amplitudes, terms)))
-            if rising:
-                total = np.where(np.isnan(total), np.inf, 1.0001 * total)
-        return total
+            return _known(1.0001 * total) if rising else total
 
     @property
     def label(self) -> str:
         pairs = zip(self.amplitudes, self.kernels)
         terms = [k.label if a == 1.0 else f"{a:.6g} ({k.label})" for a, k in pairs]
         return " + ".join(terms)
+
+
+def _known(bound: FloatArray) -> FloatArray:
+    """Infinite where it is no number."""
+    xp = ops(bound)
+    return xp.where(xp.isnan(bound), np.inf, bound)

@@ -19,6 +19,7 @@ import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT
+from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
@@ -63,6 +64,10 @@ class Reach:
         """No center is farther from a row than that, shape (m,)."""
         return self.rows + self.radius
 
+    def all(self, value: float) -> FloatArray:
+        """The same for all rows, shape (m,)."""
+        return ops(self.rows).full_like(self.rows, value)
+
 
 class Kernel(ABC):
     """k(x, z) for rows of numbers.
@@ -103,7 +108,10 @@ class Kernel(ABC):
 
     @abstractmethod
     def largest(self, reach: Reach) -> FloatArray:
-        """No |k| of a row with any center is above this, shape (m,); infinite if unknown."""
+        """No |k| of a row with any center is above this, shape (m,); infinite if unknown.
+
+        In the operations of `machine.ops`, like `error`: a target may bound its own values.
+        """
 
     @abstractmethod
     def error(self, reach: Reach) -> FloatArray:
@@ -158,4 +166,4 @@ def units(count: FloatArray | float) -> FloatArray | float:
 def powers(base: FloatArray, exponent: int) -> FloatArray:
     """base^exponent by products; infinite where it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.power(base, float(exponent)))
+        return base ** float(exponent)

@@ -85,7 +85,9 @@ class Matern(ScaledRadial):
         return self._by_bessel(a)
 
     def exponents(self, squares: FloatArray) -> FloatArray | None:
-        return -np.sqrt(squares) * self.scale if self.nu == 0.5 and self.isotropic else None
+        if self.nu != 0.5 or not self.isotropic:
+            return None
+        return -ops(squares).sqrt(squares) * self.scale
 
     def _by_bessel(self, a: FloatArray) -> FloatArray:
         from scipy.special import gammaln, kve
@@ -170,10 +172,10 @@ class Laplacian(Kernel):
             return elementwise(lambda r: self.profile(r * self.gamma), distances)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        return np.ones(len(rows))
+        return ops(rows).full((rows.shape[0],), 1.0)
 
     def largest(self, reach: Reach) -> FloatArray:
-        return np.ones(len(reach.rows))
+        return reach.all(1.0)
 
     def error(self, reach: Reach) -> FloatArray:
         length = reach.n_features + 8.0 + reach.relative
@@ -184,7 +186,8 @@ class Laplacian(Kernel):
             found += units(reach.moves) * root * moved
         if reach.moved:
             found += 1.01 * reach.moved * math.sqrt(reach.n_features) * self.gamma
-        return np.where(reach.distances < FARTHEST_SUM, min(found, 1.0 + 1e-9), 1.0 + 1e-9)
+        near, most = reach.distances < FARTHEST_SUM, 1.0 + 1e-9
+        return ops(reach.rows).where(near, min(found, most), most)
 
     @property
     def label(self) -> str:

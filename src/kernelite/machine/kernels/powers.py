@@ -67,7 +67,8 @@ class RationalQuadratic(ScaledRadial):
     def error(self, reach: Reach) -> FloatArray:
         # Of a small alpha, r^2 / (2 alpha) overflows before r^2 does, while k may still be near 1.
         farthest = FARTHEST * math.sqrt(min(1.0, 2.0 * self.alpha)) / self.scale
-        return np.where(reach.distances < farthest, super().error(reach), 1.0 + 1e-9)
+        xp = ops(reach.rows)
+        return xp.where(reach.distances < farthest, super().error(reach), 1.0 + 1e-9)
 
     @property
     def label(self) -> str:
@@ -239,14 +240,14 @@ class PowerSpline(Shaped):
         return r * SIGNS[self.power]
 
     def sensitivity(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self.power * r**self.power)
+        return self.power * r**self.power
 
     def slope(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self.power * r ** (self.power - 1))
+        return self.power * r ** (self.power - 1)
 
     def largest(self, reach: Reach) -> FloatArray:
         with np.errstate(over="ignore"):
-            return np.asarray((1.0001 * self.epsilon * reach.distances) ** self.power)
+            return (1.0001 * self.epsilon * reach.distances) ** self.power
 
     @property
     def label(self) -> str:
@@ -254,5 +255,6 @@ class PowerSpline(Shaped):
 
 
 def _logs(r: FloatArray) -> FloatArray:
+    xp = ops(r)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(r > 0.0, np.abs(np.log(r)), 0.0)
+        return xp.where(r > 0.0, xp.abs(xp.log(r)), 0.0)

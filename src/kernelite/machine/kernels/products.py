@@ -48,7 +48,7 @@ class _OfProducts(Kernel):
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return self.function(self.argument(np.einsum("ij,ij->i", rows, rows)))
+            return self.function(self.argument(ops(rows).squared_norms(rows)))
 
     def function(self, argument: FloatArray) -> FloatArray:
         """k of the argument, in the operations of `machine.ops`."""
@@ -61,7 +61,7 @@ class _OfProducts(Kernel):
             products = rows * radius
             found = 1.0001 * (self.gamma * products + abs(self.coef0))
             sound = (products < OVERFLOWS) & (found < OVERFLOWS)
-        return np.where(sound, found, np.inf)
+        return ops(found).where(sound, found, np.inf)
 
     def moved(self, reach: Reach) -> float:
         """How far the argument moves with a row."""
@@ -128,7 +128,7 @@ class PolynomialKernel(_OfProducts):
             moved = replace(reach, rows=reach.rows + reach.moved)
             slope = self.degree * powers(self.size(moved), self.degree - 1)
             found = found + slope * self.moved(reach)
-        return np.asarray(found)
+        return found
 
     @property
     def label(self) -> str:
@@ -164,13 +164,13 @@ class SigmoidKernel(_OfProducts):
         return ops(argument).function("tanh", argument)
 
     def largest(self, reach: Reach) -> FloatArray:
-        return np.ones(len(reach.rows))
+        return reach.all(1.0)
 
     def error(self, reach: Reach) -> FloatArray:
-        size = self.size(reach)
+        xp, size = ops(reach.rows), self.size(reach)
         found = units(self.units(reach)) * size + units(32.0) + self.moved(reach)
         # Where sums overflowed, the value may be no number.
-        return np.where(np.isfinite(size), np.minimum(found, 2.0), np.inf)
+        return xp.where(size < np.inf, xp.minimum(found, 2.0), np.inf)
 
     @property
     def label(self) -> str:
@@ -206,22 +206,23 @@ class CosineKernel(Kernel):
         return rows / xp.where(norms > 0.0, norms, 1.0)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(rows.any(axis=1), dtype=np.float64)
+        xp = ops(rows)
+        return xp.where(xp.any(rows != 0.0, axis=1), 1.0, 0.0)
 
     def largest(self, reach: Reach) -> FloatArray:
-        return np.full(len(reach.rows), 1.0 + 1e-9)
+        return reach.all(1.0 + 1e-9)
 
     def error(self, reach: Reach) -> FloatArray:
+        xp, rows = ops(reach.rows), reach.rows
         count = 3.0 * reach.n_features + 24.0 + 2.1 * reach.moves
-        found = np.full(len(reach.rows), min(float(units(count)), 2.0))
+        found = reach.all(min(float(units(count)), 2.0))
         if reach.moved:  # which turns it by twice its share of the length, at most
             with np.errstate(divide="ignore"):
-                found = found + 2.1 * reach.moved / reach.rows
-        np.minimum(found, 2.0, out=found)
+                found = xp.minimum(found + 2.1 * reach.moved / rows, 2.0)
         if reach.moves:
             # A direction has no scale, but maps underflow and overflow: whatever comes then.
-            found[reach.rows < LEAST_MAPPED] = 2.0
-            found[~(reach.rows < np.inf)] = np.inf
+            found = xp.where(rows < LEAST_MAPPED, 2.0, found)
+            found = xp.where(rows < np.inf, found, np.inf)
         return found
 
     @property

@@ -79,12 +79,13 @@ class Radial(Kernel):
             return elementwise(self.profile, squares)
 
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        return self.profile(np.zeros(len(rows)))
+        return self.profile(ops(rows).full((rows.shape[0],), 0.0))
 
     def largest(self, reach: Reach) -> FloatArray:
-        return np.ones(len(reach.rows))
+        return reach.all(1.0)
 
     def error(self, reach: Reach) -> FloatArray:
+        xp = ops(reach.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             lost = LOST * max(1.0, self.scale)
             r = reach.distances * (self.scale * (1.0 + 1e-9)) + lost
@@ -97,14 +98,13 @@ class Radial(Kernel):
                 found = found + units(moves) * (g * moved + 2.0 * s)
             if reach.moved:
                 found = found + 1.01 * reach.moved * self.scale * g
-            found = np.broadcast_to(found, r.shape)
             far = FARTHEST * min(1.0, self.scale)  # squares are taken before or after scaling
             if not self.bounded:
-                return np.where(r < far, found, np.inf)
+                return xp.where(r < far, found, np.inf)
             # Of a row that is so far away, k is zero, and is computed as zero, if it vanishes.
             zero = self.vanishes and far > VANISHED and reach.radius * self.scale < 0.1 * far
-            unknown = np.isnan(found) | (np.isnan(r) if zero else ~(r < far))
-            return np.where(unknown, 1.0 + 1e-9, np.minimum(found, 1.0 + 1e-9))
+            unknown = xp.isnan(found) | (xp.isnan(r) if zero else ~(r < far))
+            return xp.where(unknown, 1.0 + 1e-9, xp.minimum(found, 1.0 + 1e-9))
 
 
 @dataclass(frozen=True)
