@@ -33,7 +33,7 @@ from kernelite.model.compiler.passes import _tolerances
 from kernelite.model.compiler.task import Task
 from kernelite.planner.planner import local_candidate
 from kernelite.planner.proof_probe import OPTIMISM
-from kernelite.planner.search import RANKS, Search, _tensors, ranks, third_order_fits
+from kernelite.planner.search import CUBIC_RANKS, Search, _tensors, ranks, third_order_fits
 from kernelite.program.criteria import label_criterion, predict_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.cubic import cubic_form
@@ -132,7 +132,7 @@ class Ways:
         grams = []
         if d**3 * k <= TENSOR_NUMBERS:
             tensors = _tensors(self.expansion, form.point)
-            for rank in (*(r for r in RANKS if r < d), d):
+            for rank in (*(r for r in CUBIC_RANKS if r < d), d):
                 if rank**3 / 6 * k > 1e7:
                     continue
                 cubic = cubic_form(tensors, rank)
@@ -147,7 +147,7 @@ class Ways:
             grams = [cubic_gram(self.expansion, form.point, output) for output in range(k)]
         if grams:
             slack = gram_slack(self.expansion, certificate.rounding)
-            bound = directional_bound(grams, min(d, RANKS[1]), slack)
+            bound = directional_bound(grams, min(d, CUBIC_RANKS[1]), slack)
             for first in firsts:
                 name = f"{first.form.name}, {bound.name}"
                 self._keep("directional bound", name, replace(first, cubic=bound))

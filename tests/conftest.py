@@ -50,5 +50,5 @@ def _plans_by_estimate() -> Iterator[None]:
     from kernelite.planner import measure
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "CLOSE", 0.0)
+        patch.setattr(measure, "CLOSE_RATIO", 0.0)
         yield

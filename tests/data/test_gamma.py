@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-import kernelite.data.gamma
 from kernelite.data.gamma import gamma_max
 from kernelite.support.errors import FileFormatError, InputError
 from tests.helpers import shared_path
@@ -54,7 +53,7 @@ def test_against_exact_arithmetic(seed: int, n: int, d: int, shift: float, tile:
     rows = (rng.normal(size=(n, d)) + shift) * (rng.random((n, d)) < 0.9)
     rows[0, 0] = 1.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernelite.data.gamma, "_TILE", tile)
+        patch.setattr("kernelite.data.rows.inputs.NUMBERS_PER_BLOCK", tile)
         for X in (rows, sparse.csr_array(rows)):
             agrees(gamma_max(X), rows, np.zeros(d))
             about_mean = gamma_max(X, about="mean")

@@ -36,7 +36,7 @@ METHODS = ("predict", "decision_function", "predict_proba", "score_samples", "tr
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Compile whatever is asked for, and leave nothing behind."""
-    monkeypatch.setattr(patching, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(patching, "FEWEST_ASKED_ROWS", 0)
     monkeypatch.setattr(patching, "FEWEST_PAIRS", 0)
     yield
     kl.unpatch()
@@ -152,7 +152,7 @@ def test_what_is_gone_is_forgotten() -> None:
 
 
 def test_it_is_compiled_when_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patching, "FEWEST_ROWS", 64)
+    monkeypatch.setattr(patching, "FEWEST_ASKED_ROWS", 64)
     monkeypatch.setattr(patching, "FEWEST_PAIRS", 1000)
     svc, X = digits()
     kl.patch()
@@ -288,7 +288,7 @@ DIFFERENCES: dict[str, str] = {}
 PLUGIN = """
 import os
 from kernelite.model import patching
-patching.FEWEST_ROWS = patching.FEWEST_PAIRS = 0
+patching.FEWEST_ASKED_ROWS = patching.FEWEST_PAIRS = 0
 if os.environ["PATCHED"] == "yes":
     patching.patch()
 """

@@ -328,7 +328,7 @@ def certified(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
     monkeypatch.setattr(kernelite.planner.search, "certify", counted)
     monkeypatch.setattr(kernelite.planner.proof_probe, "DEAR_PAIRS", 0.0)
-    monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0.0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "CHEAP_PAIRS", 0.0)
     monkeypatch.setattr(kernelite.planner.proof_probe, "SOME_CENTERS", 500)
     return points
 

@@ -21,7 +21,7 @@ from tests.helpers import random_expansion
 
 @pytest.fixture
 def _small_models_too(monkeypatch):
-    monkeypatch.setattr(kernelite.planner.proof_probe, "LITTLE", 0)
+    monkeypatch.setattr(kernelite.planner.proof_probe, "CHEAP_PAIRS", 0)
 
 
 @pytest.mark.usefixtures("_small_models_too")

@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.series import series
 from kernelite.series.series import QuadraticForm, quadratic_form
 from kernelite.support.errors import InputError, UnsupportedModelError
 from tests.helpers import random_expansion
@@ -30,7 +29,7 @@ def test_blocks_and_sparse_centers_do_not_show(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(1)
     model = random_expansion(rng, n=50, d=4, k=2)
     whole = quadratic_form(model, np.zeros(4))
-    monkeypatch.setattr(series, "BLOCK_ELEMENTS", 28)
+    monkeypatch.setattr("kernelite.data.rows.inputs.NUMBERS_PER_BLOCK", 28)
     parts = quadratic_form(model, np.zeros(4))
     np.testing.assert_allclose(parts.quadratic, whole.quadratic, rtol=1e-12)
     sparse = KernelExpansion(

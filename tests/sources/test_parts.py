@@ -16,7 +16,7 @@ import kernelite as kl
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import RegressorHead
-from kernelite.machine.machine import Part, SumOfMachines, merge_expansions
+from kernelite.machine.machine import MachinePart, SumOfMachines, merge_expansions
 from kernelite.machine.preparation import Preparation, Selection
 from kernelite.sources import Machine, read
 from kernelite.sources.combine import combined, side_by_side, weighted
@@ -164,9 +164,9 @@ def test_parts_must_fit_the_whole() -> None:
     rng = np.random.default_rng(6)
     (source,) = machines(rng, [0.1])
     with pytest.raises(InputError, match="a place for each output"):
-        Part(source, np.array([0, 1]))
+        MachinePart(source, np.array([0, 1]))
     with pytest.raises(InputError, match="reach each of its outputs"):
-        SumOfMachines((Part(source, np.array([1])),), 5, 2)
+        SumOfMachines((MachinePart(source, np.array([1])),), 5, 2)
     fast = kl.compile(together(machines(rng, [0.1, 0.2])), guarantee="exact")
     with pytest.raises(InputError, match="do not reach each score"):
         replace(fast, parts=fast.parts[:1])

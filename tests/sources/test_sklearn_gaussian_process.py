@@ -68,7 +68,7 @@ def test_deviations_come_in_blocks(monkeypatch):
     model = process(2.0 * RBF(2.0))
     compiled = kernelite.compile(model, guarantee="exact")
     whole = compiled.predict(X, return_std=True)[1]
-    monkeypatch.setattr("kernelite.machine.variance.BLOCK_ELEMENTS", 1)
+    monkeypatch.setattr("kernelite.data.rows.inputs.NUMBERS_PER_BLOCK", 1)
     assert compiled.posterior.block() == 16
     np.testing.assert_allclose(compiled.predict(X, return_std=True)[1], whole, rtol=1e-12)
     assert compiled.predict(X[:0], return_std=True)[1].shape == (0,)

@@ -23,8 +23,8 @@ from kernelite.support.errors import InputError
 
 __all__ = [
     "Accuracy",
-    "Answers",
     "ApproxRows",
+    "AskedOutputs",
     "Metric",
     "SquaredError",
     "metric_for",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Answers:
+class AskedOutputs:
     """A model, the outputs that are asked of it, and words about them.
 
     Parameters
@@ -308,9 +308,9 @@ class ApproxRows:
         self.outside += int(np.count_nonzero(~self.model.valid(rows)))
         return [answers, scores[:, 0]], Stats()
 
-    def sink(self, file: IO[str]) -> _Lines:
+    def sink(self, file: IO[str]) -> _ApproxLines:
         """The original's lines."""
-        return _Lines(file, values=self.model.head.kind == "regressor")
+        return _ApproxLines(file, values=self.model.head.kind == "regressor")
 
     def notes(self, *, quiet: bool) -> list[str]:
         """What was dropped, and unless `quiet` how many rows are outside the bound."""
@@ -339,7 +339,7 @@ class ApproxRows:
         return rows
 
 
-class _Lines:
+class _ApproxLines:
     """`LABEL DECISION`, or the value of a regressor, with six digits."""
 
     def __init__(self, file: IO[str], *, values: bool) -> None:

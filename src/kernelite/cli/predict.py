@@ -22,7 +22,7 @@ from kernelite.cli.arguments import (
 from kernelite.cli.console import note, print_json
 
 if TYPE_CHECKING:
-    from kernelite.cli.answers import Answers, Metric
+    from kernelite.cli.answers import AskedOutputs, Metric
     from kernelite.data.scoring.files import FilesPrediction, Request
     from kernelite.data.scoring.jobs import OutputFormat
     from kernelite.data.scoring.skipping import Skipped
@@ -238,7 +238,7 @@ def _output_format(args: argparse.Namespace) -> OutputFormat | None:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from kernelite.cli.answers import Answers, metric_for
+    from kernelite.cli.answers import AskedOutputs, metric_for
     from kernelite.cli.models import check_order, check_output, predictor
     from kernelite.data.scoring.files import predict_scene, run_jobs
     from kernelite.data.scoring.jobs import list_jobs
@@ -247,7 +247,7 @@ def _predict(args: argparse.Namespace) -> int:
     with check_order(args.data, args.model):
         model = predictor(args.model, exact=args.exact, allow_pickle=args.allow_pickle)
     more = [name for name, asked in (("score", args.scores), ("decided", args.decided)) if asked]
-    answers = Answers(model, more, probability=bool(args.probability))
+    answers = AskedOutputs(model, more, probability=bool(args.probability))
     request = _request(args, answers)
     if args.engine == "dask":
         done = _on_dask(args, answers, request)
@@ -277,7 +277,7 @@ def _skipped(args: argparse.Namespace) -> AbstractContextManager[Skipped | None]
     return open_skipped(args.skipped, args.output)
 
 
-def _request(args: argparse.Namespace, answers: Answers) -> Request:
+def _request(args: argparse.Namespace, answers: AskedOutputs) -> Request:
     from kernelite.data.scoring.files import Request
     from kernelite.data.tables.columnar.reading import TextOptions
 
@@ -292,7 +292,7 @@ def _request(args: argparse.Namespace, answers: Answers) -> Request:
     )
 
 
-def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> FilesPrediction:
+def _on_dask(args: argparse.Namespace, answers: AskedOutputs, request: Request) -> FilesPrediction:
     """Score on the cluster that was asked for."""
     from kernelite.dask.files import score_pieces
     from kernelite.dask.workers import connect, model_counts
@@ -316,7 +316,7 @@ def _on_dask(args: argparse.Namespace, answers: Answers, request: Request) -> Fi
 
 
 def _report(
-    args: argparse.Namespace, answers: Answers, metric: Metric | None, done: FilesPrediction
+    args: argparse.Namespace, answers: AskedOutputs, metric: Metric | None, done: FilesPrediction
 ) -> None:
     stats = done.stats
     if args.json:

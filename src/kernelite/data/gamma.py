@@ -23,6 +23,7 @@ from kernelite.data.rows.inputs import (
     dense_block,
     is_sparse,
     row_blocks,
+    rows_within,
 )
 from kernelite.support.errors import InputError
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GammaMax", "gamma_max"]
 
-_TILE = 2**20  # numbers of a temporary
 _MOST_FEATURES = 2**25  # of a mean, which is dense: 256 MiB
 _ROUNDING = 2.0**-53
 
@@ -169,10 +169,10 @@ def _mean(parts: Parts, X: Any) -> FloatArray:
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:
-    """The rows in blocks of about `_TILE` stored numbers."""
+    """The rows in blocks of about `NUMBERS_PER_BLOCK` stored numbers."""
     n = rows.shape[0]
     stored = rows.nnz if is_sparse(rows) else rows.size
-    for block in row_blocks(n, max(1, _TILE * n // max(stored, n, 1))):
+    for block in row_blocks(n, rows_within(-(-stored // max(n, 1)))):
         yield rows[block]
 
 
@@ -231,7 +231,7 @@ def _sparse_about(block: csr_array, point: FloatArray, best: float) -> FloatArra
     floor = max(best, float(np.max(squares - error)))
     candidates = np.flatnonzero(~(squares + error < floor))  # NaN, from overflow, is a candidate
     exact = np.full(block.shape[0], -1.0)
-    for part in row_blocks(len(candidates), max(1, _TILE // max(len(point), 1))):
+    for part in row_blocks(len(candidates), rows_within(len(point))):
         chosen = candidates[part]
         exact[chosen] = ((dense_block(block, chosen) - point) ** 2).sum(axis=1)
     return exact

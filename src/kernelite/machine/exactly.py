@@ -17,6 +17,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
+    "LOST_NORM",
     "UNIT",
     "accurate_product",
     "exact_sum",
@@ -32,7 +33,8 @@ __all__ = [
 
 UNIT = 2.0**-53
 SLICES = 6  # of the factors of a product
-LOST = 1e-250  # more than all that underflows in a product of two matrices
+LOST_NORM = 1e-150  # more than a norm loses if its square underflows
+LOST_IN_PRODUCTS = 1e-250  # more than all that underflows in a product of two matrices
 
 
 def fraction(value: Any, name: str, *, positive: bool = False) -> Fraction:
@@ -211,10 +213,11 @@ def accurate_product(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArr
                 sizes += np.abs(product)
         found = total + small
         left_out = 4.0 * (SLICES + 1) ** 2 * n * 2.0 ** (SLICES * (1 - bits)) * largest
-        error = 1.01 * UNIT * np.abs(found) + (SLICES**2 * UNIT) ** 2 * sizes + left_out + LOST
+        error = 1.01 * UNIT * np.abs(found) + (SLICES**2 * UNIT) ** 2 * sizes
+        error = error + left_out + LOST_IN_PRODUCTS
         if not (np.isfinite(found) & np.isfinite(error)).all():  # beyond 1e290 slices overflow
             found = given[0] @ given[1]
-            error = 1.1 * (n + 1) * UNIT * (np.abs(given[0]) @ np.abs(given[1])) + LOST
+            error = 1.1 * (n + 1) * UNIT * (np.abs(given[0]) @ np.abs(given[1])) + LOST_IN_PRODUCTS
     return found, error
 
 

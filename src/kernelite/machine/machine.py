@@ -18,7 +18,7 @@ from kernelite.machine.uncertainty import Uncertainty
 from kernelite.machine.variance import Posterior
 from kernelite.support.errors import InputError, UnsupportedModelError
 
-__all__ = ["Machine", "Part", "SumOfMachines", "describe", "merge_expansions"]
+__all__ = ["Machine", "MachinePart", "SumOfMachines", "describe", "merge_expansions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def describe(name: str, expansion: KernelExpansion) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class MachinePart:
     """A machine and its place in a composite.
 
     Parameters
@@ -171,13 +171,13 @@ class SumOfMachines:
 
     Parameters
     ----------
-    parts : tuple of Part
+    parts : tuple of MachinePart
     n_features : int, optional
         The width of the rows that come in; None where they are not rows of numbers (text).
     n_outputs : int
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[MachinePart, ...]
     n_features: int | None
     n_outputs: int
 

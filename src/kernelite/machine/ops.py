@@ -20,7 +20,7 @@ import numpy as np
 
 __all__ = ["NumpyOps", "elementwise", "ops"]
 
-PIECE = 1 << 13  # entries of an array that stay in cache while a formula passes over them
+CACHED_ENTRIES = 1 << 13  # entries of an array that stay in cache while a formula passes over them
 
 
 class NumpyOps:
@@ -156,9 +156,10 @@ def elementwise(formula: Callable[[Any], Any], values: Any) -> Any:
     >>> elementwise(lambda x: ops(x).exp(x) * 0.5, np.zeros(2))
     array([0.5, 0.5])
     """
-    if not isinstance(values, np.ndarray) or values.size <= PIECE or not values.flags.c_contiguous:
+    plain = isinstance(values, np.ndarray) and values.flags.c_contiguous
+    if not plain or values.size <= CACHED_ENTRIES:
         return formula(values)
     flat = values.reshape(-1)
-    for start in range(0, len(flat), PIECE):
-        flat[start : start + PIECE] = formula(flat[start : start + PIECE])
+    for start in range(0, len(flat), CACHED_ENTRIES):
+        flat[start : start + CACHED_ENTRIES] = formula(flat[start : start + CACHED_ENTRIES])
     return values

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.data.rows.inputs import FloatArray, row_blocks, rows_within
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_function
 from kernelite.support.errors import InputError
@@ -26,9 +26,8 @@ from kernelite.support.records import dataclass
 
 __all__ = ["LatentVariance", "Posterior"]
 
-BLOCK_ELEMENTS = 1 << 21  # kernel values held at once: 16 MB
 TILE_ELEMENTS = 1 << 15  # of which so many at a time: they stay in cache from step to step
-LARGEST = 1e150  # of numbers whose squares are numbers
+LARGEST_SQUARABLE = 1e150  # of numbers whose squares are numbers
 MANY, LARGEST_INVERSE = 32, 600  # rows for which an inverse pays, and training rows
 WELL_CONDITIONED = 1e6  # of L: products with its inverse then err by 1e-10 at most
 
@@ -68,12 +67,12 @@ class Posterior:
         if not (np.diagonal(self.factor) > 0).all():
             raise InputError("`factor` must have a positive diagonal.")
         for name in ("factor", "weights", "amplitude", "constant", "diagonal", "output_scales"):
-            if not (np.abs(getattr(self, name)) <= LARGEST).all():
+            if not (np.abs(getattr(self, name)) <= LARGEST_SQUARABLE).all():
                 raise InputError(f"`{name}` of a posterior must hold finite numbers, none huge.")
 
     def block(self) -> int:
         """Rows at a time, so that memory stays bounded."""
-        return max(16, BLOCK_ELEMENTS // max(len(self.weights), 1))
+        return rows_within(len(self.weights), 16)
 
     def check_belongs(self, *expansions: KernelExpansion | None) -> None:
         """Refuse a factor of another number of rows than there are centers, or other kernels."""

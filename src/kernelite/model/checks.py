@@ -35,7 +35,7 @@ __all__ = [
 
 # Whether a model's numbers can overflow: scores would be infinite, and their differences NaN.
 
-LARGEST = 1e290  # leaves room for heads to add, scale and square a little
+LARGEST_SCORE = 1e290  # leaves room for heads to add, scale and square a little
 
 
 def check_overflow(model: ModelFields) -> None:
@@ -93,7 +93,7 @@ def _of_forms(model: ModelFields) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _check(total: FloatArray, what: str) -> None:
-    if not (total <= LARGEST).all():
+    if not (total <= LARGEST_SCORE).all():
         raise InputError(f"the {what} are so large that scores overflow; scale the targets down.")
 
 

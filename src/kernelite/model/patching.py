@@ -47,7 +47,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 }
 """Module and class -> methods that are replaced; others call these."""
 
-FEWEST_ROWS = 64  # that a fitted estimator has been asked for before it is compiled,
+FEWEST_ASKED_ROWS = 64  # that a fitted estimator has been asked for before it is compiled,
 FEWEST_PAIRS = 50_000  # and rows times centers: compiling takes about as long as these
 COMPARED_BYTES = 2**16  # of an array whose numbers are compared, and not only its identity
 CENTERS = ("support_", "X_fit_", "X_train_")  # whose rows are the centers
@@ -62,7 +62,7 @@ class TooFewError(NotServedError):
 
 
 @dataclass
-class Kept:
+class PatchedEstimator:
     """What is known of one fitted estimator."""
 
     attributes: dict[str, Any]
@@ -80,7 +80,7 @@ class State:
 
     originals: dict[tuple[type, str], Any] = field(default_factory=dict)
     """Class and name -> the method that stood there itself, or None where it was inherited."""
-    kept: dict[int, tuple[weakref.ref[Any], Kept]] = field(default_factory=dict)
+    kept: dict[int, tuple[weakref.ref[Any], PatchedEstimator]] = field(default_factory=dict)
     verbose: bool = False
 
 
@@ -205,19 +205,19 @@ def _prepared(estimator: Any, X: Any) -> tuple[Any, CompiledModel]:
         count = int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else 0
         kept.rows += count
         kept.pairs += count * _centers(estimator)
-        if kept.rows < FEWEST_ROWS or kept.pairs < FEWEST_PAIRS:
+        if kept.rows < FEWEST_ASKED_ROWS or kept.pairs < FEWEST_PAIRS:
             raise TooFewError
         _compile(estimator, kept)
         assert kept.model is not None
     return _rows(estimator, X), kept.model
 
 
-def _kept(estimator: Any) -> Kept:
+def _kept(estimator: Any) -> PatchedEstimator:
     """What is known of an estimator as it is now."""
     attributes, found = vars(estimator), _STATE.kept.get(id(estimator))
     if found is not None and found[0]() is estimator and _same(found[1], attributes):
         return found[1]
-    key, kept = id(estimator), Kept(dict(attributes), _digest(attributes))
+    key, kept = id(estimator), PatchedEstimator(dict(attributes), _digest(attributes))
 
     def forget(_: Any, states: dict[int, Any] = _STATE.kept) -> None:
         states.pop(key, None)
@@ -228,7 +228,7 @@ def _kept(estimator: Any) -> Kept:
     return kept
 
 
-def _same(kept: Kept, attributes: dict[str, Any]) -> bool:
+def _same(kept: PatchedEstimator, attributes: dict[str, Any]) -> bool:
     """Whether no attribute was set since, and no number of a small array changed in place."""
     old = kept.attributes
     if len(old) != len(attributes) or any(old.get(k, old) is not attributes[k] for k in attributes):
@@ -260,7 +260,7 @@ def _centers(estimator: Any) -> int:
     return len(getattr(inner, "X_train_", ()))
 
 
-def _compile(estimator: Any, kept: Kept) -> None:
+def _compile(estimator: Any, kept: PatchedEstimator) -> None:
     try:
         _check_as_fitted(estimator)
         kept.model = compile(_as_rounded(read(estimator)), guarantee="exact")

@@ -151,7 +151,7 @@ def calibrate(
     return best
 
 
-BLOCK = 4096
+TESTED_ROWS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +246,7 @@ class _Trial:
         """The threshold, confirmed on rows that were not used to choose the form."""
         grid = threshold_grid(self.answers(approximation, self.choosing)[0])
         parts = []
-        for block in row_blocks(testing.shape[0], BLOCK):
+        for block in row_blocks(testing.shape[0], TESTED_ROWS_PER_BLOCK):
             dense = dense_block(testing, block)
             margins, labels = self.answers(approximation, dense)
             parts.append((margins, labels != self.exact_labels(dense)))

@@ -27,13 +27,15 @@ from kernelite.program.criteria import predict_criterion
 __all__ = ["Finals", "raced", "rows_of_a_call"]
 
 FINALISTS = 3
-CLOSE = 3.0  # times the cheapest estimate, within which finalists are timed
-ROWS, MOST_ROWS = 1 << 10, 1 << 14  # of a call: few open rows cost more in a small block
-CALL = 4e6  # nanoseconds that a call should take
-SECONDS, ROUNDS = 0.06, 3  # that a finalist is timed at least, and once more to load its kernels,
-CLEAR = 1.5  # unless the second takes so many times as long as the first
-MOST_OPEN = 0.9  # share of open rows that a finalist may leave to the exact engine
-ALWAYS = 4  # finalists where all are timed
+CLOSE_RATIO = 3.0  # times the cheapest estimate, within which finalists are timed
+# Rows of a call: few open rows cost more in a small block.
+FEWEST_TIMED_ROWS, MOST_TIMED_ROWS = 1 << 10, 1 << 14
+CALL_NANOSECONDS = 4e6  # that a call should take
+# Each finalist is called once to load its kernels, then at least so often and so long,
+FINALIST_ROUNDS, FINALIST_SECONDS = 3, 0.06
+CLEAR_RATIO = 1.5  # or until the second takes so many times as long as the first
+MOST_OPEN_SHARE = 0.9  # of the rows, that a finalist may leave to the exact engine
+MEASURED_FINALISTS = 4  # finalists where all are timed
 
 
 class Finals:
@@ -59,17 +61,17 @@ class Finals:
     ) -> tuple[list[Option], float, str | None]:
         """Options with measured costs, the exact engine's, and a note; or all as they came."""
         ranked = sorted(options, key=lambda option: option.nanoseconds)
-        limit = np.inf if self.always else CLOSE * min(exact, ranked[0].nanoseconds)
+        limit = np.inf if self.always else CLOSE_RATIO * min(exact, ranked[0].nanoseconds)
         # What leaves nearly all rows open cannot gain anything; noise must not say that it does.
         finalists = [
             option
             for option in ranked
-            if option.nanoseconds <= limit and option.open_share <= MOST_OPEN
+            if option.nanoseconds <= limit and option.open_share <= MOST_OPEN_SHARE
         ]
         alone = len(finalists) + (exact <= limit) < 2
         if not len(sample) or (alone and not self.always):
             return options, exact, None
-        finalists = finalists[: ALWAYS if self.always else FINALISTS]
+        finalists = finalists[: MEASURED_FINALISTS if self.always else FINALISTS]
         stages = [form_stages(option.approximation) for option in finalists]
         expected = [*(option.nanoseconds for option in finalists), exact]
         counts = [rows_of_a_call(cost, sample.shape[1]) for cost in expected]
@@ -112,8 +114,8 @@ def rows_of_a_call(nanoseconds: float, d: int) -> int:
     >>> rows_of_a_call(400.0, 20), rows_of_a_call(9000.0, 20), rows_of_a_call(400.0, 2000)
     (10000, 1024, 1048)
     """
-    most = min(MOST_ROWS, BLOCK_ELEMENTS // max(d, 1))
-    return max(min(int(CALL / max(nanoseconds, 1.0)), most), ROWS)
+    most = min(MOST_TIMED_ROWS, BLOCK_ELEMENTS // max(d, 1))
+    return max(min(int(CALL_NANOSECONDS / max(nanoseconds, 1.0)), most), FEWEST_TIMED_ROWS)
 
 
 def _rows(sample: FloatArray, count: int) -> FloatArray:
@@ -131,7 +133,7 @@ def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]
     for call in calls:
         call()  # loads kernels
     best, spent, rounds, clear = [np.inf] * len(calls), 0.0, 0, False
-    while rounds < ROUNDS or (spent < SECONDS * len(calls) and not clear):
+    while rounds < FINALIST_ROUNDS or (spent < FINALIST_SECONDS * len(calls) and not clear):
         rounds += 1
         for number, call in enumerate(calls):
             started = perf_counter()
@@ -140,5 +142,5 @@ def raced(calls: Sequence[Callable[[], object]], rows: list[int]) -> list[float]
             best[number] = min(best[number], 1e9 * taken / rows[number])
             spent += taken
         first, *others = sorted(best)
-        clear = bool(others) and others[0] > CLEAR * first
+        clear = bool(others) and others[0] > CLEAR_RATIO * first
     return best

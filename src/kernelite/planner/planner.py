@@ -44,8 +44,8 @@ __all__ = [
 #
 # In: what the search found. Out: the verdict on the exact engine and a note for the plan.
 
-MOST_OPEN = 0.5  # of the rows, from which it is the proof that does not reach
-FAR = 3.0  # times gamma_max, up to which most rows are proven
+UNPROVEN_SHARE = 0.5  # of the rows, from which it is the proof that does not reach
+FAR_GAMMA_RATIO = 3.0  # times gamma_max, up to which most rows are proven
 
 
 def why_exact(
@@ -80,7 +80,7 @@ def why_exact(
             f"Nothing need be done: summing {count} support vectors is the fastest way."
         )
     rbf = search.expansion.kernel.damps
-    if best > MOST_OPEN and rbf:
+    if best > UNPROVEN_SHARE and rbf:
         left = f"the best bound leaves {100 * best:.0f}%" if options else "it would leave too many"
         other = "a larger `tolerance`" if values else "guarantee='calibrated', which is statistical"
         gamma = _smaller_gamma(search.expansion, points, search.sample)
@@ -106,7 +106,7 @@ def _smaller_gamma(
         farthest = np.square(sample - point).sum(axis=1).max(initial=0.0)
         limit = float(1.0 / np.float64(4.0 * farthest))
         times = float(np.float64(expansion.gamma) / limit)
-    if not FAR < times < np.inf:
+    if not FAR_GAMMA_RATIO < times < np.inf:
         return f"A gamma below this one ({expansion.gamma:.3g})"
     return (
         f"A gamma up to a few times gamma_max about the {name}, {limit:.3g} (this one is "
@@ -273,8 +273,8 @@ def _why_lost(option: Option, winner: Option | None) -> str:
     return f"{option.nanoseconds / winner.nanoseconds:.2g}x the cost"
 
 
-FEWEST_CENTERS = 512  # below, the exact engine is too fast to gain much
-ROWS = 256  # of the sample, that visits are counted on
+FEWEST_LOCAL_CENTERS = 512  # below, the exact engine is too fast to gain much
+VISIT_ROWS = 256  # of the sample, that visits are counted on
 LABEL_SHARES = (0.1, 1e-3)  # of the spread of scores, that may be left out of a label's
 
 
@@ -306,11 +306,11 @@ def local_candidate(
     measure : bool
         Time the rows instead of counting boxes and leaves.
     """
-    if expansion.n_centers < FEWEST_CENTERS or not len(sample):
+    if expansion.n_centers < FEWEST_LOCAL_CENTERS or not len(sample):
         return None
     if not LocalEngine.serves(expansion):
         return None
-    step = -(-len(sample) // ROWS)
+    step = -(-len(sample) // VISIT_ROWS)
     rows = np.ascontiguousarray(sample[::step])
     tried = []
     for settings in _budgets(engine, head, rows, tolerance):

@@ -27,10 +27,10 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["ProofProbe"]
 
-LEAST = 0.2  # the share of rows that a proof should settle to be worth its computation
-ROWS = 256
-LITTLE = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
-BLOCK = 4096  # centers at a time
+LEAST_SETTLED_SHARE = 0.2  # of the rows: a proof of fewer is not worth its computation
+PROBED_ROWS = 256
+CHEAP_PAIRS = 4e6  # pairs of centers, times outputs: below, certificates are cheap enough to try
+CENTERS_PER_BLOCK = 4096  # centers at a time
 DEAR_PAIRS = 1e10  # multiply-adds of all pairs, half a second, from which rho is estimated first
 SOME_CENTERS = 4096  # that estimate it
 OPTIMISM = 0.5  # of an estimated rho, that must leave too many rows open for a form to be given up
@@ -58,9 +58,9 @@ class ProofProbe:
         engine: ExactEngine | None = None,
     ) -> None:
         self.expansion, self.criterion, self.engine = expansion, criterion, engine
-        few = expansion.n_centers**2 * expansion.n_outputs < LITTLE
+        few = expansion.n_centers**2 * expansion.n_outputs < CHEAP_PAIRS
         self.cheap = few or expansion.kernel.quadratic
-        self.rows = sample[:: -(-len(sample) // ROWS) or 1]
+        self.rows = sample[:: -(-len(sample) // PROBED_ROWS) or 1]
         pairs = expansion.n_centers**2 / 2 * (expansion.n_features + PAIR_OVERHEAD)
         self.dear = expansion.kernel.damps and pairs > DEAR_PAIRS
         self._scores: FloatArray | None = None
@@ -69,7 +69,7 @@ class ProofProbe:
 
     def left(self, point: FloatArray, least: float) -> bool:
         """Whether a form about this point may settle this share of rows, or a fifth."""
-        least = max(least, LEAST)
+        least = max(least, LEAST_SETTLED_SHARE)
         if self.cheap or not len(self.rows):
             return True
         return float(self._settled(point, self.rows, self._exact()).mean()) >= least
@@ -158,7 +158,7 @@ class ProofProbe:
         sq_norms = np.einsum("ij,ij->i", U, U)
         sums = np.zeros((len(rows), expansion.n_outputs))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in row_blocks(expansion.n_centers, BLOCK):
+            for block in row_blocks(expansion.n_centers, CENTERS_PER_BLOCK):
                 S = dense_block(expansion.centers, block) - point
                 weights = np.exp(-expansion.gamma * np.einsum("ij,ij->i", S, S))
                 t = 2.0 * expansion.gamma * (U @ S.T)

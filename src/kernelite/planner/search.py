@@ -63,10 +63,10 @@ __all__ = [
     "whole_cubic",
 ]
 
-RANKS = (16, 32, 64)
+CUBIC_RANKS = (16, 32, 64)
 TENSOR_BYTES = 192 * 2**20  # the most dense third-order tensors may take while compiling
 GRAM_BUDGET = 3e10  # multiply-adds that Gram matrices may cost where tensors are too large to hold
-LARGEST = 1e100  # entry of a third-order tensor: its square is still far from overflow
+LARGEST_TENSOR_ENTRY = 1e100  # entry of a third-order tensor: its square is still far from overflow
 
 
 def third_order_tiers(
@@ -93,11 +93,11 @@ def third_order_tiers(
         Whether knowing the third order would settle rows at all.
     """
     d, k = form.n_features, form.n_outputs
-    along = min(d, RANKS[1])
+    along = min(d, CUBIC_RANKS[1])
     along_cost = nanoseconds(directional_work(d, k, along))
     costs = {
         rank: nanoseconds(cubic_work(d, k, rank))
-        for rank in (*(r for r in RANKS if r < d), d)
+        for rank in (*(r for r in CUBIC_RANKS if r < d), d)
         if packed_size(rank) * 8 * k <= max_bytes // 2
     }
     held = 8 * d**3 * k <= TENSOR_BYTES
@@ -132,19 +132,20 @@ def whole_cubic(expansion: KernelExpansion, point: FloatArray, max_bytes: int) -
 
 def third_order_fits(certificate: Certificate) -> bool:
     """Whether coefficients are not so large that squares of the third order overflow."""
-    return bool(certificate.rounding.moments[3].max(initial=0.0) < LARGEST)
+    return bool(certificate.rounding.moments[3].max(initial=0.0) < LARGEST_TENSOR_ENTRY)
 
 
 def _tensors(expansion: KernelExpansion, point: FloatArray) -> list[FloatArray]:
     return [cubic_tensor(expansion, point, output) for output in range(expansion.n_outputs)]
 
 
-WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns of a truncated form, with linear
+# Columns of a truncated form, those of its linear part included.
+TRUNCATED_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 PREFERRED = 0.9  # of the exact engine's cost, that a form must stay below: it proves less
 NEARLY_ALL = 0.95  # of the rows
-WORTHWHILE = 2000.0  # nanoseconds of the exact engine from which second forms are tried
-NARROWED = 64  # rows that show how much narrower the second tier's bounds are
-FIRST_TIERS = 4  # first tiers that are tried with a second one
+SECOND_FORM_NANOSECONDS = 2000.0  # of the exact engine, from which second forms are tried
+NARROWING_ROWS = 64  # rows that show how much narrower the second tier's bounds are
+MOST_FIRST_TIERS = 4  # first tiers that are tried with a second one
 OnProgress: TypeAlias = Callable[[float], None]
 
 
@@ -230,7 +231,7 @@ class Search:
             self._try(f"{cut.name} {where}", Approximation(cut, certificate))
             for cut in self._forms(form)
         ]
-        if self.exact >= WORTHWHILE:
+        if self.exact >= SECOND_FORM_NANOSECONDS:
             self._second_tiers(firsts, form, certificate)
 
     def narrowed(self, points: dict[str, FloatArray]) -> dict[str, FloatArray]:
@@ -319,7 +320,7 @@ class Search:
 
     def _narrowing(self, stages: FormStages) -> float:
         """How much narrower the second tier's bounds are: so many open rows it will leave open."""
-        rows = self.sample[:: -(-len(self.sample) // NARROWED) or 1]
+        rows = self.sample[:: -(-len(self.sample) // NARROWING_ROWS) or 1]
         if len(stages) < 2 or not len(rows):
             return 1.0
         first, second = (stage.run(rows, None) for stage in stages)
@@ -353,7 +354,7 @@ class Search:
         """The first tiers that leave few rows open, followed by the full form and a cubic one."""
         whole = firsts[0]
         # With a second tier to follow, a cheaper first one may do: try the best few.
-        firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:FIRST_TIERS]
+        firsts = sorted(firsts, key=lambda option: option.nanoseconds)[:MOST_FIRST_TIERS]
         for first in firsts:
             if first.approximation.form is not form and self._may_pay(first, form, 0.0):
                 self._try(f"{first.name}, then full", replace(first.approximation, full=form))
@@ -426,7 +427,7 @@ def ranks(d: int, k: int) -> list[int]:
     >>> ranks(64, 1), ranks(4, 1)
     ([7, 15], [])
     """
-    tried = (width - k % 8 for width in WIDTHS)
+    tried = (width - k % 8 for width in TRUNCATED_WIDTHS)
     return [r for r in tried if d * (r + k % 8) + k * r * r < 0.8 * (k * d * d / 2)]
 
 

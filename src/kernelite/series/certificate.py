@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
+from kernelite.machine.exactly import LOST_NORM
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import ops
 from kernelite.series.remainder import (
@@ -40,9 +41,7 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Certificate", "certify", "rounding_terms"]
 
-BLOCK_ELEMENTS = 1 << 20
 LARGEST_EXPONENT = 750.0  # gamma |s|^2 beyond which a center's weight is zero
-LOST = 1e-150  # of a norm whose square underflows, which only a polynomial would notice
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +157,10 @@ def rounding_terms(
             error = polynomial_error(expansion) / (UNIT * lengths)  # the least that meets a moment
             if error.any():
                 for m, factor in enumerate(_factors(expansion)[:3]):
-                    moments[m] += error * (factor * (reach + LOST) ** m)
+                    moments[m] += error * (factor * (reach + LOST_NORM) ** m)
             # a_1 |u| + a_2 |u|^2 where |u| is larger than it seems by as much.
-            moments[0] += LOST * (moments[1] + LOST * moments[2])
-            moments[1] += 2.0 * LOST * moments[2]
+            moments[0] += LOST_NORM * (moments[1] + LOST_NORM * moments[2])
+            moments[1] += 2.0 * LOST_NORM * moments[2]
         moments += TINY / UNIT * (1.0 + total)
         absolute = TINY * (1.0 + total)
         absolute += folding(expansion, total, reach, mapped=mapped)
@@ -183,14 +182,12 @@ def _absolute_sums(
     sums = np.zeros((4, expansion.n_outputs))
     radius_sq = 0.0
     orders = 4 if gamma else 3
-    for block in row_blocks(
-        expansion.n_centers, max(1, BLOCK_ELEMENTS // max(expansion.n_features, 1))
-    ):
+    for block in row_blocks(expansion.n_centers, rows_within(expansion.n_features)):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             S = dense_block(expansion.centers, block) - point
             squares = np.einsum("ij,ij->i", S, S)
             size = np.exp(-gamma * squares) if gamma else np.ones(len(S))
-            norms = np.sqrt(squares) + (0.0 if gamma else LOST)
+            norms = np.sqrt(squares) + (0.0 if gamma else LOST_NORM)
             powers = np.stack([np.where(size > 0, size * norms**m, 0.0) for m in range(orders)])
             sums[:orders] += powers @ np.abs(expansion.coefficients[block])
         radius_sq = max(radius_sq, float(squares.max(initial=0.0)))

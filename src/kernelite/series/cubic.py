@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.ops import ops
@@ -51,7 +51,6 @@ __all__ = [
     "unpack",
 ]
 
-BLOCK_ELEMENTS = 1 << 20
 SUMS_PER_MONOMIAL = 0.96  # multiply-adds in the time of a monomial's, whose weight comes in order
 SUMS_PER_PRODUCT = 48 / 17  # and of a product of two features, which all outputs share
 
@@ -194,7 +193,7 @@ def cubic_tensor(expansion: KernelExpansion, point: FloatArray, output: int) -> 
     d, gamma = expansion.n_features, expansion.gamma
     pairs = np.zeros((d, d * (d + 1) // 2))  # T_abc for b <= c
     used = np.flatnonzero(expansion.coefficients[:, output])
-    for block in row_blocks(len(used), max(1, BLOCK_ELEMENTS // max(pairs.shape[1], 1))):
+    for block in row_blocks(len(used), rows_within(pairs.shape[1])):
         S = dense_block(expansion.centers, used[block]) - point
         with np.errstate(over="ignore", under="ignore"):
             damping = np.exp(-gamma * np.einsum("ij,ij->i", S, S))

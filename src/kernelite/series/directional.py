@@ -49,7 +49,7 @@ __all__ = [
     "product_work",
 ]
 
-BLOCK = 512
+GRAM_CENTERS_PER_BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +149,9 @@ def cubic_gram(expansion: KernelExpansion, point: FloatArray, output: int) -> Fl
     S, w = S[seen], w[seen]
     weighted = S * w[:, None]
     G = np.zeros((d, d))
-    for left in row_blocks(len(w), BLOCK):
+    for left in row_blocks(len(w), GRAM_CENTERS_PER_BLOCK):
         pulled = np.zeros((left.stop - left.start, d))
-        for right in row_blocks(len(w), BLOCK):
+        for right in row_blocks(len(w), GRAM_CENTERS_PER_BLOCK):
             pulled += np.square(S[left] @ S[right].T) @ weighted[right]
         G += weighted[left].T @ pulled
     G *= (2.0 * gamma) ** 6 / 36.0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.data.rows.inputs import FloatArray, is_sparse
-from kernelite.machine.exactly import UNIT, accurate_product, exact_sum, gap, nearest_all
+from kernelite.machine.exactly import LOST_NORM, UNIT, accurate_product, exact_sum, gap, nearest_all
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
 from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.machine.uncertainty import Uncertainty
@@ -39,8 +39,7 @@ __all__ = [
 DEGREES = (1, 3, 4)
 MOST_NUMBERS = 1 << 24  # of a tensor: 128 MB
 MOST_COLLAPSED = 1 << 21  # numbers of all outputs, held as centers: 16 MB
-ROWS = 4096  # centers at a time
-LOST = 1e-150  # of a norm whose square underflows
+CENTERS_AT_ONCE = 4096
 
 
 def packed_degree(expansion: KernelExpansion) -> int | None:
@@ -129,9 +128,9 @@ def linear_map(expansion: KernelExpansion) -> LinearMap:
         else:
             product, error = accurate_product(np.ascontiguousarray(centers.T), A)
         W = np.ascontiguousarray(gamma * product.T)
-        sizes = np.sqrt(squared_norms(centers)) * ABOVE + LOST
+        sizes = np.sqrt(squared_norms(centers)) * ABOVE + LOST_NORM
         weight = gamma * (np.abs(A) * sizes[:, None]).sum(axis=0)
-        lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + LOST
+        lost = np.sqrt(np.square(gamma * error.T + 2.0 * UNIT * np.abs(W)).sum(axis=1)) + LOST_NORM
         lost += (units * UNIT + known.gamma + known.centers) * weight
         lost += gamma * float(sizes.max(initial=0.0)) * known.coefficients
     constants = [
@@ -210,8 +209,9 @@ def packed_tensor(expansion: KernelExpansion) -> FloatArray:
     Y = np.hstack([centers, last])
     A = kernel.gamma**kernel.degree * expansion.coefficients
     found = np.zeros((k, packed_size(r)) if kernel.degree == 3 else (k, len(a), len(a)))
-    for start in range(0, len(Y), ROWS):
-        part, weights = Y[start : start + ROWS], A[start : start + ROWS]
+    for start in range(0, len(Y), CENTERS_AT_ONCE):
+        block = slice(start, start + CENTERS_AT_ONCE)
+        part, weights = Y[block], A[block]
         pairs = part[:, a] * part[:, b]
         for j in range(k):
             used = np.flatnonzero(weights[:, j])

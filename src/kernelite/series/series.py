@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks
+from kernelite.data.rows.inputs import FloatArray, dense_block, row_blocks, rows_within
 from kernelite.machine.arithmetic import NUMPY, Arithmetic
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import POLY2, RBF
@@ -251,9 +251,6 @@ class SeriesForm:
 # A degree-2 polynomial kernel has this form exactly, about the origin and without the exponentials.
 
 
-BLOCK_ELEMENTS = 1 << 21  # numbers of one block of centers: 16 MB
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuadraticForm(SeriesForm):
     """f^(z) = E (c + v.u + u'Mu) + b.
@@ -340,7 +337,7 @@ def quadratic_form(expansion: KernelExpansion, point: FloatArray) -> QuadraticFo
     check_range(expansion)
     c, v, M = np.zeros(k), np.zeros((d, k)), np.zeros((k, d, d))
     largest = 0.0
-    for block in row_blocks(expansion.n_centers, max(1, BLOCK_ELEMENTS // max(d, 1))):
+    for block in row_blocks(expansion.n_centers, rows_within(d)):
         with np.errstate(over="ignore", under="ignore"):
             S = dense_block(expansion.centers, block) - point
             sq_norms = np.einsum("ij,ij->i", S, S)

@@ -39,7 +39,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.data.rows.inputs import FloatArray, row_blocks, rows_within
 from kernelite.series.remainder import (
     DoubleSums,
     Each,
@@ -57,7 +57,6 @@ LARGEST_ORDER = 8
 LARGEST_TENSOR = 2.5e6  # numbers of all outputs, so also multiply-adds per center: 100 us of a core
 LARGEST_BEYOND_FOURTH = 5e5  # of higher orders, which matter less
 TENSORS_FIRST = 4.0  # times the cost of groups, up to which a power comes before them
-BLOCK_ELEMENTS = 1 << 21  # products of a block of centers held at once, 16 MB
 BLOCK_CENTERS = 2048
 STRIPE = 256  # lines of a symmetric matrix that are computed from the diagonal on
 # Of what is known of rho_3 and rho_4, that what is only bounded may be: 1% and 12% more then.
@@ -193,7 +192,7 @@ def tensor_norms(
     low, high = order // 2, order - order // 2
     columns = math.comb(d + high - 1, high)
     tensor = np.zeros((k, math.comb(d + low - 1, low), columns))
-    block = max(1, min(BLOCK_CENTERS, BLOCK_ELEMENTS // max(columns, 1)))
+    block = max(1, min(BLOCK_CENTERS, rows_within(columns)))
     done, lock = 0, Lock()
 
     def add(part: slice) -> None:

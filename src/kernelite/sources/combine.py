@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head, Member, MultiOutputHead, RegressorHead
-from kernelite.machine.machine import Machine, Part, SumOfMachines, merge_expansions
+from kernelite.machine.machine import Machine, MachinePart, SumOfMachines, merge_expansions
 from kernelite.machine.preparation import Selection, Step
 from kernelite.sources.common import feature_names, scaled_outputs
 from kernelite.sources.pipeline import with_step
@@ -111,7 +111,9 @@ def weighted(source: Machine, weight: Fraction) -> Machine:
     return replace(source, expansion=scaled_outputs(source.expansion, [weight] * k, [0] * k))
 
 
-def _flattened(sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]]) -> Iterator[Part]:
+def _flattened(
+    sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]]
+) -> Iterator[MachinePart]:
     """Machines without composites among them."""
     for source, columns in zip(sources, outputs):
         if isinstance(source.expansion, SumOfMachines):
@@ -120,7 +122,7 @@ def _flattened(sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]])
             yield from _flattened(behind, [columns[part.outputs] for part in inner])
         else:
             # The variance of a Gaussian process is not what an ensemble answers.
-            yield Part(replace(source, posterior=None), columns)
+            yield MachinePart(replace(source, posterior=None), columns)
 
 
 def _behind(outer: Machine, inner: Machine) -> Machine:
@@ -130,9 +132,9 @@ def _behind(outer: Machine, inner: Machine) -> Machine:
     return inner
 
 
-def _groups(parts: Iterable[Part]) -> list[list[Part]]:
+def _groups(parts: Iterable[MachinePart]) -> list[list[MachinePart]]:
     """Parts that can be merged, together; in the order of their first."""
-    groups: dict[Hashable, list[Part]] = {}
+    groups: dict[Hashable, list[MachinePart]] = {}
     for part in parts:
         groups.setdefault(_way(part.source), []).append(part)
     return list(groups.values())
@@ -152,7 +154,7 @@ def _key(step: Step) -> Hashable:
     return "kept", id(getattr(step, "transformer", step))
 
 
-def _merged(group: list[Part]) -> Part:
+def _merged(group: list[MachinePart]) -> MachinePart:
     if len(group) == 1:
         return group[0]
     reached = np.unique(np.concatenate([part.outputs for part in group]))
@@ -165,10 +167,10 @@ def _merged(group: list[Part]) -> Part:
         members = tuple(Member(head, columns) for head, columns in zip(heads, local))
         kind = "regressor" if heads[0].kind == "regressor" else "classifier"
         head = MultiOutputHead(members, kind, ("predict",))  # type: ignore[arg-type]
-    return Part(replace(group[0].source, expansion=expansion, head=head), reached)
+    return MachinePart(replace(group[0].source, expansion=expansion, head=head), reached)
 
 
-def _in_order(part: Part) -> KernelExpansion:
+def _in_order(part: MachinePart) -> KernelExpansion:
     """The expansion of the only part, its outputs in the order of the scores."""
     expansion, order = part.source.single, np.argsort(part.outputs)
     known = expansion.uncertainty
@@ -180,7 +182,7 @@ def _in_order(part: Part) -> KernelExpansion:
     )
 
 
-def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[Part]) -> str:
+def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[MachinePart]) -> str:
     vectors = sum(part.source.expansion.n_centers for part in parts)
     machines = "1 machine" if len(sources) == 1 else f"{len(sources)} machines"
     kernels = {part.source.single.kernel_name for part in parts}

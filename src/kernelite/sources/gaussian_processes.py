@@ -27,7 +27,7 @@ from kernelite.machine.heads import (
     OneVsRestHead,
     RegressorHead,
 )
-from kernelite.machine.machine import Machine, Part, SumOfMachines
+from kernelite.machine.machine import Machine, MachinePart, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.sources.common import feature_names, require_fitted
 from kernelite.sources.ensembles import first_wins
@@ -116,7 +116,7 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
         return read_binary_classifier(model.base_estimator_, type_name, names=names)
     ensemble = model.base_estimator_  # OneVsRestClassifier or OneVsOneClassifier
     machines = [read_binary_classifier(one, type_name, whole=True) for one in ensemble.estimators_]
-    parts = tuple(Part(machine, np.array([i])) for i, machine in enumerate(machines))
+    parts = tuple(MachinePart(machine, np.array([i])) for i, machine in enumerate(machines))
     count, width = len(machines), int(model.n_features_in_)
     members = tuple(
         Member(MomentsHead(machine.head), [i, count + i], "probability")  # type: ignore[arg-type]

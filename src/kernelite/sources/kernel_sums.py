@@ -22,7 +22,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.exactly import UNIT, nearest
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
-from kernelite.machine.machine import Machine, Part, SumOfMachines
+from kernelite.machine.machine import Machine, MachinePart, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.sources.common import scaled_outputs, sklearn_source
 from kernelite.sources.kernel_trees import KernelTree
@@ -131,7 +131,7 @@ def kernel_source(
         return first
     outputs = np.arange(head.n_scores)
     # The variance is one of all kernels together, so that no part has it.
-    parts = tuple(Part(replace(machine, posterior=None), outputs) for machine in machines)
+    parts = tuple(MachinePart(replace(machine, posterior=None), outputs) for machine in machines)
     whole = SumOfMachines(parts, rows.shape[1], head.n_scores)
     description = (
         f"scikit-learn {type_name} with a sum of {len(parts)} RBF kernels, {len(rows)} support "

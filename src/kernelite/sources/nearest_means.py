@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelite.data.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks
+from kernelite.data.rows.inputs import FloatArray, check_rows, is_sparse, row_blocks, rows_within
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion, kernel_values, squared_norms
 from kernelite.machine.heads import ArgmaxHead, TransformHead
@@ -261,7 +261,7 @@ def _centroid_norms(rows: Any, member: FloatArray, gamma: float) -> tuple[FloatA
     n, d = member.shape[0], rows.shape[1]
     kernel = KernelExpansion(rows, member, np.zeros(member.shape[1]), gamma=gamma)
     norms = np.zeros(member.shape[1])
-    for block in row_blocks(n, max(16, (1 << 20) // max(n, 1))):
+    for block in row_blocks(n, rows_within(n, 16)):
         means = kernel_values(kernel, rows[block]) @ member
         norms += np.einsum("ij,ij->j", member[block], means)
     with np.errstate(over="ignore"):

@@ -24,12 +24,13 @@ __all__ = ["KEY", "VERSION", "check_digest", "content_digest", "read_document", 
 #
 #     digest = blake2b(size of tree, tree, and of every tensor by name: size of head, head, pieces)
 #
-# with the tree as JSON in one spelling, a head of name, type and shape, and blake2b of each `PIECE`
-# bytes. It is of the content, not of the bytes around it: another order of tensors is no damage.
-# Whoever can change a file can give it a new digest; where that matters, sign the file.
+# with the tree as JSON in one spelling, a head of name, type and shape, and blake2b of each
+# `TENSOR_BYTES_PER_PIECE`. It is of the content, not of the bytes around it: another order of
+# tensors is no damage. Whoever can change a file can give it a new digest; where that matters,
+# sign the file.
 
 SIZE = 16  # bytes
-PIECE = 1 << 20  # bytes of a tensor that a thread takes at a time
+TENSOR_BYTES_PER_PIECE = 1 << 20  # bytes of a tensor that a thread takes at a time
 
 
 def content_digest(version: int, tree: Any, tensors: Mapping[str, NDArray[Any]], /) -> str:
@@ -72,12 +73,12 @@ def _add(state: Any, text: str) -> None:
 
 def _pieces(data: memoryview) -> list[bytes]:
     """Digests of the pieces, found on all threads: hashing takes as long as reading the file."""
-    starts = range(0, len(data), PIECE)
+    starts = range(0, len(data), TENSOR_BYTES_PER_PIECE)
     found = [b""] * len(starts)
 
     def part(block: slice) -> None:
         for i in range(len(starts))[block]:
-            piece = data[starts[i] : starts[i] + PIECE]
+            piece = data[starts[i] : starts[i] + TENSOR_BYTES_PER_PIECE]
             found[i] = hashlib.blake2b(piece, digest_size=SIZE).digest()
 
     for_each_chunk(part, len(starts), 1)

@@ -22,7 +22,7 @@ SERVED = {*ON_REQUEST, "frozen", "kw_only"}  # with other options nothing waits
 NOT_COPIED = {"__dict__", "__weakref__", "__annotate_func__", "__annotations_cache__"}
 
 
-class _Later:
+class _Generated:
     """An attribute that is replaced by a generated one as soon as it is asked for."""
 
     def __init__(self, owner: type, name: str, generate: Callable[[], None]) -> None:
@@ -38,7 +38,7 @@ class _Later:
 
 
 def _completed_later(owner: type, options: dict[str, Any]) -> type:
-    """`owner`, with a `_Later` for each attribute that is to be generated."""
+    """`owner`, with a `_Generated` for each attribute that is to be generated."""
     wanted = [*ALWAYS, "__signature__"]  # the last is looked for where there is none
     for option, methods in ON_REQUEST.items():
         wanted += methods if options.get(option, True) else ()
@@ -51,12 +51,12 @@ def _completed_later(owner: type, options: dict[str, Any]) -> type:
             if waiting:
                 _take_over(owner, _twin(owner, {*names, "__setattr__", "__delattr__"}, options))
                 for name in names:
-                    if isinstance(owner.__dict__.get(name), _Later):
+                    if isinstance(owner.__dict__.get(name), _Generated):
                         delattr(owner, name)
                 waiting = False
 
     for name in names:
-        setattr(owner, name, _Later(owner, name, generate))
+        setattr(owner, name, _Generated(owner, name, generate))
     if options.get("frozen"):
         _freeze(owner)
     return owner
@@ -77,7 +77,7 @@ def _twin(owner: type, leave_out: set[str], options: dict[str, Any]) -> type:
 def _take_over(owner: type, twin: type) -> None:
     """Give `owner` what was generated for its twin, and the defaults of its fields."""
     for name, value in list(owner.__dict__.items()):
-        if isinstance(value, _Later) and name in twin.__dict__:
+        if isinstance(value, _Generated) and name in twin.__dict__:
             setattr(owner, name, twin.__dict__[name])
         elif isinstance(value, dataclasses.Field):
             if name in twin.__dict__:

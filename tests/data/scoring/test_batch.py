@@ -107,7 +107,7 @@ def test_blocks_do_not_show(
 ) -> None:
     scorer = BatchScorer(model, columns=list("abc"), outputs=("label", "score"))
     whole = scorer(batch)
-    monkeypatch.setattr("kernelite.data.scoring.expected.BLOCK_VALUES", 100)
+    monkeypatch.setattr("kernelite.data.rows.inputs.NUMBERS_PER_BLOCK", 100)
     assert scorer(batch).column("label") == whole.column("label")
     # Which stage settles a row depends on the rows beside it; all keep the tolerance.
     tolerance = model.score_tolerance

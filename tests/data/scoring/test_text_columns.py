@@ -180,7 +180,7 @@ def test_a_column_that_nobody_looks_at_may_hold_anything(tmp_path: Path, monkeyp
     model = make_pipeline(columns, SVC(gamma=0.1)).fit(X, labels(X))
     fast = kl.compile(model, X)
     assert expected_of(fast).unused == {"note"}
-    monkeypatch.setattr("kernelite.data.tables.columnar.text.BLOCK", 1000)
+    monkeypatch.setattr("kernelite.data.tables.columnar.text.TEXT_BYTES_PER_BATCH", 1000)
     path = write(X.assign(note=[*range(200), *["word"] * 40]), tmp_path / "rows.csv")
     kl.predict_files(fast, path, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().split()[1:] == model.predict(X).tolist()
@@ -217,7 +217,7 @@ def test_batches_of_any_engine(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: Any) -> None:
     """Python's own memory, in which frames and text are: blocks of rows, however many."""
-    monkeypatch.setattr("kernelite.data.tables.columnar.reading.MOST_ROWS", 500)
+    monkeypatch.setattr("kernelite.data.tables.columnar.reading.MOST_BATCH_ROWS", 500)
     most: list[int] = []
     answers = BatchScorer.answers
 

@@ -164,7 +164,7 @@ def lines_of(n: int) -> bytes:
 
 
 def test_pieces_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libsvm_data, "PIECE", 1000)
+    monkeypatch.setattr(libsvm_data, "PIECE_BYTES", 1000)
     for threads in (1, 3):
         with limit_threads(threads):
             assert_same(lines_of(2000), True)

@@ -9,7 +9,7 @@ import pytest
 
 import kernelite
 from kernelite.machine.heads import ClassifierHead
-from kernelite.model.report.measure import MOST_ROWS, compare, margins_of, measure
+from kernelite.model.report.measure import MOST_COMPARED_ROWS, compare, margins_of, measure
 from kernelite.model.report.nearest import MOST, nearest_rows
 from kernelite.support.errors import InputError
 from tests.model.export.cases import CASES, FEATURES
@@ -55,9 +55,9 @@ def test_measured_is_what_the_model_answers(name: str) -> None:
 
 
 def test_many_rows_are_thinned_evenly() -> None:
-    model, X = CASES["form, integers"], rows(2 * MOST_ROWS + 1)
+    model, X = CASES["form, integers"], rows(2 * MOST_COMPARED_ROWS + 1)
     measured = measure(model, X)
-    assert measured.rows == MOST_ROWS
+    assert measured.rows == MOST_COMPARED_ROWS
     assert measured.given == len(X)
     assert measured.chosen[[0, -1]].tolist() == [0, len(X) - 1]
     want = model.scores(X[measured.chosen], on_invalid="ignore")
@@ -115,7 +115,7 @@ def test_frames_and_lists_are_rows_too() -> None:
     pandas = pytest.importorskip("pandas")
     model = kernelite.compile(CASES["exact, outputs"].expansion, guarantee="exact")
     frame = pandas.DataFrame(rows(7000))
-    assert measure(model, frame).rows == MOST_ROWS
+    assert measure(model, frame).rows == MOST_COMPARED_ROWS
     assert measure(model, rows(5).tolist()).rows == 5
 
 

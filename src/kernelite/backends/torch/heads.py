@@ -26,7 +26,7 @@ from kernelite.machine.heads import (
     TransformHead,
 )
 from kernelite.machine.heads.pairwise import pair_probabilities, pairs
-from kernelite.machine.heads.values import SMALLEST
+from kernelite.machine.heads.values import SMALLEST_SUM
 from kernelite.program.criteria import predict_criterion
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
@@ -212,7 +212,7 @@ class Density(TorchHead):
     def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
         super().__init__(head, tolerance)
         self.log_scale = head.log_scale
-        self.lowest = math.log(SMALLEST) + head.log_scale  # below, sums are taken in logarithms
+        self.lowest = math.log(SMALLEST_SUM) + head.log_scale  # below, sums are taken in logarithms
         self.budget = None if tolerance is None else head.budget(float(tolerance[0]))
 
     def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:

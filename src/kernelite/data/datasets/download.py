@@ -30,7 +30,7 @@ from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 
 __all__ = ["DownloadError", "download"]
 
-PIECE = 2**18
+DOWNLOADED_BYTES = 2**18
 TIMEOUT = 30.0  # seconds without a byte
 SPARE = 2**24  # bytes of the disk to leave free
 STALE = 24 * 3600.0  # seconds after which a download's temporary file belongs to nobody
@@ -196,7 +196,7 @@ def _refuse_if_too_large(address: str, total: int | None, most: int, folder: Pat
 
 def _copy(answer: Any, out: IO[bytes], total: int | None, tell: OnProgress) -> int:
     done = 0
-    while piece := answer.read(PIECE):
+    while piece := answer.read(DOWNLOADED_BYTES):
         try:
             out.write(piece)
         except OSError as error:

@@ -36,6 +36,7 @@ __all__ = [
     "refuse_no_rows",
     "row_blocks",
     "row_part",
+    "rows_within",
     "some_rows",
 ]
 
@@ -261,6 +262,20 @@ def some_rows(X: Any, most: int) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[chosen]
     return X.take(chosen) if hasattr(X, "take") else X[chosen]
+
+
+NUMBERS_PER_BLOCK = 1 << 20  # 8 MB of doubles
+
+
+def rows_within(width: int, fewest: int = 1) -> int:
+    """How many rows of so many numbers make up one block, of at most `NUMBERS_PER_BLOCK`.
+
+    Examples
+    --------
+    >>> rows_within(1024), rows_within(10**9)
+    (1024, 1)
+    """
+    return max(fewest, NUMBERS_PER_BLOCK // max(width, 1))
 
 
 def row_blocks(n_rows: int, block: int) -> Iterator[slice]:

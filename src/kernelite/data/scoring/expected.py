@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.data.rows.inputs import FloatArray, row_blocks, rows_within
 from kernelite.data.tables.columnar.library import arrow, is_numeric, require_pyarrow
 from kernelite.support.errors import InputError, MissingExtraError
 
@@ -26,7 +26,6 @@ __all__ = [
     "named_rows",
 ]
 
-BLOCK_VALUES = 1 << 20  # cells per block: 8 MB of doubles
 _BLANKS = (  # what pandas and pyarrow take for missing in CSV
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "<NA>", "None"),
@@ -156,7 +155,7 @@ def feature_blocks(
     arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if not expected.frames:
         _check_complete(columns, arrays)
-    for block in row_blocks(batch.num_rows, max(1, BLOCK_VALUES // max(1, len(columns)))):
+    for block in row_blocks(batch.num_rows, rows_within(len(columns))):
         rows = block.stop - block.start
         parts = [array.slice(block.start, rows) for array in arrays]
         yield block.start, _rows(parts, rows, expected)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.scoring.batch import BatchScorer
-from kernelite.data.scoring.jobs import Job, OutputFormat, Sink, list_jobs, open_sink
+from kernelite.data.scoring.jobs import BlockSink, Job, OutputFormat, list_jobs, open_sink
 from kernelite.data.scoring.rasters import is_raster, predict_raster
 from kernelite.data.scoring.skipping import Skipped, halves, open_skipped
 from kernelite.data.scoring.streams import Block, Wanted, open_stream
@@ -311,7 +311,7 @@ def run_job(
 def predict_blocks(
     answer: Answer,
     blocks: Iterator[Block],
-    sink: Sink,
+    sink: BlockSink,
     *,
     skipped: Skipped | None = None,
     watch: Callable[[Block, list[NDArray[Any]]], None] | None = None,
@@ -324,7 +324,7 @@ def predict_blocks(
     answer : callable
         Of rows and the squared norms beyond the model's width; gives answers and stats.
     blocks : iterator of Block
-    sink : Sink
+    sink : BlockSink
     skipped : Skipped, optional
         Where refused rows are written down; by default a refusal is raised.
     watch : callable, optional

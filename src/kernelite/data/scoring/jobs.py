@@ -25,7 +25,7 @@ from kernelite.data.tables.columnar.reading import (
     output_format,
     stem_of,
 )
-from kernelite.data.tables.columnar.writing import Sink as BatchSink
+from kernelite.data.tables.columnar.writing import BatchSink
 from kernelite.data.tables.columnar.writing import open_sink as open_columns
 from kernelite.model import CompiledModel
 from kernelite.support.errors import InputError, MissingExtraError
@@ -33,9 +33,9 @@ from kernelite.support.files import STANDARD_INPUT, atomic_write, open_binary
 from kernelite.support.terminal import unwrapped
 
 __all__ = [
+    "BlockSink",
     "Job",
     "OutputFormat",
-    "Sink",
     "check_folders_apart",
     "list_jobs",
     "open_lines",
@@ -176,7 +176,7 @@ def _check_apart(source: str, target: str) -> None:
 # In: a block of rows and its answers. Out: columns (Parquet, Arrow, CSV), or svm-predict's lines.
 
 
-class Sink(Protocol):
+class BlockSink(Protocol):
     """Where blocks go."""
 
     def write(self, block: Block, answers: Sequence[NDArray[Any]]) -> None:
@@ -185,7 +185,7 @@ class Sink(Protocol):
 
 
 @contextmanager
-def open_sink(job: Job, scorer: BatchScorer, schema: Any) -> Iterator[Sink]:
+def open_sink(job: Job, scorer: BatchScorer, schema: Any) -> Iterator[BlockSink]:
     """The file of a job, to write blocks to; it gets its name when all went well.
 
     Parameters
@@ -197,14 +197,14 @@ def open_sink(job: Job, scorer: BatchScorer, schema: Any) -> Iterator[Sink]:
 
     Yields
     ------
-    Sink
+    BlockSink
     """
     if job.format == "lines":
         with open_lines(job.destination) as file:
-            yield _Lines(file, scorer)
+            yield _LineSink(file, scorer)
         return
     with open_columns(job.destination, job.format, scorer.schema(schema)) as sink:
-        yield _Columns(sink, scorer)
+        yield _ColumnSink(sink, scorer)
 
 
 @contextmanager
@@ -218,7 +218,7 @@ def open_lines(path: str) -> Iterator[IO[str]]:
         yield file
 
 
-class _Columns:
+class _ColumnSink:
     """Kept columns and answers."""
 
     def __init__(self, sink: BatchSink, scorer: BatchScorer) -> None:
@@ -228,7 +228,7 @@ class _Columns:
         self._sink.write(self._scorer.assemble(block.columns, answers))
 
 
-class _Lines:
+class _LineSink:
     """One line per row: the label or value, then probabilities if asked for."""
 
     def __init__(self, file: IO[str], scorer: BatchScorer) -> None:

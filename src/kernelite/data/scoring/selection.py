@@ -15,13 +15,13 @@ from kernelite.data.tables.delimited import LABEL_NAMES
 from kernelite.data.tables.parsing import quote
 from kernelite.support.errors import InputError
 
-__all__ = ["Selection", "expand_columns", "listed", "resolve_columns", "select"]
+__all__ = ["ColumnSelection", "expand_columns", "listed", "resolve_columns", "select"]
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores the index of a frame
 
 
 @dataclass(frozen=True)
-class Selection:
+class ColumnSelection:
     """Columns of one file, by name.
 
     Parameters
@@ -56,7 +56,7 @@ def select(
     keep: Sequence[str] | Literal["all"] = (),
     label: int | str | None = "auto",
     typed: bool = True,
-) -> Selection:
+) -> ColumnSelection:
     """Find the columns of a file.
 
     Parameters
@@ -82,7 +82,7 @@ def select(
     >>> bump = kernelite.compile(kernelite.KernelExpansion([[0.0, 0.0]], [2.0], 0.5, gamma=1.0))
     >>> names = pyarrow.schema([(name, pyarrow.float64()) for name in ("id", "a", "b", "y")])
     >>> select(bump, names, keep=["id"])
-    Selection(features=('a', 'b'), kept=('id',), label='y', kinds={'a': 'number', 'b': 'number'})
+    ColumnSelection(features=('a', 'b'), kept=('id',), label='y', kinds={'a': 'number', ...})
     """
     kept = tuple(schema.names) if keep == "all" else tuple(keep)
     for name in kept:
@@ -95,7 +95,7 @@ def select(
         features = resolve_columns(model, schema if typed else schema.names, wanted)
     if label == "auto" and (truth in features or not _comparable(model, schema, truth)):
         truth = None
-    return Selection(tuple(features), kept, truth, _kinds(model, features))
+    return ColumnSelection(tuple(features), kept, truth, _kinds(model, features))
 
 
 def resolve_columns(

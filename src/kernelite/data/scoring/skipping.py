@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.tables.columnar.library import Part, arrow, first_defect, is_numeric
+from kernelite.data.tables.columnar.library import TablePart, arrow, first_defect, is_numeric
 from kernelite.data.tables.parsing import Defect, Report, raise_first
 from kernelite.support.errors import FileFormatError, InputError, KerneliteError
 from kernelite.support.files import atomic_write
@@ -90,7 +90,7 @@ def open_skipped(
         yield Skipped(lambda *told: lines.writerow(told))
 
 
-def good_rows(path: str, part: Part, columns: tuple[str, ...], skipped: Skipped) -> Part:
+def good_rows(path: str, part: TablePart, columns: tuple[str, ...], skipped: Skipped) -> TablePart:
     """The rows of a part whose numbers are there and finite; the others are skipped."""
     batch, compute = part.batch, arrow("compute")
     good = np.ones(batch.num_rows, dtype=bool)
@@ -105,10 +105,10 @@ def good_rows(path: str, part: Part, columns: tuple[str, ...], skipped: Skipped)
     if good.all():
         return part
     for index in np.flatnonzero(~good):
-        own = Part(batch.slice(index, 1), part.where, int(part.row_numbers()[index]))
+        own = TablePart(batch.slice(index, 1), part.where, int(part.row_numbers()[index]))
         skipped.add(path, first_defect(own, columns, at=False) or "", row=own.first_row + 1)
     kept = batch.filter(arrow().array(good))
-    return Part(kept, part.where, part.first_row, part.row_numbers()[good])
+    return TablePart(kept, part.where, part.first_row, part.row_numbers()[good])
 
 
 def halves(block: Block, error: KerneliteError, skipped: Skipped) -> list[Block]:

@@ -19,9 +19,14 @@ from numpy.typing import NDArray
 from kernelite.data.rows.frames import check_single
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.data.scoring.expected import expected_of, feature_blocks, named_rows
-from kernelite.data.scoring.selection import Selection, listed, select
+from kernelite.data.scoring.selection import ColumnSelection, listed, select
 from kernelite.data.scoring.skipping import Skipped, good_rows
-from kernelite.data.tables.columnar.library import Part, is_numeric, naming_defects, without_stop
+from kernelite.data.tables.columnar.library import (
+    TablePart,
+    is_numeric,
+    naming_defects,
+    without_stop,
+)
 from kernelite.data.tables.columnar.reading import (
     DataFormat,
     SourceFile,
@@ -72,7 +77,7 @@ class Block:
         The right answers.
     known : ndarray of bool, shape (m,), optional
         Where there is one; everywhere by default.
-    part : Part, optional
+    part : TablePart, optional
         The columns that were read, of m rows, and where they stand in the file.
     path : str
     numbers : tuple of str
@@ -83,7 +88,7 @@ class Block:
     beyond: FloatArray | None = None
     truth: NDArray[Any] | None = None
     known: NDArray[np.bool_] | None = None
-    part: Part | None = None
+    part: TablePart | None = None
     path: str = ""
     numbers: tuple[str, ...] = ()
 
@@ -254,7 +259,7 @@ class _Columns:
     def close(self) -> None:
         self._file.close()
 
-    def _select(self, model: Any, wanted: Wanted) -> Selection:
+    def _select(self, model: Any, wanted: Wanted) -> ColumnSelection:
         try:
             return select(
                 model,

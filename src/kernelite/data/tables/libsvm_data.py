@@ -305,7 +305,7 @@ def _index(text: str, previous: int, largest: int) -> int:
     return index
 
 
-PIECE = 1 << 18  # bytes a thread takes at a time
+PIECE_BYTES = 1 << 18  # bytes a thread takes at a time
 MOST_HARD = 1 << 14  # numbers of a piece that are left to `float`
 
 
@@ -385,10 +385,10 @@ def _first_has_label(block: bytes) -> bool:
 
 
 def _piece_ends(block: bytes) -> list[int]:
-    """Where pieces of about `PIECE` bytes start and end, between lines."""
+    """Where pieces of about `PIECE_BYTES` bytes start and end, between lines."""
     ends = [0]
     while ends[-1] < len(block):
-        end = block.find(b"\n", min(ends[-1] + PIECE, len(block) - 1)) + 1
+        end = block.find(b"\n", min(ends[-1] + PIECE_BYTES, len(block) - 1)) + 1
         ends.append(end)
     return ends
 
@@ -416,7 +416,7 @@ def _read_piece(text: NDArray[np.uint8], labelled: bool, largest: int) -> _Piece
     from kernelite.data.tables.libsvm_kernel import read_lines
 
     # Pieces of very long lines are not kept room for.
-    arrays = (_room if len(text) <= 2 * PIECE else _Room()).arrays(len(text))
+    arrays = (_room if len(text) <= 2 * PIECE_BYTES else _Room()).arrays(len(text))
     labels, indptr, indices, values = arrays
     hard, counts = np.empty((MOST_HARD, 3), np.int64), np.empty(4, np.int64)
     if not read_lines(text, labelled, largest, *arrays, hard, counts):

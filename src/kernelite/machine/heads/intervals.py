@@ -19,7 +19,7 @@ from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.ops import ops
 
 __all__ = [
-    "LARGEST",
+    "LARGEST_DOUBLE",
     "SLACK",
     "BoolArray",
     "Range",
@@ -42,7 +42,7 @@ Range: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 SLACK = 1e-12
 """Relative; ends are computed by a few roundings of 1e-16 each, and so are a library's answers."""
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 TINY = 1e-300  # absolute: more than what underflow loses
 
 
@@ -78,7 +78,7 @@ def summed_columns(values: FloatArray) -> FloatArray:
 
 def finite(ends: FloatArray) -> FloatArray:
     """Infinite ends, brought back to where 0 times them is still 0."""
-    return ops(ends).clip(ends, -LARGEST, LARGEST)
+    return ops(ends).clip(ends, -LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
 def columns(values: FloatArray) -> FloatArray:

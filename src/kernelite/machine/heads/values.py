@@ -20,9 +20,9 @@ from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
 
-__all__ = ["SMALLEST", "DensityHead", "RegressorHead", "TransformHead"]
+__all__ = ["SMALLEST_SUM", "DensityHead", "RegressorHead", "TransformHead"]
 
-SMALLEST = 1e-280  # sums below may have lost digits to underflow
+SMALLEST_SUM = 1e-280  # sums below may have lost digits to underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class DensityHead(ValueHead):
 
     def underflows(self, answers: FloatArray) -> BoolArray:
         """Rows whose sum is so small that it has to be taken in logarithms."""
-        return answers < math.log(SMALLEST) + self.log_scale
+        return answers < math.log(SMALLEST_SUM) + self.log_scale
 
     def budget(self, tolerance: float) -> tuple[float, float]:
         """(absolute, relative): by how much a sum S may be off, absolute + relative S.

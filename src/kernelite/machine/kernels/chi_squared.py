@@ -20,8 +20,8 @@ from kernelite.support.records import dataclass
 
 __all__ = ["AdditiveChiSquared", "ChiSquared"]
 
-LARGEST = 1e150  # of rows whose squares are surely no overflow
-LOST = 1e-300  # of a term whose square underflows
+LARGEST_ENTRY = 1e150  # of rows whose squares are surely no overflow
+LOST_TERM = 1e-300  # of a term whose square underflows
 
 
 def statistics(rows: FloatArray, centers: FloatArray) -> FloatArray:
@@ -46,8 +46,8 @@ class _OfStatistics(Kernel):
     def size(self, reach: Reach) -> FloatArray:
         """No q of a row is larger, shape (m,): |x - z|_1 is at most sqrt(d) (|x| + |z|)."""
         with np.errstate(over="ignore"):
-            found = 1.01 * math.sqrt(reach.n_features) * reach.distances + LOST
-        return np.where(found < LARGEST, found, np.inf)
+            found = 1.01 * math.sqrt(reach.n_features) * reach.distances + LOST_TERM
+        return np.where(found < LARGEST_ENTRY, found, np.inf)
 
     def units(self, reach: Reach) -> float:
         """Roundings of q, relative to it."""
@@ -57,7 +57,7 @@ class _OfStatistics(Kernel):
         """How far q moves with rows and centers: no derivative is above 3."""
         root = 3.0 * math.sqrt(reach.n_features)
         far = units(reach.moves) * (reach.rows + reach.radius) + 1.01 * reach.moved
-        return np.asarray(root * far + reach.n_features * LOST)
+        return np.asarray(root * far + reach.n_features * LOST_TERM)
 
 
 @dataclass(frozen=True)

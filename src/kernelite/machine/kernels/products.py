@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.machine.exactly import LOST_NORM
 from kernelite.machine.kernels.base import Kernel, Reach, check_positive, powers, units
 from kernelite.machine.ops import elementwise, ops
 from kernelite.support.errors import InputError
@@ -21,7 +22,6 @@ __all__ = ["CosineKernel", "PolynomialKernel", "SigmoidKernel"]
 
 OVERFLOWS = 1e290  # of a sum whose terms may have overflowed
 MOST_DEGREE = 100
-LOST = 1e-150  # of a norm whose square underflows
 LEAST_MAPPED = 1e-140  # length of a mapped row, below which its entries may have lost digits
 
 
@@ -57,7 +57,7 @@ class _OfProducts(Kernel):
     def size(self, reach: Reach) -> FloatArray:
         """B, shape (m,); infinite where sums may have overflowed on the way."""
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, radius = reach.rows + LOST, reach.radius + LOST
+            rows, radius = reach.rows + LOST_NORM, reach.radius + LOST_NORM
             products = rows * radius
             found = 1.0001 * (self.gamma * products + abs(self.coef0))
             sound = (products < OVERFLOWS) & (found < OVERFLOWS)
@@ -65,7 +65,9 @@ class _OfProducts(Kernel):
 
     def moved(self, reach: Reach) -> float:
         """How far the argument moves with a row."""
-        return 1.01 * self.gamma * (reach.radius + LOST) * reach.moved if reach.moved else 0.0
+        if not reach.moved:
+            return 0.0
+        return 1.01 * self.gamma * (reach.radius + LOST_NORM) * reach.moved
 
     def units(self, reach: Reach) -> float:
         """Roundings of the argument, relative to B."""

@@ -29,7 +29,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.data.rows.inputs import FloatArray, Rows, dense_block, is_sparse, row_blocks
+from kernelite.data.rows.inputs import (
+    FloatArray,
+    Rows,
+    dense_block,
+    is_sparse,
+    row_blocks,
+    rows_within,
+)
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.exactly import UNIT, quotient, two_words
 from kernelite.machine.preparation.numeric import check_width
@@ -38,10 +45,9 @@ from kernelite.support.records import dataclass
 
 __all__ = ["Projection"]
 
-BLOCK = 1 << 20  # numbers of a block of rows
-LARGEST = 1e140  # of what slices can be made of,
+MOST_SLICED = 1e140  # slices cannot be made of larger numbers,
+LEAST_SLICED = 1e-140  # and smaller errors are counted as this
 PLACES = 1000  # binary ones, of numbers in fixed point
-SMALLEST = 1e-140  # and the least that a number may be off by
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,7 @@ class Projection:
 
     def __post_init__(self) -> None:
         r, d = self.matrix.shape if self.matrix.ndim == 2 else (0, -1)
-        most, slacks = (LARGEST, (r,)) if self.slack.size else (np.finfo(np.float64).max, (0,))
+        most, slacks = (MOST_SLICED, (r,)) if self.slack.size else (np.finfo(np.float64).max, (0,))
         for name, shape in {"matrix": (r, d), "shift": (d,), "slack": slacks}.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape or not (np.abs(array) <= most).all():
@@ -86,9 +92,11 @@ class Projection:
             object.__setattr__(self, name, array)
         if len(self.marks) != len(self.by) or any(array.shape != (d,) for array in self.by):
             raise InputError("a projection needs an array per operation before it.")
-        if not (self.slack >= SMALLEST).all():
+        if not (self.slack >= LEAST_SLICED).all():
             raise InputError("`slack` of a projection must be positive.")
-        if self.slack.size and not all((np.abs(words) <= LARGEST).all() for words in self._words):
+        if self.slack.size and not all(
+            (np.abs(words) <= MOST_SLICED).all() for words in self._words
+        ):
             raise InputError("a projection stands behind scales that are too large.")
 
     @classmethod
@@ -148,7 +156,7 @@ class Projection:
         if not self.slack.size:
             return self._plainly(dense_block(rows, slice(None)))[1]
         out = np.empty((rows.shape[0], self.n_out))
-        for block in row_blocks(rows.shape[0], max(64, BLOCK // max(self.n_features, 1))):
+        for block in row_blocks(rows.shape[0], rows_within(self.n_features, 64)):
             out[block] = self._block(rows[block])
         return out
 
@@ -165,7 +173,7 @@ class Projection:
     def plain_reach(self) -> float:
         """|g| up to which plain arithmetic is within `slack`."""
         room = self.slack / (UNIT * self._lengths) - 6.0 * float(np.linalg.norm(self.shift))
-        return float(room.min(initial=LARGEST)) / (self.n_features + 10.0) * (1.0 - 1e-6)
+        return float(room.min(initial=MOST_SLICED)) / (self.n_features + 10.0) * (1.0 - 1e-6)
 
     def plain_slack(self, reach: float) -> FloatArray:
         """The slack for which `plain_reach` is at least `reach`, shape (r,)."""
@@ -175,7 +183,7 @@ class Projection:
     @cached_property
     def _lengths(self) -> FloatArray:
         """|M_k|, shape (r,)."""
-        return np.sqrt(np.einsum("kj,kj->k", self.matrix, self.matrix)) + SMALLEST
+        return np.sqrt(np.einsum("kj,kj->k", self.matrix, self.matrix)) + LEAST_SLICED
 
     def _block(self, rows: Rows) -> FloatArray:
         if is_sparse(rows) and (self.marks or self.shift.any()):
@@ -213,7 +221,7 @@ class Projection:
             sizes = _largest(rows, high)
             found = self._sliced(rows, high, low, sizes)
             most = ((self.slack - self.fixed_error) / (self._loss * self._row_sizes)).min(
-                initial=LARGEST
+                initial=MOST_SLICED
             )
             far = np.flatnonzero(~(sizes <= most))
         for i in far:

@@ -29,9 +29,9 @@ __all__ = [
 
 SAMPLE_ROWS = 4000  # rows that the plan is costed on
 SAMPLE_NUMBERS = 2**23  # in all of them, 64 MB
-FEWEST_ROWS = 20  # of `X` to plan by: a form that settles fewer may settle nothing else
+FEWEST_SAMPLE_ROWS = 20  # of `X` to plan by: a form that settles fewer may settle nothing else
 SUPPORT_VECTORS_ASKED = 256  # where there are fewer
-WIDEST = 2**25  # features of a row of the sample, 256 MB
+MOST_SAMPLE_FEATURES = 2**25  # features of a row of the sample, 256 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +86,11 @@ class Task:
         return np.concatenate([sample, self._drawn(self.expansion.centers, SUPPORT_VECTORS_ASKED)])
 
     def _too_small(self, sample: FloatArray) -> bool:
-        return self.given is not None and 0 < len(sample) < FEWEST_ROWS
+        return self.given is not None and 0 < len(sample) < FEWEST_SAMPLE_ROWS
 
     def _drawn(self, rows: Rows, most: int = SAMPLE_ROWS) -> FloatArray:
         most = min(most, -(-SAMPLE_NUMBERS // max(rows.shape[1], 1)))
-        if rows.shape[1] > WIDEST:
+        if rows.shape[1] > MOST_SAMPLE_FEATURES:
             raise InputError(
                 f"this model has {rows.shape[1]:,} features: too many to plan with, since one row "
                 f"takes {8 * rows.shape[1] / 2**20:,.0f} MB; use guarantee='exact'."

@@ -26,7 +26,7 @@ from kernelite.support.errors import InputError
 __all__ = ["TIERS", "Compared", "Measured", "Timed", "compare", "margins_of", "measure"]
 
 TIERS = ("form", "second form", "exact model")
-MOST_ROWS = 5000  # compared with the exact model
+MOST_COMPARED_ROWS = 5000  # compared with the exact model
 TIMED_ROWS = 2000
 TURNS = 3
 DENSE_BYTES = 2**28
@@ -123,7 +123,7 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
     given = X.shape[0] if hasattr(X, "shape") else len(X)
     if not given:
         raise InputError("`X` has no rows to report on.")
-    some = some_rows(X, MOST_ROWS)
+    some = some_rows(X, MOST_COMPARED_ROWS)
     rows, runner = rows_and_runner(model, some)
     every = slice(0, rows.shape[0])
     rule = rule_of(model, label_criterion(model.head, model.tolerance))
@@ -137,7 +137,7 @@ def measure(model: CompiledModel, X: Any, /, *, exact: CompiledModel | None = No
     return Measured(
         given=given,
         # The same even spread as `some_rows`.
-        chosen=np.unique(np.linspace(0, given - 1, min(given, MOST_ROWS)).astype(np.intp)),
+        chosen=np.unique(np.linspace(0, given - 1, min(given, MOST_COMPARED_ROWS)).astype(np.intp)),
         served=served.scores,
         form=first.scores,
         bounds=None if first.bounds is None else spelled_out(first.bounds),
@@ -247,7 +247,7 @@ def compare(model: CompiledModel, original: Any, X: Any, /) -> Compared:
     if ask is None:
         raise InputError(f"`model` must be the model that was compiled; it has no `{method}`.")
     some, ours = (
-        _taken(some_rows(X, MOST_ROWS)),
+        _taken(some_rows(X, MOST_COMPARED_ROWS)),
         partial(getattr(model, method), on_invalid="ignore"),
     )
     try:

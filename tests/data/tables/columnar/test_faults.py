@@ -77,7 +77,7 @@ def test_missing_renamed_and_text_columns(tmp_path) -> None:
 
 
 def test_a_word_among_numbers(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("kernelite.data.tables.columnar.text.BLOCK", 512)
+    monkeypatch.setattr("kernelite.data.tables.columnar.text.TEXT_BYTES_PER_BATCH", 512)
     path = write(table(), tmp_path / "a.csv")
     lines = path.read_text().splitlines()
     lines[120] = '1119,5.1,"two, or so",1.4,0.2,"x"'

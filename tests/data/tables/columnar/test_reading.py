@@ -141,7 +141,7 @@ def test_numbers_are_those_of_float(tmp_path_factory, cells) -> None:
 
 def test_a_type_that_only_later_rows_show(tmp_path, monkeypatch) -> None:
     """Integers first, then a fraction, then a name: features are doubles all along."""
-    monkeypatch.setattr(text, "BLOCK", 64)
+    monkeypatch.setattr(text, "TEXT_BYTES_PER_BATCH", 64)
     path = tmp_path / "a.csv"
     path.write_text("id,x\n" + "1,2\n" * 100 + "A7,0.5\n")
     assert joined(parts_of(path, ["x"], ("x",)))["x"].to_pylist()[-1] == 0.5
@@ -169,7 +169,7 @@ def test_a_large_row_group_is_not_read_at_once(tmp_path, monkeypatch) -> None:
 
 
 def test_batches_are_bounded_by_bytes() -> None:
-    assert reading.batch_rows(1) == reading.MOST_ROWS
+    assert reading.batch_rows(1) == reading.MOST_BATCH_ROWS
     assert reading.batch_rows(10**9) == 1
     assert 780 * reading.batch_rows(780) <= reading.BATCH_VALUES
 

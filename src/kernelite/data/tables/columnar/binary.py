@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.tables.columnar.library import (
-    Part,
+    TablePart,
     arrow,
     checked_schema,
     naming_file,
@@ -62,7 +62,7 @@ class ParquetSource:
         """The file's own types."""
         return arrow().schema([self.schema.field(name) for name in columns])
 
-    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one row group after the other."""
         first_row, count = sum(self.rows[: self.groups.start]), len(self.rows)
         read = Expansion(self.path, self._raw.size())
@@ -75,7 +75,7 @@ class ParquetSource:
                     for batch in self._batches(group, columns):
                         batch.validate(full=True)
                         read.add(_spelled_out(batch))
-                        yield Part(batch, where, first_row)
+                        yield TablePart(batch, where, first_row)
                         first_row += batch.num_rows
             except FileFormatError:
                 if not read.over:
@@ -232,7 +232,7 @@ class ArrowSource:
         """The file's own types."""
         return arrow().schema([self.schema.field(name) for name in columns])
 
-    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one record batch after the other."""
         read = Expansion(self.path, self._raw.seek(0, os.SEEK_END))
         reader = self._open([self.schema.get_field_index(name) for name in columns])
@@ -240,7 +240,7 @@ class ArrowSource:
         for where, batch in self._batches(reader):
             read.add(_spelled_out(batch))
             for start in range(0, batch.num_rows, most):
-                yield Part(batch.slice(start, most), where, first_row + start)
+                yield TablePart(batch.slice(start, most), where, first_row + start)
             first_row += batch.num_rows
 
     def close(self) -> None:

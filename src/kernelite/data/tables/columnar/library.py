@@ -22,7 +22,7 @@ from kernelite.support.errors import (
 )
 
 __all__ = [
-    "Part",
+    "TablePart",
     "arrow",
     "bad_cell",
     "checked_schema",
@@ -107,7 +107,7 @@ _LONGEST = 200  # characters of a library's message that ours repeats
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TablePart:
     """Consecutive rows of a file.
 
     Parameters
@@ -132,11 +132,11 @@ class Part:
             return self.places
         return self.first_row + np.arange(self.batch.num_rows)
 
-    def some(self, rows: slice) -> Part:
+    def some(self, rows: slice) -> TablePart:
         """Consecutive rows of this part."""
         batch = self.batch.slice(rows.start, rows.stop - rows.start)
         places = None if self.places is None else self.places[rows]
-        return Part(batch, self.where, self.first_row + rows.start, places)
+        return TablePart(batch, self.where, self.first_row + rows.start, places)
 
 
 @contextmanager
@@ -209,13 +209,13 @@ def checked_schema(schema: Any) -> Any:
 
 
 @contextmanager
-def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[None]:
+def naming_defects(path: str, part: TablePart, columns: Sequence[str]) -> Iterator[None]:
     """Turn a model's refusal of a batch into a sentence that names file, part, column and row.
 
     Parameters
     ----------
     path : str
-    part : Part
+    part : TablePart
     columns : sequence of str
         The features that must be finite numbers; what is wrong is looked for in them.
     """
@@ -235,7 +235,7 @@ def naming_defects(path: str, part: Part, columns: Sequence[str]) -> Iterator[No
         raise FileFormatError(path, without_stop(problem)) from None
 
 
-def first_defect(part: Part, columns: Sequence[str], *, at: bool = True) -> str | None:
+def first_defect(part: TablePart, columns: Sequence[str], *, at: bool = True) -> str | None:
     """The first cell that no model takes, in words; with its row, unless not `at`."""
     place = f"{part.where}, " if part.where else ""
     for name in columns:

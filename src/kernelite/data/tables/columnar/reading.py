@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from kernelite.data.tables.columnar.library import Part
+from kernelite.data.tables.columnar.library import TablePart
 from kernelite.data.tables.parsing import quote
 from kernelite.support.compression import ENDINGS
 from kernelite.support.errors import FileFormatError, InputError
@@ -211,7 +211,7 @@ Kinds: TypeAlias = Mapping[str, Kind]
 NO_KINDS: Kinds = {}
 
 BATCH_VALUES = 1 << 21  # cells of a batch: 16 MB of doubles
-MOST_ROWS = 1 << 16
+MOST_BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class ColumnarFile(Protocol):
         """Names and types of what `parts` gives for the same arguments."""
         ...
 
-    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows, in order; once only.
 
         Parameters
@@ -329,4 +329,4 @@ def batch_rows(n_columns: int) -> int:
     >>> batch_rows(22), batch_rows(100_000)
     (65536, 20)
     """
-    return max(1, min(MOST_ROWS, BATCH_VALUES // max(1, n_columns)))
+    return max(1, min(MOST_BATCH_ROWS, BATCH_VALUES // max(1, n_columns)))

@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelite.backends.cpu.threads import thread_count
 from kernelite.data.tables.columnar.library import (
-    Part,
+    TablePart,
     arrow,
     bad_cell,
     checked_schema,
@@ -38,7 +38,7 @@ __all__ = ["TextSource"]
 _PLAIN = DECIMAL.replace("++", "+").replace("*+", "*")  # pyarrow knows no possessive repeats
 _NUMBER = rf"^(?:{_PLAIN}|[+-]?(?i:nan|inf|infinity))$"
 _TRUTH = r"^(?i:true|false)$"
-BLOCK = 2 << 20  # bytes of text that become one batch; pyarrow reads some 30 of them ahead
+TEXT_BYTES_PER_BATCH = 2 << 20  # pyarrow reads some 30 batches ahead
 
 
 class TextSource:
@@ -72,7 +72,7 @@ class TextSource:
         types |= {name: arrow().float64() for name in columns if kinds.get(name) == "number"}
         return arrow().schema(types)
 
-    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[Part]:
+    def parts(self, columns: Sequence[str], kinds: Kinds = NO_KINDS) -> Iterator[TablePart]:
         """The rows of one block of text after the other."""
         types, most = self._types(columns, kinds), batch_rows(len(columns))
         numbers = {name for name in columns if kinds.get(name) == "number"}
@@ -83,7 +83,7 @@ class TextSource:
             try:
                 with self._open(list(columns), types) as reader:
                     for batch in reader:
-                        whole = Part(_as_doubles(batch, numbers), "", first_row)
+                        whole = TablePart(_as_doubles(batch, numbers), "", first_row)
                         if self._options.on_bad_row is not None:
                             whole = self._converted(whole, numbers)
                         for start in range(0, whole.batch.num_rows, most):
@@ -94,7 +94,7 @@ class TextSource:
                 self._explain(error)
                 raise
 
-    def _converted(self, part: Part, numbers: set[str]) -> Part:
+    def _converted(self, part: TablePart, numbers: set[str]) -> TablePart:
         """A batch read as text: numbers converted, rows without them told and left out."""
         assert self._options.on_bad_row is not None
         compute, batch = arrow("compute"), part.batch
@@ -122,7 +122,7 @@ class TextSource:
                 column = compute.if_else(number, trimmed, None).cast(arrow().float64())
             arrays.append(column)
         whole = arrow().RecordBatch.from_arrays(arrays, names=batch.schema.names)
-        return Part(whole.filter(arrow().array(good)), "", part.first_row, places[good])
+        return TablePart(whole.filter(arrow().array(good)), "", part.first_row, places[good])
 
     def _skip_uneven(self, row: Any) -> str:
         """What pyarrow asks about a row with too few or too many cells."""
@@ -217,7 +217,7 @@ class TextSource:
             read_options=csv.ReadOptions(
                 # Parsing by threads does not know the numbers of uneven rows.
                 use_threads=thread_count() > 1 and not lenient,
-                block_size=BLOCK,
+                block_size=TEXT_BYTES_PER_BATCH,
                 skip_rows=layout.line - 1,
                 autogenerate_column_names=layout.names is None,
             ),
@@ -252,7 +252,7 @@ class _Content(io.RawIOBase):
             compression = find_compression(self._raw, path)
             self._stream = decompressed(self._raw, compression)
             try:
-                self.start = self._stream.read(BLOCK)
+                self.start = self._stream.read(TEXT_BYTES_PER_BATCH)
             except (EOFError, OSError, zlib.error) as error:
                 said = f"the {compression} stream is corrupt or cut off ({error})"
                 raise FileFormatError(path, said if compression else f"{error}") from None

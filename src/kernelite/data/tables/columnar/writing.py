@@ -14,14 +14,14 @@ from kernelite.data.tables.columnar.reading import ColumnarFormat
 from kernelite.support.errors import InputError
 from kernelite.support.files import atomic_write
 
-__all__ = ["Sink", "open_sink"]
+__all__ = ["BatchSink", "open_sink"]
 
 GROUP_ROWS = 1 << 20  # rows and bytes of a Parquet row group, at most
 GROUP_BYTES = 64 << 20
 _STRUCTURE = r'[",\r\n]'  # what makes a CSV cell need quotes
 
 
-class Sink(Protocol):
+class BatchSink(Protocol):
     """Where batches go."""
 
     def write(self, batch: Any) -> None:
@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 
 @contextmanager
-def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[Sink]:
+def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[BatchSink]:
     """A file to write batches to; it gets its name when all went well.
 
     Parameters
@@ -47,7 +47,7 @@ def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[Sink]:
 
     Yields
     ------
-    Sink
+    BatchSink
 
     Examples
     --------
@@ -80,7 +80,7 @@ def open_sink(path: str, format: ColumnarFormat, schema: Any) -> Iterator[Sink]:
 class _Guarded:
     """A sink whose refusals name the file."""
 
-    def __init__(self, sink: Sink, path: str) -> None:
+    def __init__(self, sink: BatchSink, path: str) -> None:
         self._sink, self._path = sink, path
 
     def write(self, batch: Any) -> None:
@@ -208,7 +208,7 @@ def _needs_quotes(column: Any) -> bool:
     return bool(compute.any(compute.match_substring_regex(column, _STRUCTURE)).as_py())
 
 
-_SINKS: dict[ColumnarFormat, Callable[[IO[bytes], Any], Sink]] = {
+_SINKS: dict[ColumnarFormat, Callable[[IO[bytes], Any], BatchSink]] = {
     "parquet": _ParquetSink,
     "arrow": _ArrowSink,
     "csv": _TextSink,
