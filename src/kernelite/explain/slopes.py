@@ -30,11 +30,9 @@ from kernelite.machine.kernels import (
     Laplacian,
     Matern,
     PolynomialKernel,
-    ProductKernel,
     RationalQuadratic,
     Rbf,
     SigmoidKernel,
-    SumKernel,
 )
 from kernelite.machine.kernels.exponential import CLOSED
 from kernelite.support.errors import UnsupportedModelError
@@ -68,11 +66,7 @@ class Slope:
 
 def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel, ...]]]:
     """The kernel as a sum of products: an amplitude and its factors, each differentiable."""
-    kernel: Any = expansion.kernel
-    several = isinstance(kernel, SumKernel)
-    terms = zip(kernel.amplitudes, kernel.kernels) if several else [(1.0, kernel)]
-    for amplitude, term in terms:
-        factors = term.kernels if isinstance(term, ProductKernel) else (term,)
+    for amplitude, factors in expansion.kernel.terms:
         for factor in factors:
             if type(factor) not in _SLOPES or (
                 isinstance(factor, Matern) and factor.nu not in CLOSED

@@ -24,8 +24,6 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import (
     Kernel,
     Laplacian,
-    PolynomialKernel,
-    ProductKernel,
     Rbf,
     SumKernel,
 )
@@ -191,20 +189,22 @@ def terms_of(expansion: KernelExpansion) -> Iterator[ProductTerm | PolynomialTer
 
 
 def _term(expansion: KernelExpansion, kernel: Kernel) -> ProductTerm | PolynomialTerm:
-    if isinstance(kernel, PolynomialKernel) and kernel.degree <= 2:
+    polynomial = None if kernel.unit_rows else kernel.polynomial
+    if polynomial is not None and polynomial.degree <= 2:
         known = expansion.known
         return PolynomialTerm(
             expansion.dense_centers(),
             expansion.coefficients,
-            kernel.degree,
-            kernel.gamma,
-            kernel.coef0,
+            polynomial.degree,
+            polynomial.gamma,
+            polynomial.coef0,
             known.gamma + known.centers,
             known.coefficients,
         )
     d = expansion.n_features
     square, city = np.zeros(d), np.zeros(d)
-    for factor in kernel.kernels if isinstance(kernel, ProductKernel) else (kernel,):
+    ((_, factors),) = kernel.terms
+    for factor in factors:
         if isinstance(factor, Rbf):
             scales = np.broadcast_to(np.array(factor.length_scale), (d,))
             square += 0.5 / np.square(scales)

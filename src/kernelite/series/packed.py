@@ -51,10 +51,8 @@ def packed_degree(expansion: KernelExpansion) -> int | None:
     >>> packed_degree(KernelExpansion(np.ones((50, 2)), np.ones(50), 0.0, kernel=cubic))
     3
     """
-    kernel = expansion.kernel
-    if isinstance(kernel, CosineKernel):
-        return 1
-    if not isinstance(kernel, PolynomialKernel) or kernel.degree not in DEGREES:
+    kernel = expansion.kernel.polynomial
+    if kernel is None or kernel.degree not in DEGREES:
         return None
     if kernel.degree == 1:
         return 1
@@ -110,14 +108,13 @@ def linear_map(expansion: KernelExpansion) -> LinearMap:
     >>> linear_map(two).weights
     array([[-2.]])
     """
-    kernel, A, known = expansion.kernel, expansion.coefficients, expansion.known
+    kernel, A, known = expansion.kernel.polynomial, expansion.coefficients, expansion.known
     centers, columns, units = expansion.centers, None, 0.0
-    if isinstance(kernel, CosineKernel):
+    assert kernel is not None
+    gamma, coef0 = kernel.gamma, kernel.coef0
+    if expansion.kernel.unit_rows:
         centers = CosineKernel.normalized(expansion.dense_centers())
-        units, gamma, coef0 = 1.1 * expansion.n_features + 10.0, 1.0, 0.0
-    else:
-        assert isinstance(kernel, PolynomialKernel)
-        gamma, coef0 = kernel.gamma, kernel.coef0
+        units = 1.1 * expansion.n_features + 10.0
     if is_sparse(centers):
         columns = np.unique(centers.indices)
         centers = only_columns(centers, columns)
@@ -153,7 +150,7 @@ def collapsed(expansion: KernelExpansion) -> KernelExpansion:
     """
     k, d = expansion.n_outputs, expansion.n_features
     few = expansion.n_centers <= k or k * d > MOST_COLLAPSED
-    if few or not isinstance(expansion.kernel, PolynomialKernel) or expansion.kernel.degree != 1:
+    if few or expansion.kernel.unit_rows or packed_degree(expansion) != 1:
         return expansion
     found = linear_map(expansion)
     size = float(np.sqrt(squared_norms(found.weights)).max())
@@ -199,8 +196,8 @@ def packed_tensor(expansion: KernelExpansion) -> FloatArray:
     >>> packed_tensor(one)  # (2 z + 1)^3
     array([[ 8., 12.,  6.,  1.]])
     """
-    kernel = expansion.kernel
-    assert isinstance(kernel, PolynomialKernel)
+    kernel = expansion.kernel.polynomial
+    assert kernel is not None
     r, k = expansion.n_features + 1, expansion.n_outputs
     a, b = pair_places(r)
     twice = np.where(a == b, 1.0, 2.0)

@@ -354,11 +354,12 @@ class _Reader:
             factors = (scales,) if factors else ()
         else:
             base = factors[0]
-            linear = isinstance(base, PolynomialKernel) and base.degree == 1
-            if len(factors) > 1 or not linear or not (p.is_integer() and p <= 100):
+            linear = None if isinstance(base, tuple) or base.unit_rows else base.polynomial
+            if linear is None or linear.degree != 1 or len(factors) > 1:
                 return None
-            assert isinstance(base, PolynomialKernel)
-            factors = (PolynomialKernel(int(p), base.gamma, base.coef0),)
+            if not (p.is_integer() and p <= 100):
+                return None
+            factors = (PolynomialKernel(int(p), linear.gamma, linear.coef0),)
         amplitude, units = term.amplitude, p * term.units
         if amplitude not in (0, 1) and p in range(1, MOST_FACTORS + 1):
             amplitude = amplitude ** int(p)

@@ -22,7 +22,7 @@ from kernelite.backends.cpu.threads import for_each_chunk, share_rows, thread_co
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AFFINE_UNITS
 from kernelite.machine.expansion import KernelExpansion, only_columns, squared_norms
-from kernelite.machine.kernels import CosineKernel, Kernel, PolynomialKernel
+from kernelite.machine.kernels import CosineKernel, PolynomialKernel
 from kernelite.series.cubic import cubic_values
 from kernelite.series.packed import (
     linear_map,
@@ -85,9 +85,7 @@ class LinearExact:
         with np.errstate(over="ignore"):
             sizes = np.sqrt(squared_norms(W)) * (1.0 + 1e-9)
         sizes = np.where((sizes > 0.0) | ~W.any(axis=1), sizes, np.inf)  # lost by an underflow
-        kernel: Kernel = (
-            CosineKernel() if isinstance(expansion.kernel, CosineKernel) else PolynomialKernel(1)
-        )
+        kernel = expansion.kernel if expansion.kernel.unit_rows else PolynomialKernel(1)
         constant = intercept_error(b) + lost_b + TINY * (1.0 + sizes)
         rounding = PointwiseRounding(
             *(kernel, sizes, lost, constant, 1.0, 0.0, expansion.n_features, 8.0),
@@ -109,7 +107,7 @@ class LinearExact:
     @cached_property
     def _one_pass(self) -> FloatArray | None:
         """The weights as the kernel takes them: of one output, of rows that are not too narrow."""
-        plain = self.columns is None and not isinstance(self.expansion.kernel, CosineKernel)
+        plain = self.columns is None and not self.expansion.kernel.unit_rows
         if not plain or self.weights.shape[1] != 1 or not jit_available():
             return None
         from kernelite.backends.cpu.kernels.packed import LANES, linear_weights
@@ -126,7 +124,7 @@ class LinearExact:
         if self._one_pass is not None and rows.flags.c_contiguous and scores.flags.c_contiguous:
             self._run_one_pass(rows, self._one_pass, scores, squares)
             return scores, squares
-        cosine = isinstance(self.expansion.kernel, CosineKernel)
+        cosine = self.expansion.kernel.unit_rows
 
         def part(block: slice) -> None:
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -154,7 +152,7 @@ class LinearExact:
         share_rows(linear_rows, len(rows), least, rows, weights, intercept, flat, squares)
 
     def _sparse_scores(self, rows: Any, out: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        if isinstance(self.expansion.kernel, CosineKernel):  # rows of length one, by the safe way
+        if self.expansion.kernel.unit_rows:  # by the safe way
             return self.scores(np.asarray(rows.toarray()), out)
         squares = squared_norms(rows)
         with np.errstate(over="ignore", invalid="ignore"):

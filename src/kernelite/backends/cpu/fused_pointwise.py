@@ -9,7 +9,6 @@ follows in place (`kernels.pointwise`). Products of factors go by tiles of value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -164,7 +163,7 @@ class FusedPointwise:
     ) -> FusedPointwise | None:
         """Lay the centers out; None where there is no loop for a factor of the kernel."""
         terms = []
-        for amplitude, kernels in _terms(kernel):
+        for amplitude, kernels in kernel.terms:
             made = (Factor.prepare(one, centers) for one in kernels)
             factors = tuple(factor for factor in made if factor is not None)
             if len(factors) < len(kernels):
@@ -188,15 +187,6 @@ class FusedPointwise:
                 _add_tiles(factors, weights, rows, sums)
             else:
                 factors[0].add(rows, weights, sums)
-
-
-def _terms(kernel: kl.Kernel, amplitude: float = 1.0) -> Iterator[tuple[float, tuple[Any, ...]]]:
-    """The kernel as a sum of products: amplitudes and factors."""
-    if isinstance(kernel, kl.SumKernel):
-        for own, one in zip(kernel.amplitudes, kernel.kernels):
-            yield from _terms(one, amplitude * own)
-    else:
-        yield amplitude, kernel.kernels if isinstance(kernel, kl.ProductKernel) else (kernel,)
 
 
 def _add_tiles(

@@ -69,6 +69,10 @@ class ProductKernel(_Several):
         if len(self.kernels) < 2:
             raise InputError("a product of kernels needs two at least.")
 
+    @property
+    def terms(self) -> tuple[tuple[float, tuple[Kernel, ...]], ...]:
+        return ((1.0, self.kernels),)
+
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return reduce(mul, (kernel.values(rows, centers) for kernel in self.kernels))
@@ -126,6 +130,14 @@ class SumKernel(_Several):
             raise InputError("`amplitudes` of a sum of kernels must be finite, none negative.")
         if not self.rounded >= 0.0:
             raise InputError("`rounded` of a sum of kernels must not be negative.")
+
+    @property
+    def terms(self) -> tuple[tuple[float, tuple[Kernel, ...]], ...]:
+        return tuple(
+            (amplitude * own, factors)
+            for amplitude, kernel in zip(self.amplitudes, self.kernels, strict=True)
+            for own, factors in kernel.terms
+        )
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         return self._added([kernel.values(rows, centers) for kernel in self.kernels])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from kernelite.machine.exactly import UNIT
 from kernelite.machine.ops import ops
 from kernelite.support.errors import InputError
 from kernelite.support.records import dataclass
+
+if TYPE_CHECKING:
+    from kernelite.machine.kernels.products import PolynomialKernel
 
 __all__ = ["POLY2", "RBF", "Kernel", "Reach", "check_positive", "powers", "units"]
 
@@ -97,6 +100,8 @@ class Kernel(ABC):
     """Whether `largest` and `error` are nowhere smaller for rows that are farther away."""
     peaks: ClassVar[bool] = False
     """Whether k is a bump: never negative, 1 at no distance and less at any other."""
+    unit_rows: ClassVar[bool] = False
+    """Whether k looks at rows and centers after they were scaled to length one."""
 
     @abstractmethod
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
@@ -126,6 +131,16 @@ class Kernel(ABC):
     def has_series(self) -> bool:
         """Whether the kernel has the paper's form; then it has a `gamma` and a `coef0`."""
         return self.damps or self.quadratic
+
+    @property
+    def polynomial(self) -> PolynomialKernel | None:
+        """The polynomial of x.z that k is, of scaled rows if `unit_rows`; None if it is none."""
+        return None
+
+    @property
+    def terms(self) -> tuple[tuple[float, tuple[Kernel, ...]], ...]:
+        """k as a sum of products: amplitudes and factors."""
+        return ((1.0, (self,)),)
 
     @property
     def tag(self) -> str:

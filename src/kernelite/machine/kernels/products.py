@@ -107,6 +107,10 @@ class PolynomialKernel(_OfProducts):
     def quadratic(self) -> bool:  # type: ignore[override]
         return self.degree == 2
 
+    @property
+    def polynomial(self) -> PolynomialKernel:
+        return self
+
     def function(self, argument: FloatArray) -> FloatArray:
         if self.degree == 1:
             return argument
@@ -192,6 +196,11 @@ class CosineKernel(Kernel):
 
     shifts = False
     grows = False
+    unit_rows = True
+
+    @property
+    def polynomial(self) -> PolynomialKernel:
+        return PolynomialKernel(1)
 
     def values(self, rows: FloatArray, centers: FloatArray) -> FloatArray:
         return self.normalized(rows) @ self.normalized(centers).T

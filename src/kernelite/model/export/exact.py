@@ -37,7 +37,7 @@ def exact_scores(expansion: KernelExpansion, rows: Any, *, fold: bool = True) ->
     xp, b = ops(rows), expansion.intercept
     if packed_degree(expansion) == 1:
         found = linear_map(expansion)
-        if isinstance(expansion.kernel, CosineKernel):
+        if expansion.kernel.unit_rows:
             rows = CosineKernel.normalized(rows)
         seen = rows if found.columns is None else rows[:, found.columns]
         return seen @ found.weights.T + found.intercept
