@@ -162,7 +162,7 @@ def test_a_file_with_a_posterior_of_other_kernels_is_refused():
 
 def test_the_constant_is_added_once_and_each_kernel_has_its_map():
     source = read(process())
-    first, second = (part.source for part in source.expansion.parts)
+    first, second = (part.machine for part in source.expansion.parts)
     assert first.preparation.input_map is None
     assert first.single.gamma == pytest.approx(0.5 / 81.0)
     np.testing.assert_allclose(second.preparation.input_map.scale, [1 / 2, 1 / 3, 1 / 4])

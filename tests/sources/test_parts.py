@@ -116,7 +116,7 @@ def test_rows_that_stay_open_are_exact_part_by_part() -> None:
     if all(part.model.approximation is None for part in fast.parts):
         # The plan may find exact cheaper; forms are what is tried here.
         parts = tuple(
-            replace(part, model=kl.compile(p.source, X, tolerance=3e-4))
+            replace(part, model=kl.compile(p.machine, X, tolerance=3e-4))
             for part, p in zip(fast.parts, source.expansion.parts)  # type: ignore[union-attr]
         )
         fast = replace(fast, parts=parts)

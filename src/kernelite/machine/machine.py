@@ -30,7 +30,7 @@ class Machine:
     expansion : KernelExpansion or SumOfMachines
         Centers, coefficients, intercept and kernel; or several such.
     head : Head
-        What turns the expansion's scores into the source's own answers.
+        What turns the expansion's scores into the machine's own answers.
     description : str
         One line for people, e.g. "LIBSVM c_svc, 11877 support vectors, gamma 0.01".
     family : str
@@ -149,18 +149,18 @@ class MachinePart:
 
     Parameters
     ----------
-    source : Machine
+    machine : Machine
         With its own head: what the machine alone would have to decide.
     outputs : array of int
         The composite's outputs to which this machine's are added.
     """
 
-    source: Machine
+    machine: Machine
     outputs: NDArray[np.int64]
 
     def __post_init__(self) -> None:
         outputs = np.asarray(self.outputs, dtype=np.int64).reshape(-1)
-        if len(outputs) != self.source.expansion.n_outputs or len(set(outputs)) != len(outputs):
+        if len(outputs) != self.machine.expansion.n_outputs or len(set(outputs)) != len(outputs):
             raise InputError("`outputs` must name a place for each output of the part.")
         object.__setattr__(self, "outputs", outputs)
 
@@ -189,12 +189,12 @@ class SumOfMachines:
     @property
     def n_centers(self) -> int:
         """Support vectors of all parts."""
-        return sum(part.source.expansion.n_centers for part in self.parts)
+        return sum(part.machine.expansion.n_centers for part in self.parts)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that the exact model needs."""
-        return sum(part.source.expansion.nbytes for part in self.parts)
+        return sum(part.machine.expansion.nbytes for part in self.parts)
 
     def scores(self, X: Any, /) -> FloatArray:
         """Evaluate exactly, shape (m, k).
@@ -205,7 +205,7 @@ class SumOfMachines:
         """
         total: FloatArray | None = None
         for part in self.parts:
-            scores = part.source.scores(X)
+            scores = part.machine.scores(X)
             if total is None:
                 total = np.zeros((len(scores), self.n_outputs))
             total[:, part.outputs] += scores

@@ -138,8 +138,8 @@ def read(model: Any, /) -> Machine:
             if name.startswith("sklearn."):
                 require_scikit_learn(f"compiling a {ancestor.__name__} needs")
             module, _, function = READERS[name].partition(":")
-            source: Machine = getattr(import_module(module), function)(model, ancestor.__name__)
-            return source
+            machine: Machine = getattr(import_module(module), function)(model, ancestor.__name__)
+            return machine
     raise UnsupportedModelError(f"{_found(model)} is not a model that can be read; {_accepted()}.")
 
 

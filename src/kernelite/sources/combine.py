@@ -36,8 +36,8 @@ __all__ = [
 ]
 
 
-def side_by_side(sources: Sequence[Machine]) -> list[NDArray[np.int64]]:
-    """Columns for the outputs of each source, one after the other.
+def side_by_side(machines: Sequence[Machine]) -> list[NDArray[np.int64]]:
+    """Columns for the outputs of each machine, one after the other.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def side_by_side(sources: Sequence[Machine]) -> list[NDArray[np.int64]]:
     >>> side_by_side([bump, bump])
     [array([0, 1]), array([2, 3])]
     """
-    ends = np.cumsum([0, *(source.expansion.n_outputs for source in sources)])
+    ends = np.cumsum([0, *(machine.expansion.n_outputs for machine in machines)])
     return [np.arange(start, stop) for start, stop in pairwise(ends)]
 
 
 def combined(
-    sources: Sequence[Machine],
+    machines: Sequence[Machine],
     outputs: Sequence[NDArray[np.int64]],
     head: Head,
     *,
@@ -59,11 +59,11 @@ def combined(
     n_features: int | None,
     feature_names: tuple[str, ...] | None,
 ) -> Machine:
-    """One source of several machines.
+    """One machine made of several.
 
     Parameters
     ----------
-    sources : sequence of Machine
+    machines : sequence of Machine
     outputs : sequence of int arrays
         The columns of the scores that the outputs of each are added to.
     head : Head
@@ -78,51 +78,52 @@ def combined(
     -------
     Machine
     """
-    if not sources:
+    if not machines:
         raise UnsupportedModelError(f"this {type_name} holds no fitted machines.")
-    groups = _groups(_flattened(sources, outputs))
+    groups = _groups(_flattened(machines, outputs))
     parts = [_merged(group) for group in groups]
-    source = Machine(
+    machine = Machine(
         SumOfMachines(tuple(parts), n_features, head.n_scores),
         head,
-        _description(type_name, sources, parts),
+        _description(type_name, machines, parts),
         "scikit-learn",
         type_name,
         feature_names,
     )
     if len(parts) > 1:
-        return source
+        return machine
     (part,) = parts
     return replace(
-        source,
+        machine,
         expansion=_in_order(part),
-        preparation=part.source.preparation,
+        preparation=part.machine.preparation,
     )
 
 
-def weighted(source: Machine, weight: Fraction) -> Machine:
+def weighted(machine: Machine, weight: Fraction) -> Machine:
     """The same machine with its outputs multiplied; its head must take them as they are."""
-    if isinstance(source.expansion, SumOfMachines):
+    if isinstance(machine.expansion, SumOfMachines):
         parts = tuple(
-            replace(part, source=weighted(part.source, weight)) for part in source.expansion.parts
+            replace(part, machine=weighted(part.machine, weight))
+            for part in machine.expansion.parts
         )
-        return replace(source, expansion=replace(source.expansion, parts=parts))
-    k = source.expansion.n_outputs
-    return replace(source, expansion=scaled_outputs(source.expansion, [weight] * k, [0] * k))
+        return replace(machine, expansion=replace(machine.expansion, parts=parts))
+    k = machine.expansion.n_outputs
+    return replace(machine, expansion=scaled_outputs(machine.expansion, [weight] * k, [0] * k))
 
 
 def _flattened(
-    sources: Sequence[Machine], outputs: Sequence[NDArray[np.int64]]
+    machines: Sequence[Machine], outputs: Sequence[NDArray[np.int64]]
 ) -> Iterator[MachinePart]:
     """Machines without composites among them."""
-    for source, columns in zip(sources, outputs):
-        if isinstance(source.expansion, SumOfMachines):
-            inner = source.expansion.parts
-            behind = [_behind(source, part.source) for part in inner]
+    for machine, columns in zip(machines, outputs):
+        if isinstance(machine.expansion, SumOfMachines):
+            inner = machine.expansion.parts
+            behind = [_behind(machine, part.machine) for part in inner]
             yield from _flattened(behind, [columns[part.outputs] for part in inner])
         else:
             # The variance of a Gaussian process is not what an ensemble answers.
-            yield MachinePart(replace(source, posterior=None), columns)
+            yield MachinePart(replace(machine, posterior=None), columns)
 
 
 def _behind(outer: Machine, inner: Machine) -> Machine:
@@ -136,14 +137,14 @@ def _groups(parts: Iterable[MachinePart]) -> list[list[MachinePart]]:
     """Parts that can be merged, together; in the order of their first."""
     groups: dict[Hashable, list[MachinePart]] = {}
     for part in parts:
-        groups.setdefault(_way(part.source), []).append(part)
+        groups.setdefault(_way(part.machine), []).append(part)
     return list(groups.values())
 
 
-def _way(source: Machine) -> Hashable:
+def _way(machine: Machine) -> Hashable:
     """How rows reach a machine and what its kernel is: equal where machines can be merged."""
-    e = source.single
-    return (*map(_key, source.preparation.steps), e.kernel, e.n_features)
+    e = machine.single
+    return (*map(_key, machine.preparation.steps), e.kernel, e.n_features)
 
 
 def _key(step: Step) -> Hashable:
@@ -159,20 +160,20 @@ def _merged(group: list[MachinePart]) -> MachinePart:
         return group[0]
     reached = np.unique(np.concatenate([part.outputs for part in group]))
     local = [np.searchsorted(reached, part.outputs) for part in group]
-    expansion = merge_expansions([part.source.single for part in group], local, len(reached))
-    heads = [part.source.head for part in group]
+    expansion = merge_expansions([part.machine.single for part in group], local, len(reached))
+    heads = [part.machine.head for part in group]
     if all(head.scores_are_values for head in heads):
         head: Head = RegressorHead(len(reached))
     else:
         members = tuple(Member(head, columns) for head, columns in zip(heads, local))
         kind = "regressor" if heads[0].kind == "regressor" else "classifier"
         head = MultiOutputHead(members, kind, ("predict",))  # type: ignore[arg-type]
-    return MachinePart(replace(group[0].source, expansion=expansion, head=head), reached)
+    return MachinePart(replace(group[0].machine, expansion=expansion, head=head), reached)
 
 
 def _in_order(part: MachinePart) -> KernelExpansion:
     """The expansion of the only part, its outputs in the order of the scores."""
-    expansion, order = part.source.single, np.argsort(part.outputs)
+    expansion, order = part.machine.single, np.argsort(part.outputs)
     known = expansion.uncertainty
     return replace(
         expansion,
@@ -182,17 +183,17 @@ def _in_order(part: MachinePart) -> KernelExpansion:
     )
 
 
-def _description(type_name: str, sources: Sequence[Machine], parts: Sequence[MachinePart]) -> str:
-    vectors = sum(part.source.expansion.n_centers for part in parts)
-    machines = "1 machine" if len(sources) == 1 else f"{len(sources)} machines"
-    kernels = {part.source.single.kernel_name for part in parts}
-    gammas = sorted({part.source.single.gamma for part in parts})
+def _description(type_name: str, machines: Sequence[Machine], parts: Sequence[MachinePart]) -> str:
+    vectors = sum(part.machine.expansion.n_centers for part in parts)
+    count = "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
+    kernels = {part.machine.single.kernel_name for part in parts}
+    gammas = sorted({part.machine.single.gamma for part in parts})
     shown = f"gamma {gammas[0]:.6g}"
-    if not all(part.source.single.has_series for part in parts):
+    if not all(part.machine.single.has_series for part in parts):
         shown = kernels.pop() if len(kernels) == 1 else "several kernels"
     elif len(gammas) > 1:
         shown += f" to {gammas[-1]:.6g}"
-    return f"scikit-learn {type_name} of {machines}, {vectors} support vectors, {shown}"
+    return f"scikit-learn {type_name} of {count}, {vectors} support vectors, {shown}"
 
 
 # Reading an ensemble's machines, which are refused in the ensemble's name.
@@ -211,51 +212,51 @@ def read_members(models: Sequence[Any], type_name: str) -> list[Machine]:
     """
     from kernelite.sources import read
 
-    sources = []
+    machines = []
     for model in models:
         try:
-            source = read(model)
+            machine = read(model)
         except UnsupportedModelError as error:
             raise UnsupportedModelError(
                 f"this {type_name} holds a {type(model).__name__} that cannot be served: {error}"
             ) from None
-        if source.head.kind not in ("classifier", "regressor") or source.tail is not None:
+        if machine.head.kind not in ("classifier", "regressor") or machine.tail is not None:
             raise UnsupportedModelError(
                 f"this {type_name} holds a {type(model).__name__}, which is neither a classifier "
                 "nor a regressor."
             )
-        sources.append(source)
-    return sources
+        machines.append(machine)
+    return machines
 
 
 def member_of(
     model: Any,
-    source: Machine,
+    machine: Machine,
     columns: NDArray[np.int64],
     places: NDArray[np.int64] | None = None,
 ) -> Member:
     """A machine's place in its ensemble, responding as scikit-learn would ask it."""
     response: Literal["decision", "probability", "value"] = "probability"
-    if source.head.kind == "regressor":
+    if machine.head.kind == "regressor":
         response = "value"
     elif hasattr(model, "decision_function"):
         response = "decision"
-    if response == "probability" and "predict_proba" in source.head.needs_posterior:
+    if response == "probability" and "predict_proba" in machine.head.needs_posterior:
         raise UnsupportedModelError(
             f"a {type(model).__name__} inside another model is asked for probabilities, which need "
             "its variance; compile it by itself."
         )
-    return Member(source.head, columns, response, places)
+    return Member(machine.head, columns, response, places)
 
 
 def members_of(
     models: Sequence[Any],
-    sources: Sequence[Machine],
+    machines: Sequence[Machine],
     places: Sequence[NDArray[np.int64] | None] | None = None,
 ) -> tuple[Member, ...]:
     """The machines of an ensemble, whose scores stand side by side."""
-    columns = side_by_side(sources)
-    return tuple(map(member_of, models, sources, columns, places or [None] * len(sources)))
+    columns = side_by_side(machines)
+    return tuple(map(member_of, models, machines, columns, places or [None] * len(machines)))
 
 
 def places_of(model: Any, classes: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -283,9 +284,9 @@ def offered_methods(model: Any, *without: str) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name not in without and hasattr(model, name))
 
 
-def width_of(model: Any, sources: Sequence[Machine]) -> int | None:
+def width_of(model: Any, machines: Sequence[Machine]) -> int | None:
     """The width of the rows that an ensemble takes; None for text."""
-    for width in (getattr(model, "n_features_in_", None), *(_width(s) for s in sources)):
+    for width in (getattr(model, "n_features_in_", None), *(_width(s) for s in machines)):
         if width is not None:
             return int(width)
     return None
@@ -294,23 +295,23 @@ def width_of(model: Any, sources: Sequence[Machine]) -> int | None:
 def assembled(
     model: Any,
     type_name: str,
-    sources: Sequence[Machine],
+    machines: Sequence[Machine],
     head: Head,
     outputs: Sequence[NDArray[np.int64]] | None = None,
 ) -> Machine:
-    """The ensemble's source, its machines side by side unless `outputs` says where they go."""
+    """The whole ensemble, its machines side by side unless `outputs` says where they go."""
     names = feature_names(model)
-    if names is None and sources:
-        names = sources[0].feature_names
+    if names is None and machines:
+        names = machines[0].feature_names
     return combined(
-        sources,
-        side_by_side(sources) if outputs is None else outputs,
+        machines,
+        side_by_side(machines) if outputs is None else outputs,
         head,
         type_name=type_name,
-        n_features=width_of(model, sources),
+        n_features=width_of(model, machines),
         feature_names=names,
     )
 
 
-def _width(source: Machine) -> int | None:
-    return getattr(source, "n_features", None)
+def _width(machine: Machine) -> int | None:
+    return getattr(machine, "n_features", None)

@@ -49,10 +49,10 @@ __all__ = [
     "other_kernel",
     "pairwise_coefficients",
     "polynomial",
-    "precomputed_source",
+    "precomputed_machine",
     "require_fitted",
     "scaled_outputs",
-    "sklearn_source",
+    "sklearn_machine",
 ]
 
 ACCEPTED = "'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'cosine', 'chi2', 'additive_chi2'"
@@ -159,7 +159,7 @@ def other_kernel(model: Any, type_name: str) -> UnsupportedModelError:
     return UnsupportedModelError(f"this {type_name} has {found}; {cure}: {ACCEPTED}.")
 
 
-def precomputed_source(
+def precomputed_machine(
     model: Any,
     type_name: str,
     coefficients: FloatArray,
@@ -169,7 +169,7 @@ def precomputed_source(
     *,
     rounded: Mapping[str, Any] | None = None,
 ) -> Machine:
-    """The source of an estimator whose rows are kernel values: linear in the columns it needs.
+    """The machine of an estimator whose rows are kernel values: linear in the columns it needs.
 
     Parameters
     ----------
@@ -202,10 +202,10 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def sklearn_source(
+def sklearn_machine(
     model: Any, type_name: str, expansion: KernelExpansion, head: Head, **more: Any
 ) -> Machine:
-    """The source of an estimator that is one expansion.
+    """The machine of an estimator that is one expansion.
 
     Parameters
     ----------

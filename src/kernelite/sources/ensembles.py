@@ -83,20 +83,22 @@ def read_bagging(model: Any, type_name: str, /) -> Machine:
     require_fitted(model, "estimators_", type_name)
     estimators = list(model.estimators_)
     width = int(model.n_features_in_)
-    sources = [
-        _on_features(source, features, width)
-        for source, features in zip(read_members(estimators, type_name), model.estimators_features_)
+    machines = [
+        _on_features(machine, features, width)
+        for machine, features in zip(
+            read_members(estimators, type_name), model.estimators_features_
+        )
     ]
-    if sources[0].head.kind == "regressor":
-        return _mean(model, type_name, estimators, sources, None)
+    if machines[0].head.kind == "regressor":
+        return _mean(model, type_name, estimators, machines, None)
     soft = all(hasattr(estimator, "predict_proba") for estimator in estimators)
     numbers = np.arange(len(model.classes_))  # machines are fitted on the indices of labels
     places = [places_of(estimator, numbers) for estimator in estimators]
     # Machines that miss a class have decision values of another shape; scikit-learn then fails.
     without = () if all(place is None for place in places) else ("decision_function",)
-    members, methods = members_of(estimators, sources, places), offered_methods(model, *without)
+    members, methods = members_of(estimators, machines, places), offered_methods(model, *without)
     head = VotingHead(np.asarray(model.classes_), members, soft, methods)
-    return assembled(model, type_name, sources, head)
+    return assembled(model, type_name, machines, head)
 
 
 def read_voting(model: Any, type_name: str, /) -> Machine:
@@ -122,47 +124,49 @@ def read_voting(model: Any, type_name: str, /) -> Machine:
     """
     require_fitted(model, "estimators_", type_name)
     estimators = list(model.estimators_)
-    sources = read_members(estimators, type_name)
+    machines = read_members(estimators, type_name)
     given = model._weights_not_none
     weights = None if given is None else np.asarray(given, dtype=np.float64)
-    if sources[0].head.kind == "regressor":
-        return _mean(model, type_name, estimators, sources, weights)
+    if machines[0].head.kind == "regressor":
+        return _mean(model, type_name, estimators, machines, weights)
     numbers = np.arange(len(model.classes_))
     places = [places_of(estimator, numbers) for estimator in estimators]
     soft = model.voting == "soft"
     without = ("transform",) if soft and not model.flatten_transform else ()
-    members, methods = members_of(estimators, sources, places), offered_methods(model, *without)
+    members, methods = members_of(estimators, machines, places), offered_methods(model, *without)
     head = VotingHead(np.asarray(model.classes_), members, soft, methods, weights)
-    return assembled(model, type_name, sources, head)
+    return assembled(model, type_name, machines, head)
 
 
-def _on_features(source: Machine, features: Any, width: int) -> Machine:
+def _on_features(machine: Machine, features: Any, width: int) -> Machine:
     """A machine that sees some features only."""
     chosen = np.asarray(features)
     if len(chosen) == width and (chosen == np.arange(width)).all():
-        return source
-    return with_step(Selection(chosen, width), source)
+        return machine
+    return with_step(Selection(chosen, width), machine)
 
 
 def _mean(
     model: Any,
     type_name: str,
     estimators: Sequence[Any],
-    sources: list[Machine],
+    machines: list[Machine],
     weights: NDArray[np.float64] | None,
 ) -> Machine:
-    outputs = sources[0].expansion.n_outputs
-    if all(source.head.scores_are_values for source in sources):
+    outputs = machines[0].expansion.n_outputs
+    if all(machine.head.scores_are_values for machine in machines):
         parts = (
-            [Fraction(1)] * len(sources)
+            [Fraction(1)] * len(machines)
             if weights is None
             else [fraction(w, "weights") for w in weights]
         )
-        scaled = [weighted(source, part / sum(parts)) for source, part in zip(sources, parts)]
-        same = [np.arange(outputs) for _ in sources]
-        head = RegressorHead(outputs, value_shape=sources[0].head.value_shape)
+        scaled = [weighted(machine, part / sum(parts)) for machine, part in zip(machines, parts)]
+        same = [np.arange(outputs) for _ in machines]
+        head = RegressorHead(outputs, value_shape=machines[0].head.value_shape)
         return assembled(model, type_name, scaled, head, same)
-    return assembled(model, type_name, sources, MeanHead(members_of(estimators, sources), weights))
+    return assembled(
+        model, type_name, machines, MeanHead(members_of(estimators, machines), weights)
+    )
 
 
 # scikit-learn's OneVsRestClassifier, OneVsOneClassifier and OutputCodeClassifier.
@@ -193,7 +197,7 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> M
     >>> read_one_vs_rest(OneVsRestClassifier(SVC(gamma=0.1)).fit(X, y)).expansion.n_outputs
     3
     """
-    sources, members = _machines(model, type_name)
+    machines, members = _machines(model, type_name)
     multilabel = bool(model.multilabel_)
     if multilabel and model.label_binarizer_.sparse_input_:
         raise UnsupportedModelError(
@@ -205,7 +209,7 @@ def read_one_vs_rest(model: Any, type_name: str = "OneVsRestClassifier", /) -> M
     if len(classes) < 2:
         raise UnsupportedModelError(f"this {type_name} knows one class only.")
     head = OneVsRestHead(classes, members, methods, multilabel, not first_wins())
-    return assembled(model, type_name, sources, head)
+    return assembled(model, type_name, machines, head)
 
 
 def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Machine:
@@ -229,12 +233,12 @@ def read_one_vs_one(model: Any, type_name: str = "OneVsOneClassifier", /) -> Mac
     >>> read_one_vs_one(OneVsOneClassifier(SVC(gamma=0.1)).fit(X, y)).type_name
     'OneVsOneClassifier'
     """
-    sources, members = _machines(model, type_name)
+    machines, members = _machines(model, type_name)
     if any(member.response == "value" for member in members):
         raise UnsupportedModelError(
             f"this {type_name} holds regressors, whose values are no votes; use classifiers."
         )
-    return assembled(model, type_name, sources, OneVsOneHead(np.asarray(model.classes_), members))
+    return assembled(model, type_name, machines, OneVsOneHead(np.asarray(model.classes_), members))
 
 
 def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> Machine:
@@ -256,23 +260,23 @@ def read_output_code(model: Any, type_name: str = "OutputCodeClassifier", /) -> 
     >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
     >>> fitted = OutputCodeClassifier(SVC(gamma=0.1), code_size=2, random_state=0).fit(X, y)
-    >>> source = read_output_code(fitted)
-    >>> source.head.code_book.shape, source.expansion.n_outputs  # two columns are constant
+    >>> machine = read_output_code(fitted)
+    >>> machine.head.code_book.shape, machine.expansion.n_outputs  # two columns are constant
     ((3, 6), 4)
     """
-    sources, members = _machines(model, type_name)
+    machines, members = _machines(model, type_name)
     head = OutputCodeHead(np.asarray(model.classes_), model.code_book_, members)
-    return assembled(model, type_name, sources, head)
+    return assembled(model, type_name, machines, head)
 
 
 def _machines(model: Any, type_name: str) -> tuple[list[Machine], tuple[Member, ...]]:
     """Sources of the machines that are not constant, and all of them as members."""
     require_fitted(model, "estimators_", type_name)
     real = [e for e in model.estimators_ if not _is_constant(e)]
-    sources = read_members(real, type_name)
-    found = iter(members_of(real, sources))
+    machines = read_members(real, type_name)
+    found = iter(members_of(real, machines))
     members = [_constant(e) if _is_constant(e) else next(found) for e in model.estimators_]
-    return sources, tuple(members)
+    return machines, tuple(members)
 
 
 def _is_constant(estimator: Any) -> bool:
@@ -317,18 +321,18 @@ def read_multi_output(model: Any, type_name: str, /) -> Machine:
     2
     """
     require_fitted(model, "estimators_", type_name)
-    sources = read_members(model.estimators_, type_name)
-    if len(sources) > 1 and all(_is_plain(source) for source in sources):
-        return assembled(model, type_name, sources, RegressorHead(len(sources)))
-    members = members_of(model.estimators_, sources)
-    kind = sources[0].head.kind
+    machines = read_members(model.estimators_, type_name)
+    if len(machines) > 1 and all(_is_plain(machine) for machine in machines):
+        return assembled(model, type_name, machines, RegressorHead(len(machines)))
+    members = members_of(model.estimators_, machines)
+    kind = machines[0].head.kind
     head: Head = MultiOutputHead(members, kind, offered_methods(model))  # type: ignore[arg-type]
-    return assembled(model, type_name, sources, head)
+    return assembled(model, type_name, machines, head)
 
 
-def _is_plain(source: Machine) -> bool:
+def _is_plain(machine: Machine) -> bool:
     """Whether a regressor's value is its one score."""
-    head = source.head
+    head = machine.head
     return head.scores_are_values and head.n_scores == 1 and head.value_shape is None
 
 
@@ -355,21 +359,21 @@ def read_calibrated(model: Any, type_name: str = "CalibratedClassifierCV", /) ->
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> source = read_calibrated(CalibratedClassifierCV(SVC(gamma=0.1), cv=3).fit(X, y))
-    >>> source.head.n_scores, source.expansion.n_outputs
+    >>> machine = read_calibrated(CalibratedClassifierCV(SVC(gamma=0.1), cv=3).fit(X, y))
+    >>> machine.head.n_scores, machine.expansion.n_outputs
     (9, 9)
     """
     require_fitted(model, "calibrated_classifiers_", type_name)
     fitted = list(model.calibrated_classifiers_)
     inner = [calibrated.estimator for calibrated in fitted]
-    sources = read_members(inner, type_name)
+    machines = read_members(inner, type_name)
     classes = np.asarray(model.classes_)
     places = [places_of(estimator, classes) for estimator in inner]
-    machines = tuple(map(_machine, fitted, members_of(inner, sources, places)))
-    return assembled(model, type_name, sources, CalibratedHead(classes, machines))
+    calibrated = tuple(map(_calibrated, fitted, members_of(inner, machines, places)))
+    return assembled(model, type_name, machines, CalibratedHead(classes, calibrated))
 
 
-def _machine(calibrated: Any, member: Any) -> Calibrated:
+def _calibrated(calibrated: Any, member: Any) -> Calibrated:
     kinds = {type(calibrator).__name__ for calibrator in calibrated.calibrators}
     if kinds == {"_TemperatureScaling"}:
         (calibrator,) = calibrated.calibrators

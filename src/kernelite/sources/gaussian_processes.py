@@ -31,7 +31,7 @@ from kernelite.machine.machine import Machine, MachinePart, SumOfMachines
 from kernelite.machine.variance import Posterior
 from kernelite.sources.common import feature_names, require_fitted
 from kernelite.sources.ensembles import first_wins
-from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_sums import DualWeights, kernel_machine
 from kernelite.sources.kernel_trees import KernelTree, kernel_tree
 from kernelite.support.errors import UnsupportedModelError, require_scikit_learn
 
@@ -62,8 +62,8 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     --------
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> gp = GaussianProcessRegressor(alpha=0.1).fit([[0.0], [1.0]], [1.0, 2.0])
-    >>> source = read_regressor(gp)
-    >>> bool(np.allclose(source.expansion.scores([[0.5]])[:, 0], gp.predict([[0.5]])))
+    >>> machine = read_regressor(gp)
+    >>> bool(np.allclose(machine.expansion.scores([[0.5]])[:, 0], gp.predict([[0.5]])))
     True
     """
     require_fitted(model, "X_train_", type_name)
@@ -73,7 +73,7 @@ def read_regressor(model: Any, type_name: str = "GaussianProcessRegressor", /) -
     k = alphas.shape[1]
     scales = np.broadcast_to(np.ravel(model._y_train_std), (k,)).astype(np.float64)
     means = np.broadcast_to(np.ravel(model._y_train_mean), (k,)).astype(np.float64)
-    return kernel_source(
+    return kernel_machine(
         model,
         type_name,
         kernel,
@@ -106,8 +106,8 @@ def read_classifier(model: Any, type_name: str = "GaussianProcessClassifier", /)
     --------
     >>> from sklearn.gaussian_process import GaussianProcessClassifier
     >>> gp = GaussianProcessClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
-    >>> source = read_classifier(gp)
-    >>> source.head.predict(source.expansion.scores([[0.0], [3.0]]))
+    >>> machine = read_classifier(gp)
+    >>> machine.head.predict(machine.expansion.scores([[0.0], [3.0]]))
     array(['a', 'b'], dtype='<U1')
     """
     require_fitted(model, "base_estimator_", type_name)
@@ -167,7 +167,7 @@ def read_binary_classifier(
         (labels - shares)[:, None], [exact_sum([*labels, *(-shares)])], units=1.0
     )
     weights = np.array(model.W_sr_, dtype=np.float64)
-    return kernel_source(
+    return kernel_machine(
         model,
         type_name,
         kernel,
@@ -247,11 +247,11 @@ def read_exact_gp(model: Any, type_name: str = "ExactGP", /) -> Machine:
     )
     found = kernel_tree(kernel, d, type_name)
     posterior = posterior_of(factor, found, np.ones(len(y)), np.ones(1))
-    source = kernel_source(
+    machine = kernel_machine(
         model, type_name, found, RegressorHead(), rows=rows, weights=weights, posterior=posterior
     )
-    description = source.description.replace("scikit-learn", "GPyTorch", 1)
-    return replace(source, family="gpytorch", description=description, feature_names=None)
+    description = machine.description.replace("scikit-learn", "GPyTorch", 1)
+    return replace(machine, family="gpytorch", description=description, feature_names=None)
 
 
 def _numbers(tensor: Any) -> FloatArray:

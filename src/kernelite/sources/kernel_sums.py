@@ -5,7 +5,7 @@ A sum of RBF kernels is an expansion for each, with the same coefficients.
     k = sum_p amplitude_p k_p + constant
     sum_i alpha_i k(x_i, z) = sum_p [sum_i amplitude_p alpha_i k_p(x_i, z)] + constant sum_i alpha_i
 
-In: alpha of a fitted estimator, and its kernel as a `KernelTree`. Out: a source of one expansion,
+In: alpha of a fitted estimator, and its kernel as a `KernelTree`. Out: a machine of one expansion,
 or of a part for each RBF kernel, with its own gamma and its own map of the inputs. Where there are
 other kernels, it is one expansion with a sum of products as its kernel.
 """
@@ -24,10 +24,10 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.machine import Machine, MachinePart, SumOfMachines
 from kernelite.machine.preparation import NO_STEPS, Preparation
-from kernelite.sources.common import scaled_outputs, sklearn_source
+from kernelite.sources.common import scaled_outputs, sklearn_machine
 from kernelite.sources.kernel_trees import KernelTree
 
-__all__ = ["DualWeights", "kernel_source"]
+__all__ = ["DualWeights", "kernel_machine"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class DualWeights:
         return [kernel.exact_constant * total + shift for total, shift in pairs]
 
 
-def kernel_source(
+def kernel_machine(
     model: Any,
     type_name: str,
     kernel: KernelTree,
@@ -76,7 +76,7 @@ def kernel_source(
     weights: DualWeights,
     **more: Any,
 ) -> Machine:
-    """The source of an estimator with a kernel of scikit-learn's Gaussian processes.
+    """The machine of an estimator with a kernel of scikit-learn's Gaussian processes.
 
     Parameters
     ----------
@@ -96,16 +96,16 @@ def kernel_source(
     >>> from sklearn.kernel_ridge import KernelRidge
     >>> from kernelite.sources import read
     >>> ridge = KernelRidge(kernel=RBF(1.0) + 2.0 * RBF(5.0)).fit([[0.0], [1.0]], [1.0, 3.0])
-    >>> source = read(ridge)
-    >>> [part.source.expansion.gamma for part in source.expansion.parts]
+    >>> machine = read(ridge)
+    >>> [part.machine.expansion.gamma for part in machine.expansion.parts]
     [0.5, 0.02]
-    >>> bool(np.allclose(source.scores([[0.5]])[:, 0], ridge.predict([[0.5]])))
+    >>> bool(np.allclose(machine.scores([[0.5]])[:, 0], ridge.predict([[0.5]])))
     True
     """
     rows = np.asarray(rows, dtype=np.float64)
     if kernel.kernels:
         expansion = _tree_expansion(kernel, rows, weights)
-        return sklearn_source(model, type_name, expansion, head, **more)
+        return sklearn_machine(model, type_name, expansion, head, **more)
     k = weights.alphas.shape[1]
     machines: list[Machine] = []
     for amplitude, scaling in zip(kernel.amplitudes, kernel.scalings()):
@@ -125,7 +125,7 @@ def kernel_source(
             lost = [nearest(abs(total)) * kernel.constant_error for total in weights.scaled_sums]
             expansion = expansion.rounded(intercept=lost)
         own = Preparation.of(scaling.input_map)
-        machines.append(sklearn_source(model, type_name, expansion, head, preparation=own, **more))
+        machines.append(sklearn_machine(model, type_name, expansion, head, preparation=own, **more))
     first = machines[0]
     if len(machines) == 1:
         return first

@@ -150,8 +150,8 @@ def from_lssvmlab(
 
     Examples
     --------
-    >>> source = from_lssvmlab([[0.0], [1.0]], [0.5, -0.5], 0.1, sig2=4.0)
-    >>> source.expansion.gamma
+    >>> machine = from_lssvmlab([[0.0], [1.0]], [0.5, -0.5], 0.1, sig2=4.0)
+    >>> machine.expansion.gamma
     0.25
     >>> from_lssvmlab([[0.0], [1.0]], [0.5, -0.5], 0.1, sig2=4.0, version="1.8").expansion.gamma
     0.125
@@ -167,7 +167,7 @@ def from_lssvmlab(
     classifier = type[:1] == "c"
     scale, shift = (1.0, 0.0) if classifier else (float(y_std), float(y_mean))
     meant = 1 / (Fraction(times) * fraction(sig2, "sig2", positive=True))
-    source = least_squares_svm(
+    machine = least_squares_svm(
         X,
         amplitude * alphas,
         float(np.ravel(b)[0]),
@@ -177,12 +177,12 @@ def from_lssvmlab(
         input_map=_standardised(x_mean, x_std, X.shape[1]),
         name=f"LS-SVMlab {'classifier' if classifier else 'function estimation'}",
     )
-    expansion = source.single.rounded(gamma=relative_gap(nearest(meant), meant))
+    expansion = machine.single.rounded(gamma=relative_gap(nearest(meant), meant))
     if amplitude != 1.0:  # pi, its root, the quotient and the product are rounded
         lost = 5.0 * UNIT * np.abs(expansion.coefficients).sum(axis=0)
         expansion = expansion.rounded(coefficients=lost)
     expansion = scaled_outputs(expansion, [fraction(scale, "y_std")], [fraction(shift, "y_mean")])
-    return replace(source, expansion=expansion)
+    return replace(machine, expansion=expansion)
 
 
 def from_shogun(
@@ -209,14 +209,14 @@ def from_shogun(
 
     Examples
     --------
-    >>> source = from_shogun([[0.0], [1.0]], [0.5, -0.5], 0.1, width=4.0)
-    >>> source.expansion.gamma, source.head.predict(source.expansion.scores([[0.0]]))
+    >>> machine = from_shogun([[0.0], [1.0]], [0.5, -0.5], 0.1, width=4.0)
+    >>> machine.expansion.gamma, machine.head.predict(machine.expansion.scores([[0.0]]))
     (0.25, array([1]))
     """
     meant = 1 / fraction(width, "width", positive=True)
     gamma = nearest(meant)
-    source = least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
-    return replace(source, expansion=source.single.rounded(gamma=relative_gap(gamma, meant)))
+    machine = least_squares_svm(vectors, alphas, bias, gamma, kind=kind, name=f"SHOGUN {kind}")
+    return replace(machine, expansion=machine.single.rounded(gamma=relative_gap(gamma, meant)))
 
 
 def _check_equations(

@@ -76,10 +76,10 @@ def read_libsvm(path: str | os.PathLike[str], /) -> Machine:
     ...     name = os.path.join(folder, "bump.model")
     ...     with open(name, "w") as file:
     ...         _ = file.write(text)
-    ...     source = read_libsvm(name)
-    >>> source.description
+    ...     machine = read_libsvm(name)
+    >>> machine.description
     'LIBSVM epsilon_svr, 1 support vector, gamma 0.5'
-    >>> source.expansion.scores([[1.0, 0.0, -1.0]])
+    >>> machine.expansion.scores([[1.0, 0.0, -1.0]])
     array([[2.25]])
     """
     with Lines(path) as lines:

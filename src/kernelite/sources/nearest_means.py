@@ -54,8 +54,8 @@ def discriminant_projection(
 
     Examples
     --------
-    >>> source = discriminant_projection([[0.0], [1.0]], [[1.0], [-1.0]], gamma=0.5)
-    >>> source.expansion.scores([[0.0]]).round(3)
+    >>> machine = discriminant_projection([[0.0], [1.0]], [[1.0], [-1.0]], gamma=0.5)
+    >>> machine.expansion.scores([[0.0]]).round(3)
     array([[0.393]])
     """
     expansion = _projection(centers, coefficients, gamma, intercept)
@@ -106,8 +106,8 @@ def discriminant_classifier(
     >>> within = sum(np.cov(K[:, y == c], bias=True) for c in (0, 1)) + 1e-3 * np.eye(80)
     >>> direction = np.linalg.solve(within, M[1] - M[0])
     >>> means = [[(K @ direction)[y == c].mean()] for c in (0, 1)]
-    >>> source = discriminant_classifier(X, direction, 0.2, [0, 1], means)
-    >>> model = kernelite.compile(source, X)
+    >>> machine = discriminant_classifier(X, direction, 0.2, [0, 1], means)
+    >>> model = kernelite.compile(machine, X)
     >>> model.predict([[0.0, 0.0], [2.5, 2.5]])
     array([0, 1])
     """
@@ -240,15 +240,15 @@ def read_tslearn_kmeans(model: Any, type_name: str = "KernelKMeans", /) -> Machi
             "have one length."
         )
     gamma = (model.kernel_params or {}).get("gamma")
-    source = kernel_kmeans(
+    machine = kernel_kmeans(
         rows,
         model.labels_,
         1.0 / rows.shape[1] if gamma is None else float(gamma),
         weights=model.sample_weight_,
         centroid_norms=False,
     )
-    description = describe(f"tslearn {type_name}", source.single)
-    return Machine(source.expansion, source.head, description, "tslearn", type_name)
+    description = describe(f"tslearn {type_name}", machine.single)
+    return Machine(machine.expansion, machine.head, description, "tslearn", type_name)
 
 
 def _centroid_norms(rows: Any, member: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:

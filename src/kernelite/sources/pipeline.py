@@ -75,13 +75,13 @@ def read_pipeline(model: Any, type_name: str = "Pipeline", /) -> Machine:
         raise UnsupportedModelError("this Pipeline ends in a step that does nothing, not a model.")
     transformers = flat(before)
     if is_linear(last) and any(type(step).__name__ in FEATURES for step in transformers):
-        source, transformers = _on_features(transformers, last)
+        machine, transformers = _on_features(transformers, last)
     else:
-        source = read(last)
-    source = _behind(transformers, source)
+        machine = read(last)
+    machine = _behind(transformers, machine)
     if transformers:
-        source = replace(source, feature_names=feature_names(transformers[0]))
-    return replace(source, description=f"Pipeline of {source.description}")
+        machine = replace(machine, feature_names=feature_names(transformers[0]))
+    return replace(machine, description=f"Pipeline of {machine.description}")
 
 
 def _on_features(transformers: list[Any], last: Any) -> tuple[Machine, list[Any]]:
@@ -102,7 +102,7 @@ def _on_features(transformers: list[Any], last: Any) -> tuple[Machine, list[Any]
     return linear_on(read(transformers[place]), maps, last), transformers[:place]
 
 
-def _behind(transformers: list[Any], source: Machine) -> Machine:
+def _behind(transformers: list[Any], machine: Machine) -> Machine:
     """The same model behind transformers; those up to the last that cannot be folded are kept."""
     folded: list[list[Step]] = []
     for transformer in reversed(transformers):
@@ -112,17 +112,17 @@ def _behind(transformers: list[Any], source: Machine) -> Machine:
             break
     kept = transformers[: len(transformers) - len(folded)]
     try:
-        source = _placed([step for steps in folded for step in steps], source)
+        machine = _placed([step for steps in folded for step in steps], machine)
     except InputError:  # what no step or map can hold: the scaler's own arithmetic then
         kept = transformers
     # What a scaler before a kept transformer computes goes through unknown functions, so that no
     # bound could hold a difference: it is kept too. The exact model begins behind them.
     for transformer in reversed(kept):
-        source = with_step(_kept(transformer), source)
-    return source
+        machine = with_step(_kept(transformer), machine)
+    return machine
 
 
-def _placed(steps: list[Step], source: Machine) -> Machine:
+def _placed(steps: list[Step], machine: Machine) -> Machine:
     """The same model behind steps of data, their rounding counted as far as it can be.
 
     Scalers and selections at the end become one map, the last step. Before them may stand one
@@ -132,23 +132,23 @@ def _placed(steps: list[Step], source: Machine) -> Machine:
     check_sparsity(steps)
     steps = _maps_last([step if not i else _chosen(step) for i, step in enumerate(steps)])
     while steps and isinstance(steps[-1], AffineMap | Selection):
-        source = with_step(steps.pop(), source)
-    if steps and isinstance(core := steps[-1], Projection | Polynomial) and _counts_rows(source):
+        machine = with_step(steps.pop(), machine)
+    if steps and isinstance(core := steps[-1], Projection | Polynomial) and _counts_rows(machine):
         steps.pop()
         maps: list[AffineMap] = []
         while steps and isinstance(steps[-1], AffineMap):
             maps.append(steps.pop())  # type: ignore[arg-type]
-        source = _counted(core, maps[::-1], source)
+        machine = _counted(core, maps[::-1], machine)
     computed = []
     for step in reversed(steps):
         found = own_scaling(step) if isinstance(step, AffineMap) else step
         computed += _rounding_steps(found)
-        source = with_step(found, source)
+        machine = with_step(found, machine)
     if computed:
         names = ", ".join(dict.fromkeys(reversed(computed)))
         note = f"Values of {names} are taken as computed: the exact model begins behind them."
-        source = replace(source, notes=(*source.notes, note))
-    return source
+        machine = replace(machine, notes=(*machine.notes, note))
+    return machine
 
 
 def _chosen(step: Step) -> Step:
@@ -171,15 +171,15 @@ def _maps_last(steps: list[Step]) -> list[Step]:
     return steps
 
 
-def _counts_rows(source: Machine) -> bool:
+def _counts_rows(machine: Machine) -> bool:
     """Whether bounds have a term for rows that are off: one machine with an RBF kernel."""
-    single = not isinstance(source.expansion, SumOfMachines)
-    before = source.preparation.before_map
+    single = not isinstance(machine.expansion, SumOfMachines)
+    before = machine.preparation.before_map
     plain = all(isinstance(step, Selection) for step in before.steps)
-    return single and plain and source.single.kernel.damps
+    return single and plain and machine.single.kernel.damps
 
 
-def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machine) -> Machine:
+def _counted(core: Projection | Polynomial, maps: list[AffineMap], machine: Machine) -> Machine:
     """The same model behind a projection or polynomial of scaled rows, what it rounds in its
     bounds.
 
@@ -187,16 +187,16 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machi
     map z' = (z - t) s that follows.
     """
     chosen = np.arange(core.n_out)
-    for selection in source.preparation.before_map.steps:
+    for selection in machine.preparation.before_map.steps:
         chosen = chosen[selection.columns]  # type: ignore[union-attr]
     scale, shift = np.ones(len(chosen)), np.zeros(len(chosen))
-    if (input_map := source.preparation.input_map) is not None:
+    if (input_map := machine.preparation.input_map) is not None:
         scale, shift = np.abs(input_map.scale), np.abs(input_map.shift)
     steps: list[Step]
     if isinstance(core, Projection):
         for first in reversed(maps):
             core = core.after(first)
-        core = replace(core, slack=_slack(core, chosen, scale, source))
+        core = replace(core, slack=_slack(core, chosen, scale, machine))
         # The third is for square roots of variances, by which whitened rows are divided.
         units, slack, steps = 3.0, core.slack[chosen], [core]
     else:
@@ -204,30 +204,30 @@ def _counted(core: Projection | Polynomial, maps: list[AffineMap], source: Machi
         units, slack = (own + 1.0) * max(core.degree, 1), np.full(len(chosen), 1e-280)
         steps = [reduce(AffineMap.then, maps), core] if maps else [core]
     off = scale * (slack + units * UNIT * shift)
-    expansion = source.single.rounded(
+    expansion = machine.single.rounded(
         rows=1.001 * float(np.linalg.norm(off)), relative=units * UNIT
     )
-    source = replace(source, expansion=expansion)
+    machine = replace(machine, expansion=expansion)
     for step in reversed(steps):
-        source = _in_front(step, source)
-    return source
+        machine = _in_front(step, machine)
+    return machine
 
 
-def _slack(core: Projection, chosen: Any, scale: FloatArray, source: Machine) -> FloatArray:
+def _slack(core: Projection, chosen: Any, scale: FloatArray, machine: Machine) -> FloatArray:
     """What outputs may be off by: what plain arithmetic needs, unless that would be felt.
 
     Else it is an eighth of a rounding of the largest center's entry.
     """
-    centers = np.abs(dense_block(source.single.centers, slice(None)))
+    centers = np.abs(dense_block(machine.single.centers, slice(None)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         entries = centers / scale
-        if (input_map := source.preparation.input_map) is not None:
+        if (input_map := machine.preparation.input_map) is not None:
             entries = entries + np.abs(input_map.shift)
         entries[~np.isfinite(entries)] = 0.0
         norms = np.sqrt(np.square(entries).sum(axis=1))
     reach = max(core.plain_reach, 2.0 * float(norms.max(initial=0.0)))
     plain = core.plain_slack(min(reach, 1e100))
-    felt = np.sqrt(source.single.gamma) * np.linalg.norm(scale * plain[chosen])
+    felt = np.sqrt(machine.single.gamma) * np.linalg.norm(scale * plain[chosen])
     if felt > UNFELT:
         sizes = np.zeros(core.n_out)
         np.maximum.at(sizes, chosen, entries.max(axis=0, initial=0.0))
@@ -242,7 +242,7 @@ def _rounding_steps(step: Any) -> list[str]:
     return [type(s).__name__ for s in reversed(inner or [step]) if not s.exact]
 
 
-def with_step(step: Step, source: Machine) -> Machine:
+def with_step(step: Step, machine: Machine) -> Machine:
     """The same model, with `step` before all else; affine maps join its last one.
 
     Raises
@@ -250,31 +250,31 @@ def with_step(step: Step, source: Machine) -> Machine:
     InputError
         If the maps cannot be joined.
     """
-    if isinstance(source.expansion, SumOfMachines):
-        if not isinstance(step, AffineMap | Selection) or source.preparation.steps:
-            return _in_front(step, source)
+    if isinstance(machine.expansion, SumOfMachines):
+        if not isinstance(step, AffineMap | Selection) or machine.preparation.steps:
+            return _in_front(step, machine)
         parts = tuple(
-            replace(part, source=with_step(step, part.source)) for part in source.expansion.parts
+            replace(part, machine=with_step(step, part.machine)) for part in machine.expansion.parts
         )
-        whole = replace(source.expansion, parts=parts, n_features=step.n_features)
-        return replace(source, expansion=whole)
+        whole = replace(machine.expansion, parts=parts, n_features=step.n_features)
+        return replace(machine, expansion=whole)
     if not isinstance(step, AffineMap):
-        return _in_front(step, source)
+        return _in_front(step, machine)
     # A map before a selection is one after it, of the features that are selected: whatever the
     # order of scalers and selections, one map is left, and so one rounding.
-    before, input_map = source.preparation.before_map, source.preparation.input_map
+    before, input_map = machine.preparation.before_map, machine.preparation.input_map
     for later in before.steps:
         if not isinstance(later, Selection):
             raise InputError("an affine map cannot stand before a step that rounds or jumps.")
         step = step.selected(later.columns)
-    if source.width_is_open:
+    if machine.width_is_open:
         raise InputError("an affine map cannot stand before a model that takes rows of any width.")
     joined = step if input_map is None else step.then(input_map)
-    return replace(source, preparation=Preparation.of(*before.steps, joined))
+    return replace(machine, preparation=Preparation.of(*before.steps, joined))
 
 
-def _in_front(step: Step, source: Machine) -> Machine:
-    return replace(source, preparation=Preparation.of(step, *source.preparation.steps))
+def _in_front(step: Step, machine: Machine) -> Machine:
+    return replace(machine, preparation=Preparation.of(step, *machine.preparation.steps))
 
 
 def _kept(transformer: Any) -> Kept:

@@ -54,8 +54,8 @@ def read_gaussian_kde(model: Any, type_name: str = "gaussian_kde", /) -> Machine
     --------
     >>> from scipy.stats import gaussian_kde
     >>> kde = gaussian_kde([[0.0, 1.0, 2.0, 4.0]])
-    >>> source = read_gaussian_kde(kde)
-    >>> ours = source.head.score_samples(source.scores([[0.3]]))
+    >>> machine = read_gaussian_kde(kde)
+    >>> ours = machine.head.score_samples(machine.scores([[0.3]]))
     >>> bool(np.allclose(ours, kde.logpdf([[0.3]])))
     True
     """
@@ -140,8 +140,8 @@ def read_rbf_interpolator(model: Any, type_name: str = "RBFInterpolator", /) -> 
     >>> from scipy.interpolate import RBFInterpolator
     >>> x = np.linspace(0.0, 1.0, 20)[:, None]
     >>> f = RBFInterpolator(x, np.cos(5 * x[:, 0]), kernel="gaussian", epsilon=3.0, degree=1)
-    >>> source = read_rbf_interpolator(f)
-    >>> values = source.expansion.scores([[0.3]]) + source.tail.values(np.array([[0.3]]))[0]
+    >>> machine = read_rbf_interpolator(f)
+    >>> values = machine.expansion.scores([[0.3]]) + machine.tail.values(np.array([[0.3]]))[0]
     >>> bool(np.allclose(values[:, 0], f([[0.3]])))
     True
     """

@@ -24,9 +24,9 @@ from kernelite.machine.machine import Machine, describe
 from kernelite.sources.common import (
     fold_linear,
     named_kernel,
-    precomputed_source,
+    precomputed_machine,
     require_fitted,
-    sklearn_source,
+    sklearn_machine,
 )
 from kernelite.support.errors import UnsupportedModelError
 
@@ -87,7 +87,7 @@ def read_nystroem(model: Any, type_name: str = "Nystroem", /) -> Machine:
     'scikit-learn Nystroem, 2 support vectors, gamma 0.5'
     """
     expansion = nystroem_expansion(model, type_name)
-    return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))
+    return sklearn_machine(model, type_name, expansion, TransformHead(expansion.n_outputs))
 
 
 def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
@@ -109,8 +109,8 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     >>> from sklearn.decomposition import KernelPCA
     >>> X = np.random.default_rng(0).normal(size=(20, 3))
     >>> pca = KernelPCA(2, kernel="rbf", gamma=0.1).fit(X)
-    >>> source = read_kernel_pca(pca)
-    >>> bool(np.allclose(source.expansion.scores(X), pca.transform(X)))
+    >>> machine = read_kernel_pca(pca)
+    >>> bool(np.allclose(machine.expansion.scores(X), pca.transform(X)))
     True
     """
     require_fitted(model, "eigenvectors_", type_name)
@@ -131,11 +131,11 @@ def read_kernel_pca(model: Any, type_name: str = "KernelPCA", /) -> Machine:
     if model.kernel == "precomputed":  # each entry of the linear map errs by 6u
         places = coefficients, constants[0] / roots, TransformHead(k)
         rounded = {"centers": 6.1 * UNIT, "intercept": error}
-        return precomputed_source(model, type_name, *places, rounded=rounded)
+        return precomputed_machine(model, type_name, *places, rounded=rounded)
     kernel = named_kernel(model, type_name, int(model.n_features_in_))
     expansion = kernel.expansion(model.X_fit_, coefficients, constants[0] / roots)
     expansion = expansion.rounded(units=6.0, intercept=error)
-    return sklearn_source(model, type_name, expansion, TransformHead(expansion.n_outputs))
+    return sklearn_machine(model, type_name, expansion, TransformHead(expansion.n_outputs))
 
 
 def _numbers(array: Any) -> FloatArray:
@@ -194,8 +194,8 @@ def linear_on(features: Machine, maps: list[AffineMap], model: Any, /) -> Machin
     >>> from kernelite.sources import read
     >>> X, y = np.arange(6.0).reshape(-1, 1), np.arange(6.0)
     >>> both = make_pipeline(Nystroem(gamma=0.1, n_components=4), Ridge(0.1)).fit(X, y)
-    >>> source = linear_on(read(both[0]), [], both[1])
-    >>> bool(np.allclose(source.scores(X)[:, 0], both.predict(X)))
+    >>> machine = linear_on(read(both[0]), [], both[1])
+    >>> bool(np.allclose(machine.scores(X)[:, 0], both.predict(X)))
     True
     """
     name = type(model).__name__

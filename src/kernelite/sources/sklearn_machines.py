@@ -39,11 +39,11 @@ from kernelite.sources.common import (
     other_kernel,
     pairwise_coefficients,
     polynomial,
-    precomputed_source,
+    precomputed_machine,
     require_fitted,
-    sklearn_source,
+    sklearn_machine,
 )
-from kernelite.sources.kernel_sums import DualWeights, kernel_source
+from kernelite.sources.kernel_sums import DualWeights, kernel_machine
 from kernelite.sources.kernel_trees import is_kernel, kernel_tree
 from kernelite.support.errors import UnsupportedModelError
 
@@ -72,8 +72,8 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     Examples
     --------
     >>> from sklearn.svm import SVR
-    >>> source = read_svm(SVR(gamma=0.5, C=2.0).fit([[0.0], [1.0], [2.0]], [0, 1, 4]), "SVR")
-    >>> source.description
+    >>> machine = read_svm(SVR(gamma=0.5, C=2.0).fit([[0.0], [1.0], [2.0]], [0, 1, 4]), "SVR")
+    >>> machine.description
     'scikit-learn SVR, 3 support vectors, gamma 0.5'
     """
     require_fitted(model, "support_vectors_", type_name)
@@ -91,10 +91,10 @@ def read_svm(model: Any, type_name: str, /) -> Machine:
     head = _head(model, type_name)
     if model.kernel == "precomputed":
         places = coefficients, model.intercept_, head, model.support_
-        return precomputed_source(model, type_name, *places)
+        return precomputed_machine(model, type_name, *places)
     kernel = _kernel(model, type_name)
     expansion = kernel.expansion(_vectors(model), coefficients, model.intercept_)
-    return sklearn_source(model, type_name, expansion, head)
+    return sklearn_machine(model, type_name, expansion, head)
 
 
 def _kernel(model: Any, type_name: str) -> NamedKernel:
@@ -190,12 +190,12 @@ def read_kernel_ridge(model: Any, type_name: str = "KernelRidge", /) -> Machine:
     if is_kernel(model.kernel):
         summed = kernel_tree(model.kernel, d, type_name)
         weights = DualWeights(coefficients, [exact_sum(column) for column in coefficients.T])
-        return kernel_source(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
+        return kernel_machine(model, type_name, summed, head, rows=model.X_fit_, weights=weights)
     if model.kernel == "precomputed":
-        return precomputed_source(model, type_name, coefficients, np.zeros(k), head)
+        return precomputed_machine(model, type_name, coefficients, np.zeros(k), head)
     kernel = named_kernel(model, type_name, d)
     expansion = kernel.expansion(model.X_fit_, coefficients, np.zeros(k))
-    return sklearn_source(model, type_name, expansion, head)
+    return sklearn_machine(model, type_name, expansion, head)
 
 
 # scikit-learn's LabelPropagation and LabelSpreading: weights of classes, by an RBF graph.
@@ -220,8 +220,8 @@ def read_label_propagation(model: Any, type_name: str, /) -> Machine:
     --------
     >>> from sklearn.semi_supervised import LabelSpreading
     >>> spread = LabelSpreading(gamma=2.0).fit([[0.0], [1.0], [5.0], [6.0]], [0, -1, 1, -1])
-    >>> source = read_label_propagation(spread, "LabelSpreading")
-    >>> source.head.predict(source.expansion.scores([[1.5], [4.0]]))
+    >>> machine = read_label_propagation(spread, "LabelSpreading")
+    >>> machine.head.predict(machine.expansion.scores([[1.5], [4.0]]))
     array([0, 1])
     """
     require_fitted(model, "label_distributions_", type_name)
@@ -235,7 +235,7 @@ def read_label_propagation(model: Any, type_name: str, /) -> Machine:
     k = distributions.shape[1]
     expansion = KernelExpansion(model.X_, distributions, np.zeros(k), gamma=float(model.gamma))
     head = ArgmaxHead(np.array(model.classes_), shares=True)
-    return sklearn_source(model, type_name, expansion, head)
+    return sklearn_machine(model, type_name, expansion, head)
 
 
 # scikit-learn's KernelDensity: a weighted mean of bumps, in logarithms; with the gaussian kernel
@@ -265,10 +265,10 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
     --------
     >>> from sklearn.neighbors import KernelDensity
     >>> density = KernelDensity(bandwidth=0.5).fit([[0.0], [1.0]])
-    >>> source = read_kernel_density(density)
-    >>> source.expansion.gamma
+    >>> machine = read_kernel_density(density)
+    >>> machine.expansion.gamma
     2.0
-    >>> ours = source.head.score_samples(source.expansion.scores([[0.3]]))
+    >>> ours = machine.head.score_samples(machine.expansion.scores([[0.3]]))
     >>> bool(np.allclose(ours, density.score_samples([[0.3]])))
     True
     """
@@ -295,11 +295,11 @@ def read_kernel_density(model: Any, type_name: str = "KernelDensity", /) -> Mach
         shares = weights / math.fsum(weights)
         expansion = KernelExpansion(rows, shares, np.zeros(1), kernel=kernel).rounded(units=2.0)
         head = DensityHead(-volume - d * math.log(h), *tolerances)
-        return sklearn_source(model, type_name, expansion, head)
+        return sklearn_machine(model, type_name, expansion, head)
     meant = Fraction(1, 2) / fraction(h, "bandwidth_", positive=True) ** 2
     gamma = nearest(meant)
     expansion = KernelExpansion(rows, weights / math.fsum(weights), np.zeros(1), gamma=gamma)
     expansion = expansion.rounded(units=2.0, gamma=relative_gap(gamma, meant))  # total, quotient
     log_scale = -d * math.log(h * math.sqrt(2.0 * math.pi))
     head = DensityHead(log_scale, *tolerances)
-    return sklearn_source(model, type_name, expansion, head)
+    return sklearn_machine(model, type_name, expansion, head)

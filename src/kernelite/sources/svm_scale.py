@@ -132,12 +132,12 @@ def read_range(path: str | os.PathLike[str], /) -> SvmRange:
     return SvmRange(lower, upper, columns, minimum, maximum, target)
 
 
-def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> Machine:
+def with_range(machine: Machine, given: SvmRange | str | os.PathLike[str], /) -> Machine:
     """A model that takes rows as they were before `svm-scale`.
 
     Parameters
     ----------
-    source : Machine
+    machine : Machine
         One machine, trained on scaled data.
     given : SvmRange or path of a range file
 
@@ -147,12 +147,12 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
         With the scaling as its `preparation`, and values in the target's units.
     """
     found = given if isinstance(given, SvmRange) else read_range(given)
-    if source.preparation.steps:
+    if machine.preparation.steps:
         raise UnsupportedModelError(
-            f"this {source.type_name} scales its inputs already; a range file is for models that "
+            f"this {machine.type_name} scales its inputs already; a range file is for models that "
             "were trained on data scaled by svm-scale."
         )
-    expansion = source.single
+    expansion = machine.single
     width = max(expansion.n_features, found.n_features)
     named = len(found.columns)
     if width > max(expansion.n_features, ALWAYS_GRANTED + GRANTED_EACH * named):
@@ -160,12 +160,12 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
             f"the range names feature {width}, but only {named} features in all; a range may be at "
             f"most {GRANTED_EACH} times as wide as it is long, beyond the first {ALWAYS_GRANTED}."
         )
-    if not source.width_is_open and width > expansion.n_features:
+    if not machine.width_is_open and width > expansion.n_features:
         raise InputError(
             f"the range names feature {width}, but the model has {expansion.n_features}."
         )
     expansion = _padded(expansion, width)
-    head: Any = source.head
+    head: Any = machine.head
     if found.target is not None and head.scores_are_values:
         lower, upper, least, most = found.target
         factor = (Fraction(most) - Fraction(least)) / (Fraction(upper) - Fraction(lower))
@@ -175,12 +175,12 @@ def with_range(source: Machine, given: SvmRange | str | os.PathLike[str], /) -> 
         if head.noise_scale is not None:
             head = replace(head, noise_scale=nearest(factor) * head.noise_scale)
     return replace(
-        source,
+        machine,
         expansion=expansion,
         head=head,
         preparation=Preparation.of(found.affine(width)),
-        ignores_beyond=source.width_is_open,
-        description=f"{source.description}, behind svm-scale",
+        ignores_beyond=machine.width_is_open,
+        description=f"{machine.description}, behind svm-scale",
     )
 
 

@@ -81,12 +81,12 @@ def read_shell(model: Any, type_name: str, /) -> Machine:
 def _inside(shell: Any, model: Any, type_name: str) -> Machine:
     from kernelite.sources import read
 
-    source = read(model)
+    machine = read(model)
     names = feature_names(shell)
     return replace(
-        source,
-        feature_names=source.feature_names if names is None else names,
-        description=f"{type_name} of {source.description}",
+        machine,
+        feature_names=machine.feature_names if names is None else names,
+        description=f"{type_name} of {machine.description}",
     )
 
 
@@ -118,31 +118,33 @@ def read_transformed_target(
     >>> from sklearn.compose import TransformedTargetRegressor
     >>> from sklearn.svm import SVR
     >>> logs = TransformedTargetRegressor(SVR(gamma=0.5), func=np.log, inverse_func=np.exp)
-    >>> source = read_transformed_target(logs.fit([[0.0], [1.0]], [1.0, 2.0]))
-    >>> source.head.inverse
+    >>> machine = read_transformed_target(logs.fit([[0.0], [1.0]], [1.0, 2.0]))
+    >>> machine.head.inverse
     NamedInverse(name='exp')
     """
     from kernelite.sources import read
 
     require_fitted(model, "regressor_", type_name)
-    source = read(model.regressor_)
-    if source.head.kind != "regressor":
-        raise UnsupportedModelError(f"this {type_name} holds a {source.type_name}, no regressor.")
-    described = replace(source, description=f"{type_name} of {source.description}", posterior=None)
+    machine = read(model.regressor_)
+    if machine.head.kind != "regressor":
+        raise UnsupportedModelError(f"this {type_name} holds a {machine.type_name}, no regressor.")
+    described = replace(
+        machine, description=f"{type_name} of {machine.description}", posterior=None
+    )
     transformer = model.transformer_
-    affine = _affine(transformer, source)
+    affine = _affine(transformer, machine)
     if affine is not None:
         scale, shift = affine
-        return replace(described, expansion=_scaled(source.expansion, scale, shift))
+        return replace(described, expansion=_scaled(machine.expansion, scale, shift))
     flat = bool(model._training_dim == 1)
-    return replace(described, head=TargetHead(source.head, _inverse(transformer), flat))
+    return replace(described, head=TargetHead(machine.head, _inverse(transformer), flat))
 
 
-def _affine(transformer: Any, source: Machine) -> tuple[list[Fraction], list[Fraction]] | None:
+def _affine(transformer: Any, machine: Machine) -> tuple[list[Fraction], list[Fraction]] | None:
     """(scale, shift) of y = score * scale + shift, where the values are the scores."""
-    if not source.head.scores_are_values:
+    if not machine.head.scores_are_values:
         return None
-    k = source.head.n_scores
+    k = machine.head.n_scores
     if type(transformer).__name__ == "FunctionTransformer" and transformer.inverse_func is None:
         return [Fraction(1)] * k, [Fraction(0)] * k
     folded = scaler_map(transformer)
@@ -162,8 +164,8 @@ def _scaled(
             outputs = [int(output) for output in part.outputs]
             own = [Fraction(0) if output in moved else shift[output] for output in outputs]
             moved |= set(outputs)
-            inner = _scaled(part.source.expansion, [scale[output] for output in outputs], own)
-            parts.append(replace(part, source=replace(part.source, expansion=inner)))
+            inner = _scaled(part.machine.expansion, [scale[output] for output in outputs], own)
+            parts.append(replace(part, machine=replace(part.machine, expansion=inner)))
         return replace(expansion, parts=tuple(parts))
     return scaled_outputs(expansion, scale, shift)
 

@@ -1,6 +1,6 @@
 """From a fitted model to a compiled one: `driver` has `compile`, which orders the passes.
 
-`task` is what the passes share (a source, a sample, expansion points), `passes` has one a
+`task` is what the passes share (a machine, a sample, expansion points), `passes` has one a
 guarantee, and `composite` compiles models of several parts, each by itself.
 """
 

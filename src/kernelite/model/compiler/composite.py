@@ -1,6 +1,6 @@
 """Compiling a model of several parts: each by itself, then what they cost together.
 
-In: a source whose expansion is a `SumOfMachines`. Out: a CompiledModel with `parts`. A part is
+In: a machine whose expansion is a `SumOfMachines`. Out: a CompiledModel with `parts`. A part is
 planned as if it had to answer alone, which is all that can be known of it; whether the whole is
 settled is decided over all scores, at run time.
 """
@@ -35,7 +35,7 @@ CompilePart: TypeAlias = Callable[..., CompiledModel]
 
 
 def compile_composite(
-    source: Machine,
+    machine: Machine,
     X: Any,
     tolerance: Any,
     compile_part: CompilePart,
@@ -46,14 +46,14 @@ def compile_composite(
 
     Parameters
     ----------
-    source : Machine
+    machine : Machine
         Of several parts.
     X : rows, optional
         A sample, as it came.
     tolerance : float or array of shape (values,), optional
         Of the whole, as for `compile`.
     compile_part : callable
-        Compiles one part: (its source, X, tolerance=..., plan=...).
+        Compiles one part: (its machine, X, tolerance=..., plan=...).
     plans : sequence of str
         How candidates of each part are compared, as for `compile`.
     fields
@@ -63,33 +63,33 @@ def compile_composite(
     -------
     CompiledModel
     """
-    expansion = source.expansion
+    expansion = machine.expansion
     assert isinstance(expansion, SumOfMachines)
     if fields["guarantee"] == "calibrated":
         raise InputError(
-            f"this {source.type_name} is made of {len(expansion.parts)} machines whose kernels or "
+            f"this {machine.type_name} is made of {len(expansion.parts)} machines whose kernels or "
             "inputs differ; guarantee='calibrated' serves one machine, use 'certified'."
         )
-    if X is not None and source.preparation.steps:
-        X = source.preparation(X, source.feature_names)
-    limits = _tolerance(source, X, tolerance) if fields["guarantee"] == "certified" else None
+    if X is not None and machine.preparation.steps:
+        X = machine.preparation(X, machine.feature_names)
+    limits = _tolerance(machine, X, tolerance) if fields["guarantee"] == "certified" else None
     parts = tuple(
-        ModelPart(compile_part(part.source, X, tolerance=limit, plan=plan), part.outputs)
-        for part, limit, plan in zip(expansion.parts, _shared(source, expansion, limits), plans)
+        ModelPart(compile_part(part.machine, X, tolerance=limit, plan=plan), part.outputs)
+        for part, limit, plan in zip(expansion.parts, _shared(machine, expansion, limits), plans)
     )
-    if limits is None and source.head.scores_are_values:
-        limits = _added_up(parts, source.head.n_scores)
+    if limits is None and machine.head.scores_are_values:
+        limits = _added_up(parts, machine.head.n_scores)
     spread = None
     if limits is None and fields["guarantee"] == "certified" and X is not None:
-        spread = score_tolerance(source.head, source.expansion.scores(some_rows(X, SAMPLE_ROWS)))
+        spread = score_tolerance(machine.head, machine.expansion.scores(some_rows(X, SAMPLE_ROWS)))
     model = CompiledModel(
-        head=source.head,
+        head=machine.head,
         approximation=None,
         expansion=None,
         plan=parts[0].model.plan,
         tolerance=limits,
         score_tolerance=spread,
-        preparation=source.preparation,
+        preparation=machine.preparation,
         parts=parts,
         **fields,
     )
@@ -106,27 +106,27 @@ def part_plans(expansion: SumOfMachines) -> list[str]:
         return ["auto"] * len(parts)
     plans = []
     for part in parts:
-        e = part.source.single
+        e = part.machine.single
         form = nanoseconds(Work(rows=1, products=e.n_features * (e.n_features + 3) / 2))
-        exact = exact_cost(e, labels=part.source.head.proves_labels)
+        exact = exact_cost(e, labels=part.machine.head.proves_labels)
         plans.append("exact" if exact <= LITTLE_GAIN * form else "estimate")
     # Together they take one call; forms of some would take the others apart.
     return ["exact"] * len(parts) if plans.count("exact") > MOSTLY * len(parts) else plans
 
 
-def _tolerance(source: Machine, X: Any, tolerance: Any) -> FloatArray | None:
+def _tolerance(machine: Machine, X: Any, tolerance: Any) -> FloatArray | None:
     if tolerance is not None:
-        return given_tolerance(source.head, tolerance)
-    if source.head.proves_labels:
+        return given_tolerance(machine.head, tolerance)
+    if machine.head.proves_labels:
         return None
-    if X is None and source.head.scores_are_values:
+    if X is None and machine.head.scores_are_values:
         return None  # what the parts choose, added up
     if X is None:
         raise InputError(
-            f"this {source.type_name} is made of machines whose kernels or inputs differ; give "
+            f"this {machine.type_name} is made of machines whose kernels or inputs differ; give "
             "`X`, rows like those to come, to choose a tolerance from, or `tolerance` itself."
         )
-    return default_tolerance(source.head, source.expansion.scores(some_rows(X, SAMPLE_ROWS)))
+    return default_tolerance(machine.head, machine.expansion.scores(some_rows(X, SAMPLE_ROWS)))
 
 
 def _added_up(parts: tuple[ModelPart, ...], n_outputs: int) -> FloatArray | None:
@@ -139,10 +139,10 @@ def _added_up(parts: tuple[ModelPart, ...], n_outputs: int) -> FloatArray | None
 
 
 def _shared(
-    source: Machine, expansion: SumOfMachines, tolerance: FloatArray | None
+    machine: Machine, expansion: SumOfMachines, tolerance: FloatArray | None
 ) -> list[FloatArray | None]:
     """What each part may err: an equal share, where parts are added up and taken as they are."""
-    if tolerance is None or not source.head.scores_are_values:
+    if tolerance is None or not machine.head.scores_are_values:
         return [None] * len(expansion.parts)
     count = np.zeros(expansion.n_outputs)
     for part in expansion.parts:

@@ -1,6 +1,6 @@
 """compile(): the only place that orders the passes.
 
-source -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
+machine -> KernelExpansion -> sample, expansion points -> plan -> CompiledModel
 
 `open_model` gives the command line a model from a file of any kind.
 """
@@ -137,33 +137,33 @@ def compile(
             f"`tolerance` is for guarantee='certified' and does nothing with {guarantee!r}.",
             stacklevel=2,
         )
-    source = read(model)
+    machine = read(model)
     if input_range is not None:
-        source = with_range(source, input_range)
-    _check_served(source, guarantee)
+        machine = with_range(machine, input_range)
+    _check_served(machine, guarantee)
     # The variance is computed from the support vectors, which "none" does not keep.
-    posterior = None if guarantee == "none" else source.posterior
-    if isinstance(source.expansion, SumOfMachines):
+    posterior = None if guarantee == "none" else machine.posterior
+    if isinstance(machine.expansion, SumOfMachines):
         compile_part = partial(
             compile,
             guarantee=guarantee,
             expansion_point=expansion_point,
             rank=rank,
             certificate=certificate,
-            max_bytes=max_bytes // len(source.expansion.parts),
+            max_bytes=max_bytes // len(machine.expansion.parts),
             random_state=random_state,
             on_invalid="ignore",
         )
         kept: dict[str, Any] = {"guarantee": guarantee, "posterior": posterior}
-        kept |= {"origin": _origin(source), "on_invalid": on_invalid}
+        kept |= {"origin": _origin(machine), "on_invalid": on_invalid}
         if plan == "auto" and guarantee == "certified":
-            plans = part_plans(source.expansion)
+            plans = part_plans(machine.expansion)
         else:
-            plans = [plan] * len(source.expansion.parts)
-        composite = compile_composite(source, X, tolerance, compile_part, plans, **kept)
-        return _contained_as(model, _noted(source, composite))
-    given = None if X is None else sample_rows(source, X)
-    task = Task(source, given, expansion_point, max_bytes, random_state)
+            plans = [plan] * len(machine.expansion.parts)
+        composite = compile_composite(machine, X, tolerance, compile_part, plans, **kept)
+        return _contained_as(model, _noted(machine, composite))
+    given = None if X is None else sample_rows(machine, X)
+    task = Task(machine, given, expansion_point, max_bytes, random_state)
     match guarantee:
         case _ if not task.expansion.has_series:
             decided = pointwise_fields(task, guarantee, tolerance, plan)
@@ -176,26 +176,26 @@ def compile(
         case _:
             decided = exact_fields(task)
     compiled = CompiledModel(
-        head=source.head,
+        head=machine.head,
         guarantee=guarantee,
-        origin=_origin(source),
+        origin=_origin(machine),
         on_invalid=on_invalid,
-        preparation=source.preparation,
+        preparation=machine.preparation,
         posterior=posterior,
-        tail=source.tail,
+        tail=machine.tail,
         **decided,
     )
-    return _contained_as(model, _noted(source, compiled))
+    return _contained_as(model, _noted(machine, compiled))
 
 
-def _noted(source: Machine, compiled: CompiledModel) -> CompiledModel:
+def _noted(machine: Machine, compiled: CompiledModel) -> CompiledModel:
     """With what its plan should say about the steps before it, and where it cannot go."""
-    notes = source.notes
-    if source.preparation.keeps:
-        names = ", ".join(source.preparation.keeps)
+    notes = machine.notes
+    if machine.preparation.keeps:
+        names = ", ".join(machine.preparation.keeps)
         notes += (f"Kept as it is: {names}; so this model cannot be saved or exported.",)
         return replace(compiled, plan=compiled.plan.noting(*notes))
-    why = unstorable(source)
+    why = unstorable(machine)
     notes += () if why is None else (f"Cannot be saved: {why}",)
     refused = compiled.export_refusals()
     if len(set(refused.values())) == 1 and len(refused) > 1:
@@ -239,23 +239,23 @@ def _check_rank(rank: Any) -> None:
         )
 
 
-def _check_served(source: Machine, guarantee: str) -> None:
-    if guarantee == "none" and "predict" in source.head.needs_posterior:
+def _check_served(machine: Machine, guarantee: str) -> None:
+    if guarantee == "none" and "predict" in machine.head.needs_posterior:
         raise UnsupportedModelError(
-            f"the labels of this {source.type_name} depend on its variance, which is computed from "
-            "the training rows, and guarantee='none' keeps none; use 'certified' or 'exact'."
+            f"the labels of this {machine.type_name} depend on its variance, which is computed "
+            "from the training rows, and guarantee='none' keeps none; use 'certified' or 'exact'."
         )
 
 
-def _origin(source: Machine) -> Origin:
+def _origin(machine: Machine) -> Origin:
     return Origin(
-        source.description,
-        source.family,
-        source.type_name,
-        source.expansion.n_centers,
-        source.feature_names,
-        source.width_is_open,
-        source.ignores_beyond,
+        machine.description,
+        machine.family,
+        machine.type_name,
+        machine.expansion.n_centers,
+        machine.feature_names,
+        machine.width_is_open,
+        machine.ignores_beyond,
     )
 
 

@@ -52,7 +52,7 @@ Fields: TypeAlias = dict[str, Any]
 
 def exact_fields(task: Task) -> Fields:
     """The exact model, on kernelite's engine."""
-    chosen = exact_candidate(task.expansion, "asked for", labels=task.source.head.proves_labels)
+    chosen = exact_candidate(task.expansion, "asked for", labels=task.machine.head.proves_labels)
     return {
         "approximation": None,
         "expansion": task.expansion,
@@ -65,7 +65,7 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
     kernel = task.expansion.kernel
     if not kernel.proven and guarantee != "exact":
         raise UnsupportedModelError(
-            f"the kernel of this {task.source.type_name} ({kernel.label}) {kernel.unproven}; use "
+            f"the kernel of this {task.machine.type_name} ({kernel.label}) {kernel.unproven}; use "
             "guarantee='exact'."
         )
     if plan not in ("auto", "estimate", "measure", "exact"):
@@ -75,12 +75,12 @@ def pointwise_fields(task: Task, guarantee: str, tolerance: Any, plan: str) -> F
         )
     collapses = packed_degree(task.expansion) is not None
     verdict = "exact, no support vector is looked at" if collapses else "this kernel has no form"
-    chosen = exact_candidate(task.expansion, verdict, labels=task.source.head.proves_labels)
+    chosen = exact_candidate(task.expansion, verdict, labels=task.machine.head.proves_labels)
     no_form = "This kernel has no form: every row is summed exactly, under each guarantee."
     if not kernel.proven:
         no_form = f"Nothing is proven: this kernel {kernel.unproven}."
     # A variance is computed from the training rows; nothing else needs those of a linear kernel.
-    posterior = task.source.posterior if guarantee != "none" else None
+    posterior = task.machine.posterior if guarantee != "none" else None
     fields: Fields = {
         "approximation": None,
         "expansion": collapsed(task.expansion) if posterior is None else task.expansion,
@@ -102,7 +102,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
     approximation = Approximation(cut, proof)
     cost = tiers_cost(approximation, task.expansion, 0.0, 0.0)
     chosen = Option(cut.name, approximation, cost, 0.0).on_all_threads().candidate("asked for")
-    exact = exact_candidate(task.expansion, "", labels=task.source.head.proves_labels).nanoseconds
+    exact = exact_candidate(task.expansion, "", labels=task.machine.head.proves_labels).nanoseconds
     cheaper = "The exact engine is estimated to cost no more than this form: try guarantee='exact'."
     notes = (cheaper,) if exact < AS_CHEAP * chosen.nanoseconds else ()
     plan = Plan("none", chosen, (), exact, notes)
@@ -111,7 +111,7 @@ def none_fields(task: Task, rank: int | str, certificate: bool) -> Fields:
 
 def certified_fields(task: Task, tolerance: Any, plan: str) -> Fields:
     """The cheapest tiers whose answers are proven, or local sums where they are cheaper."""
-    head, sample = task.source.head, task.sample()
+    head, sample = task.machine.head, task.sample()
     if plan == "exact":
         tolerances = _tolerances(task, tolerance, sample)
         chosen = exact_candidate(task.expansion, "asked for", labels=head.proves_labels)
@@ -169,7 +169,7 @@ def calibrated_fields(task: Task, max_disagreement: float, confidence: float) ->
     ((name, point),) = task.points(alternatives=False).items()
     approximation, threshold, plan = calibrated_plan(
         task.expansion,
-        task.source.head,
+        task.machine.head,
         task.given,
         None if name == "mean of X" else point,
         max_disagreement=max_disagreement,
@@ -202,7 +202,7 @@ def _cut(task: Task, form: QuadraticForm, rank: int | str) -> QuadraticForm | Sp
 
 
 def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | None:
-    head = task.source.head
+    head = task.machine.head
     if tolerance is not None:
         return given_tolerance(head, tolerance)
     if head.proves_labels:
@@ -213,7 +213,7 @@ def _tolerances(task: Task, tolerance: Any, sample: FloatArray) -> FloatArray | 
     most = max(SPREAD_ROWS, SPREAD_PAIRS // max(task.expansion.n_centers, 1))
     sample = sample[:: -(-len(sample) // most) or 1]
     scores = task.engine.run(sample).scores
-    tail = task.source.tail
+    tail = task.machine.tail
     return default_tolerance(head, scores if tail is None else scores + tail.values(sample)[0])
 
 
@@ -221,7 +221,7 @@ def _score_tolerance(task: Task, sample: FloatArray) -> FloatArray | None:
     """Of decision values, from some rows of the sample."""
     some = sample[:: -(-len(sample) // SPREAD_ROWS) or 1]
     scores = task.engine.run(some).scores
-    return score_tolerance(task.source.head, scores)
+    return score_tolerance(task.machine.head, scores)
 
 
 def _warn_about_few_centers(expansion: KernelExpansion) -> None:

@@ -40,7 +40,7 @@ class Task:
 
     Parameters
     ----------
-    source : Machine
+    machine : Machine
         Of one machine.
     given : rows, optional
         The user's sample, as the expansion sees it.
@@ -49,7 +49,7 @@ class Task:
         As for `compile`.
     """
 
-    source: Machine
+    machine: Machine
     given: Rows | None
     wanted_point: Any
     max_bytes: int
@@ -57,7 +57,7 @@ class Task:
 
     @property
     def expansion(self) -> KernelExpansion:
-        return self.source.single
+        return self.machine.single
 
     @cached_property
     def engine(self) -> ExactEngine:
@@ -67,7 +67,7 @@ class Task:
     @property
     def mapped(self) -> bool:
         """Whether rows come through an affine map."""
-        return self.source.preparation.input_map is not None
+        return self.machine.preparation.input_map is not None
 
     def sample(self) -> FloatArray:
         """At most 4,000 rows of `X`, or of the support vectors, drawn by `random_state`.
@@ -119,15 +119,15 @@ class Task:
         return {**of_rows, **of_centers} if wanted == "auto" and alternatives else of_rows
 
     def _checked_point(self, wanted: Any) -> FloatArray:
-        source, d = self.source, self.source.n_features
+        machine, d = self.machine, self.machine.n_features
         point = np.array(wanted, dtype=np.float64).reshape(-1)
         if point.shape != (d,) or not np.isfinite(point).all():
             raise InputError(
                 f"`expansion_point` must hold {d} finite numbers, one a feature, got shape "
                 f"{np.shape(wanted)}."
             )
-        if source.preparation.steps:
-            point = dense_block(source.preparation(point[None, :]), slice(None))[0]
+        if machine.preparation.steps:
+            point = dense_block(machine.preparation(point[None, :]), slice(None))[0]
         if self.expansion.kernel.quadratic and point.any():
             raise InputError("a degree-2 polynomial kernel is compiled about the origin only.")
         return point
@@ -152,19 +152,19 @@ class Task:
         return f"'Falls back' was measured on {len(sample):,} {kind}."
 
 
-def sample_rows(source: Machine, X: Any) -> Rows:
+def sample_rows(machine: Machine, X: Any) -> Rows:
     """A user's sample, behind whatever stands before the expansion."""
-    d, names = source.single.n_features, source.feature_names
+    d, names = machine.single.n_features, machine.feature_names
     shape = getattr(X, "shape", ())
-    if source.type_name == "gaussian_kde" and shape[:1] == (d,) != shape[1:]:
+    if machine.type_name == "gaussian_kde" and shape[:1] == (d,) != shape[1:]:
         raise InputError(
             f"`X` must have shape (m, {d}), got {shape}. SciPy's points are columns: pass "
             "`points.T`."
         )
-    before, input_map = source.preparation.before_map, source.preparation.input_map
+    before, input_map = machine.preparation.before_map, machine.preparation.input_map
     if before.steps:
         rows = check_rows(before(X, names), n_features=d)
-    elif source.width_is_open:
+    elif machine.width_is_open:
         # Features beyond the width are constant zeros in the model, so a sample may lose them.
         rows = fit_width(check_rows(X, feature_names=names), d)[0]
     else:
