@@ -18,7 +18,7 @@ from kernelite.support import errors
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of some family, without libraries; building one takes no time."""
 
-    def built(family: str, path: Path, tell: Callable[[int, int], None]) -> int:
+    def built(family: str, path: Path, tell: Callable[[int, int], None], objects: object) -> int:
         tell(1, 1)
         path.write_bytes(providers.finished(b"code", family))
         return 1

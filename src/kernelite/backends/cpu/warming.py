@@ -20,7 +20,7 @@ class WarmUp(NamedTuple):
     family : str
         Of processors, which the kernels are for.
     kernels : int
-        How many were built; 0 if they were there.
+        How many were compiled; 0 if they were there.
     seconds : float
     path : Path
         The library that they are in.
@@ -54,11 +54,11 @@ def warm_up() -> WarmUp:
     True
     """
     from kernelite.backends.cpu.kernels import providers
-    from kernelite.backends.cpu.kernels.build import build, kept_at
+    from kernelite.backends.cpu.kernels.build import build, kept_at, objects_beside
 
     started, families = perf_counter(), providers.families_here()
     if not families:
-        known = " and ".join(providers.FAMILIES)
+        known = ", ".join(providers.FAMILIES)
         raise InputError(
             f"libraries of kernels are for Linux on processors of the families {known}; "
             "elsewhere numba compiles kernels when they are first used."
@@ -69,5 +69,5 @@ def warm_up() -> WarmUp:
         return WarmUp(family, 0, perf_counter() - started, found)
     path = kept_at(family)
     with Progress(f"building kernels for {family}") as bar:
-        count = build(family, path, bar.reach)
+        count = build(family, path, bar.reach, objects=objects_beside(path))
     return WarmUp(family, count, perf_counter() - started, path)

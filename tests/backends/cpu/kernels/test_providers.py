@@ -73,6 +73,51 @@ def test_the_same_sources_give_the_same_bytes(library: bytes, tmp_path: Path) ->
     assert (tmp_path / "again.so").read_bytes() == library
 
 
+def test_only_what_changed_is_compiled_again(library: bytes, tmp_path: Path) -> None:
+    objects = tmp_path / "objects"
+    objects.mkdir()
+    path = tmp_path / "some.so"
+    assert build(FAMILY, path, only=SOME, objects=objects) == len(SOME)
+    path.unlink()
+    assert build(FAMILY, path, only=SOME, objects=objects) == 0
+    assert path.read_bytes() == library
+    one = next(objects.glob("pointwise_affine-*.o"))
+    one.chmod(0o666)  # others can have written it
+    assert build(FAMILY, path, only=SOME, objects=objects) == 1
+    assert path.read_bytes() == library
+
+
+def test_an_object_depends_on_all_that_its_kernel_is_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernelite.backends.cpu.kernels import emitting
+
+    package = tmp_path / "kernelite"
+    shutil.copytree(providers._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(providers, "_PACKAGE", package)
+    others = {
+        "kernelite.backends.cpu.kernels.panel_sums": ["exp2", "panel_sums", "entries"],
+        "kernelite.data.tables.libsvm_kernel": ["entries"],
+        "kernelite.backends.cpu.kernels.radial": ["exp2", "radial", "lanes", "entries"],
+    }
+
+    def keys() -> dict[str, str]:
+        emitting._imports.cache_clear()
+        return {module: emitting._key(FAMILY, module) for module in others}
+
+    for name in ("exp2", "panel_sums", "radial", "lanes", "entries"):
+        before = keys()
+        with open(package / f"backends/cpu/kernels/{name}.py", "a", encoding="utf-8") as file:
+            file.write("\n")
+        after = keys()
+        changed = {module for module in others if after[module] != before[module]}
+        assert changed == {module for module, made_of in others.items() if name in made_of}, name
+    before = keys()
+    (package / "machine/kernels/powers.py").write_text("")  # by way of its package
+    after = keys()
+    assert {m for m in others if after[m] != before[m]} == {"kernelite.backends.cpu.kernels.radial"}
+
+
 def test_it_names_no_folder_of_the_machine_it_was_built_on(library: bytes) -> None:
     assert str(SOURCE).encode() not in library
     assert b"site-packages" not in library
@@ -202,8 +247,10 @@ def test_kernels_run_without_the_interpreters_lock(library: bytes, tmp_path: Pat
 
 
 def test_a_processor_without_a_family_has_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(providers.platform, "machine", lambda: "riscv64")
     assert providers.families_here() == []
+    monkeypatch.setattr(providers.platform, "machine", lambda: "aarch64")
+    assert providers.families_here() == ["aarch64"]
 
 
 def test_other_sources_or_families_have_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernelite.backends.cpu.kernels import objects
 from kernelite.support.files import cache_folder, open_to_others, why_distrusted
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAMILIES",
+    "Family",
     "JitWarning",
     "address",
     "declare",
@@ -52,17 +53,52 @@ __all__ = [
     "pool_server",
     "provider",
     "provides",
+    "source_files",
     "why_refused",
     "wide_vectors",
 ]
 
 MAGIC = b"kernelite kernels 1\n"
 SIZE = 32  # bytes of a digest
-# What the processors of a family can do, as Linux names it; the best first.
-_V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe", "popcnt"}
+
+
+class Family(NamedTuple):
+    """Processors that one library serves.
+
+    Parameters
+    ----------
+    machine : str
+        As the system names it.
+    processor : str
+        As LLVM names it.
+    features : str
+        What LLVM is told beyond that.
+    flags : tuple of str
+        What Linux must say that it can do.
+    wide : bool
+        Whether vectors have 512 bits. Else code is written for 256, which NEON takes in two halves:
+        it has as many registers of half the size twice.
+    """
+
+    machine: str
+    processor: str
+    features: str = ""
+    flags: tuple[str, ...] = ()
+    wide: bool = False
+
+    @property
+    def triple(self) -> str:
+        """As compilers name it."""
+        return f"{self.machine}-unknown-linux-gnu"
+
+
+_V3 = ("avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe", "popcnt")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+# The best of a machine first. 512 bits are as good as 256 on what has them for long.
 FAMILIES = {
-    "x86-64-v4": _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-    "x86-64-v3": _V3,
+    "x86-64-v4": Family("x86_64", "x86-64-v4", "-prefer-256-bit", _V4, wide=True),
+    "x86-64-v3": Family("x86_64", "x86-64-v3", "", _V3),
+    "aarch64": Family("aarch64", "generic", "+neon"),
 }
 _PACKAGE = Path(__file__).parents[3]
 
@@ -89,7 +125,7 @@ class _Library:
 
     def __init__(self, family: str, loaded: ctypes.CDLL) -> None:
         self.family, self._loaded = family, loaded
-        self.wide = family == "x86-64-v4"
+        self.wide = FAMILIES[family].wide
 
     def address(self, kernel: KernelSource, symbol: str) -> int:
         try:
@@ -216,12 +252,16 @@ def _against_numba() -> str | None:
 
 def families_here() -> list[str]:
     """The families that this processor belongs to, the best first."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if sys.platform != "linux":
         return []
+    machine, flags = platform.machine(), set[str]()
     with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        flags = next((line.split() for line in file if line.startswith("flags")), [])
-        return [family for family, needed in FAMILIES.items() if needed <= set(flags)]
-    return []
+        flags = set(next((line.split() for line in file if line.startswith("flags")), []))
+    return [
+        name
+        for name, one in FAMILIES.items()
+        if one.machine == machine and flags.issuperset(one.flags)
+    ]
 
 
 def library_folders() -> list[Path]:
@@ -311,11 +351,18 @@ def identity(family: str) -> bytes:
     return hashlib.blake2b(_sources() + family.encode(), digest_size=SIZE).digest()
 
 
+def source_files() -> dict[str, Path]:
+    """All files that change what is compiled, by module: those, and constants of the proof."""
+    constants = ("series/rounding.py", "series/remainder.py", "program/bounded.py")
+    files = [*kernel_files(), *(_PACKAGE / name for name in constants)]
+    inside = {path.relative_to(_PACKAGE).with_suffix(""): path for path in sorted(files)}
+    return {".".join(("kernelite", *name.parts)): path for name, path in inside.items()}
+
+
 @cache
 def _sources() -> bytes:
-    """Changes with the kernels, and the constants of the proof that are in them."""
+    """Changes with any of them."""
     state = hashlib.blake2b(digest_size=SIZE)
-    others = ("series/rounding.py", "series/remainder.py", "program/bounded.py")
-    for file in sorted([*kernel_files(), *(_PACKAGE / name for name in others)]):
-        state.update(file.read_bytes())
+    for path in source_files().values():
+        state.update(path.read_bytes())
     return state.digest()

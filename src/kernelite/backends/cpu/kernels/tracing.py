@@ -117,7 +117,6 @@ def library_of(kernel: KernelSource) -> Any:
         module = library.create_ir_module(kernel.symbol)
         Entry(compiled, module, kernel).write()
         if kernel.by_row:
-            pool_compiled_now()  # which the second entry calls
             SharedEntry(compiled, module, kernel).write()
         library.add_ir_module(module)
         library.add_linking_library(compiled.library)
@@ -132,6 +131,8 @@ _library_now = cache(library_of)
 def compiled_now(kernel: KernelSource, symbol: str) -> int:
     """The address of an entry of a kernel that is compiled in this process."""
     with _compiling:
+        if kernel.by_row:
+            pool_compiled_now()  # which the second entry calls
         address: int = _library_now(kernel).get_pointer_to_function(symbol)
         return address
 
