@@ -164,15 +164,50 @@ class Cascade:
             tally.undecidable += n_open
         return found
 
-    def one(self, row: Block, criterion: Criterion) -> tuple[Bounded, int] | None:
-        """What is found for one row by the stage that settles it, and its number; None if none."""
+    def labels_left(self, rows: Block, criterion: Criterion, tally: Tally) -> FloatArray:
+        """Scores of rows whose labels the first stage left open, from the stages that prove them.
+
+        Bounds are not told, so it does not matter which stage has the tighter ones. The last stage
+        must answer all.
+        """
+        scores, still, part = np.empty((0, 0)), None, rows
+        for number in range(1, len(self.stages)):
+            started = perf_counter()
+            found = self.stages[number].run(part, criterion)
+            tally.seconds[number] += perf_counter() - started
+            if found is None:
+                continue
+            if still is None:
+                scores = found.scores
+            else:
+                scores[still] = found.scores
+            seen = self.judge(criterion, found, np.inf)
+            if number == self._final:
+                tally.answered[number] += len(seen.rows)
+                tally.undecidable += seen.n_open if criterion.asks_bounds else 0
+                break
+            tally.answered[number] += len(seen.rows) - seen.n_open
+            if not seen.n_open:
+                break
+            left = np.flatnonzero(~seen.rows)
+            still = left if still is None else still[left]
+            part = part[left]
+        return scores
+
+    def one(self, row: Block, criterion: Criterion, start: int = 0) -> tuple[Bounded, int] | None:
+        """What is found for one row by the stage that settles it, and its number; None if none.
+
+        Stages before `start` are known to leave it open: where labels alone are asked for, it
+        does not matter whose bounds are the tighter ones.
+        """
         first: Bounded | None = None
         if criterion is never:  # of which the last stage's answer is taken as it is
             found = self.stages[-1].run(row, never, None) if self.answers_all else None
             if found is None or found.sq_norms is None or not found.sq_norms[0] < np.inf:
                 return None
             return found, self._final
-        for number, stage in enumerate(self.stages):
+        for number in range(start, len(self.stages)):
+            stage = self.stages[number]
             found = stage.run(row, criterion, first)
             if found is None:
                 continue

@@ -19,9 +19,12 @@ from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
 from kernelite.backends.cpu.fused_tangents import tangent_sums
+from kernelite.backends.cpu.judging import SignLabels
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
+from kernelite.backends.cpu.one_pass import SumsPass
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import EXACT, QUICK, SINGLE, Bounded, spelled_out
 from kernelite.program.cascade import Block, holds
@@ -250,6 +253,17 @@ class SinglePrecision:
         scores, bounds = sums.run(taken)
         return Bounded(scores, bounds, finite_if_bounded=True)
 
+    def one_pass(
+        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
+    ) -> SumsPass | None:
+        """What takes dense rows through this stage and a label's criterion; None: nothing."""
+        if criterion is None or not criterion.labels_alone or labels is None:
+            return None
+        single = self.engine.single if self.engine.sparse is None else None
+        if not isinstance(single, PanelSums):
+            return None
+        return SumsPass.of(single, input_map, criterion, labels)
+
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray | None:
         """A value is off by the tolerance at most, a label's score by what the label allows.
 
@@ -334,8 +348,10 @@ class DoublePrecision:
         found = self.engine.run(rows, into)
         if criterion is None or not criterion.labels_alone or rows.shape[0] < 2:
             return found
+        if self._row_by_row(rows):
+            return found
         undecidable = np.flatnonzero(~holds(criterion, found))
-        if not len(undecidable) or self._row_by_row(rows):
+        if not len(undecidable):
             return found
         if not self.engine.expansion.kernel.proven:  # labels are as computed, all of them
             return found

@@ -15,6 +15,7 @@ from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
+from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.bounded import Bounded
 from kernelite.series import certificate
@@ -135,6 +136,19 @@ class FormEngine:
             numbers, input_map = self._numbers[bounded], rows.input_map
             return kernels.dense.scores(self._dense, rows.rows, numbers, input_map)
         return kernels.dense.scores(self._dense, rows, self._numbers[bounded])
+
+    def one_pass(self, input_map: AffineMap | None) -> tuple[Any, ...] | None:
+        """What a pass that judges dense rows calls: None where no kernel serves them.
+
+        The kernel, what it takes after the rows, what it takes after the answers, rows that are
+        worth a thread, and whether there are bounds.
+        """
+        if self.kernels is None or self.form.n_outputs != 1:
+            return None
+        dense, (_, numbers) = self.kernels.dense, self._numbers
+        fixed = dense.fixed_arguments(self._dense, numbers, input_map)
+        bounded = len(numbers.numbers) > 0
+        return dense.KERNEL, fixed, dense.UNUSED, self._dense.least_rows, bounded
 
     def _defined(self, rows: FloatArray, bounded: bool) -> Bounded:
         found = self.form.evaluate(rows)

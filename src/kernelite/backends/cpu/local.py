@@ -249,10 +249,10 @@ class NearCenters:
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
-        """Scores and bounds of dense rows."""
+        """Scores and bounds of the rows."""
         if criterion is None or criterion is never:
             return None
-        return self.engine.run(rows)
+        return self.engine.run(rows.toarray() if is_sparse(rows) else rows)
 
     def bound(self, rows: Block, criterion: Criterion | None) -> FloatArray:
         """What is left out depends on the row, so it is run."""

@@ -86,8 +86,13 @@ class Damped:
         previous: Bounded | None = None,
         into: FloatArray | None = None,
     ) -> Bounded | None:
-        """Scores and bounds of the stage, damped; criteria are for damped scores only."""
-        found = self.stage.run(rows.rows, None, None)
+        """Scores and bounds of the stage, damped.
+
+        Criteria are for damped scores. Where one asks for a label alone it shows, nevertheless,
+        that few digits are enough.
+        """
+        few_digits = criterion is not None and criterion.labels_alone and len(self.intercept) == 1
+        found = self.stage.run(rows.rows, criterion if few_digits else None, None)
         if found is None:
             return None
         bounds = None if found.bounds is None else spelled_out(found.bounds)

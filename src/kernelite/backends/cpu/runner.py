@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.blocks import blocks_of
+from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
 from kernelite.backends.cpu.exact import (
     DoublePrecision,
     ExactEngine,
@@ -23,9 +24,11 @@ from kernelite.backends.cpu.exact import (
     SinglePrecision,
 )
 from kernelite.backends.cpu.fused_parts import PartsLayout
-from kernelite.backends.cpu.judging import Finish, judge_here
+from kernelite.backends.cpu.judging import Finish, SignLabels, judge_here
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
+from kernelite.backends.cpu.one_pass import OnePass, Passed
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.sums import (
     PartRows,
@@ -58,6 +61,7 @@ from kernelite.support.records import dataclass
 __all__ = ["Finish", "Runner"]
 
 Result = TypeVar("Result")
+MOST_FRONTS = 16  # criteria whose passes are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,8 @@ class Runner:
         Of a sum: what maps the rows of each part.
     forms : FirstForms, optional
         The first stage, where it is one of forms.
+    first : FirstForms or SinglePrecision, optional
+        The first stage, where one pass may take rows through it.
     near : NearCenters, optional
         The first stage, where it is this one.
     pairs : WinnersPairs, optional
@@ -94,6 +100,7 @@ class Runner:
     tail: PolynomialTail | None = None
     parts: tuple[Runner, ...] = ()
     forms: FirstForms | None = None
+    first: FirstForms | SinglePrecision | None = None
     near: NearCenters | None = None
     pairs: WinnersPairs | None = None
     together: tuple[PartsTogether, ...] = ()
@@ -113,7 +120,8 @@ class Runner:
             assert approximation is not None
             stages, form = form_stages(approximation), approximation.form
             cascade = Cascade(stages, False, form.farthest, judge_here())
-            return cls(cascade, form.n_outputs, None, preparation, tail, forms=stages[0])
+            first = stages[0]
+            return cls(cascade, form.n_outputs, None, preparation, tail, forms=first, first=first)
         forms = () if approximation is None else form_stages(approximation)
         near = None
         if local is not None and LocalEngine.serves(expansion):
@@ -133,18 +141,21 @@ class Runner:
         """Stages that the exact engine follows."""
         stages: list[Stage] = [*forms] if near is None else [*forms, near]
         k = engine.expansion.n_outputs
+        first: FirstForms | SinglePrecision | None = forms[0] if forms else None
         if k == 1:
             values = not stages and tail is None
-            stages += [SinglePrecision(engine, values), QuickExponentials(engine, values)]
+            single = SinglePrecision(engine, values)
+            first = first if stages else single
+            stages += [single, QuickExponentials(engine, values)]
         pairs = None
         if k > 1 and not stages and tail is None and engine.expansion.voting_classes is not None:
             pairs = WinnersPairs(engine)
             stages.append(pairs)
-        first = forms[0] if forms else None
-        farthest = np.inf if first is None else first.engine.approximation.form.farthest
+        formed = forms[0] if forms else None
+        farthest = np.inf if formed is None else formed.engine.approximation.form.farthest
         cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge_here())
         near = None if forms else near
-        return cls(cascade, k, engine, preparation, tail, (), first, near, pairs)
+        return cls(cascade, k, engine, preparation, tail, (), formed, first, near, pairs)
 
     @classmethod
     def of_parts(
@@ -188,6 +199,10 @@ class Runner:
         criterion : Criterion, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
+        if self._passes and type(rows) is np.ndarray:
+            passed = self._run_passed(rows, finish, criterion)
+            if passed is not None:
+                return passed
         blocks = self._blocks(rows, criterion)
         if len(blocks) == 1:
             tally = Tally(self.cascade.names)
@@ -208,6 +223,82 @@ class Runner:
             return tally.stats()
 
         return out, sum(self._each_block(answered, blocks, criterion), Stats())
+
+    def _run_passed(
+        self, rows: FloatArray, finish: Finish, criterion: Criterion | None
+    ) -> tuple[NDArray[Any], Stats] | None:
+        """Answers by one pass of the first stage, and by the others for rows that it leaves open.
+
+        None where no such pass serves, or where a row may not be finite.
+        """
+        front = self._front(finish, criterion)
+        if front is None or not len(rows) or not front.helps(rows):
+            return None
+        started = perf_counter()
+        found = front.run(rows)
+        if found.unknown:
+            return None
+        tally = Tally(self.cascade.names)
+        tally.seconds[0] = perf_counter() - started
+        if found.n_open:
+            self._answer_left(front, found, rows, criterion, tally)
+        tally.rows, tally.outside = len(rows), found.outside
+        tally.answered[0] += len(rows) - found.n_open
+        return front.answers(found, finish), tally.stats()
+
+    def _answer_left(
+        self,
+        front: OnePass,
+        found: Passed,
+        rows: FloatArray,
+        criterion: Criterion | None,
+        tally: Tally,
+    ) -> None:
+        """Put the answers of rows that a pass left open in their places."""
+        from kernelite.backends.cpu.kernels.densify import take_rows
+
+        still = np.flatnonzero(found.is_open)
+        for part in row_blocks(len(still), max(64, BLOCK_ELEMENTS // rows.shape[1])):
+            index = still[part]
+            scores = self._scores_left(take_rows(rows, index), criterion, tally)
+            if front.labels is None:
+                found.scores[index] = scores
+            else:
+                found.labels[index] = front.labels.words_of(scores)
+
+    def _scores_left(
+        self, rows: FloatArray, criterion: Criterion | None, tally: Tally
+    ) -> FloatArray:
+        """Scores of rows that the first form left open."""
+        whole = slice(0, len(rows))
+        if criterion is not None and criterion.labels_alone and self.cascade.answers_all:
+            return self.cascade.labels_left(self._mapped(rows, whole), criterion, tally)
+        return self.evaluate(rows, whole, criterion, None, tally).scores
+
+    def _front(self, finish: Finish, criterion: Criterion | None) -> OnePass | None:
+        """What takes dense rows through the first stage and the criterion in one pass."""
+        labels = finish if isinstance(finish, SignLabels) else None
+        try:
+            return self._fronts[criterion, labels]
+        except KeyError:
+            if len(self._fronts) >= MOST_FRONTS:  # criteria that are made for each call
+                self._fronts.clear()
+            front = self._fronts[criterion, labels] = self._front_of(criterion, labels)
+            return front
+
+    def _front_of(self, criterion: Criterion | None, labels: SignLabels | None) -> OnePass | None:
+        if self.first is None or self.tail is not None or self.preparation.before_map.steps:
+            return None
+        return self.first.one_pass(self.preparation.input_map, criterion, labels)
+
+    @cached_property
+    def _passes(self) -> bool:
+        """Whether dense rows may go through the first stage in one pass."""
+        return self.first is not None and self.n_outputs == 1 and jit_available()
+
+    @cached_property
+    def _fronts(self) -> dict[tuple[Criterion | None, SignLabels | None], OnePass | None]:
+        return {}
 
     def _answers(
         self,
@@ -313,18 +404,26 @@ class Runner:
         """
         if self.together:
             return self._one_together(row, finish, criterion)
-        if not self._takes_one:
+        start = 0
+        if self._passes and type(row) is np.ndarray:
+            front = self._front(finish, criterion)
+            if front is not None:
+                passed = front.run(row)
+                if passed.unknown or (criterion is None and passed.outside):
+                    return None
+                if not passed.n_open:
+                    return front.answers(passed, finish), self._one_stats[0]
+                start = int(criterion is not None and criterion.labels_alone)
+        if criterion is None or not self._takes_one:
             return None
         cascade = self.cascade
         if type(row) is not np.ndarray:
-            if not isinstance(row, OutsideRows) or criterion is None:
+            if not isinstance(row, OutsideRows):
                 return None
             row, cascade = self.seen(row, slice(0, 1)), self._damped
         elif (input_map := self.preparation.input_map) is not None:
             row = input_map(row)
-        if criterion is None:
-            return self._one_formed(row, finish)
-        answered = cascade.one(row, criterion)
+        answered = cascade.one(row, criterion, start)
         if answered is None:
             return None
         found, number = answered
@@ -346,16 +445,6 @@ class Runner:
             if found is not None and seen is not None and seen.finite and not seen.n_open:
                 return finish(found.scores), ONE_TOGETHER[stage.name]
         return None
-
-    def _one_formed(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any], Stats] | None:
-        """By the first form alone, if the row is inside its validity bound."""
-        if self.forms is None:
-            return None
-        found = self.forms.run(row, None)
-        assert found is not None
-        assert found.sq_norms is not None
-        inside = found.sq_norms[0] < self.cascade.farthest
-        return (finish(found.scores), self._one_stats[0]) if inside else None
 
     @cached_property
     def _takes_one(self) -> bool:

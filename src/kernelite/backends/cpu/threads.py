@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 TURNS = 16  # in which a thread takes its rows, so that those which begin late take fewer
-LITTLE = 16  # so many times fewer rows than are worth a thread: the interpreter's lock is kept
+LITTLE = 4  # so many times fewer rows than are worth a thread: the interpreter's lock is kept
 SHARES = 1.5  # of what is left, per thread, that the next one takes: more even, but more calls
 
 
@@ -92,25 +92,22 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
     code (`kernels.pool`): Python is not asked between. Very few rows keep the interpreter's lock,
     since many callers at once would wait for it longer than their rows take.
     """
-    if n_rows < 2 * least:  # a single row would feel the questions that follow
-        if n_rows * LITTLE < least:
-            kernel.shared(-1, 0, *arguments)
-        else:
-            kernel(*arguments)
+    if n_rows * LITTLE < least:  # a single row would feel the questions that follow
+        kernel.shared(-1, 0, *arguments)
         return
-    threads = min(_free(), n_rows // max(least, 1))
+    threads = 1 if n_rows < 2 * least else min(_free(), n_rows // max(least, 1))
     if threads > 1:
         from kernelite.backends.cpu.kernels.pool import ensure_helpers
 
         threads = 1 + ensure_helpers(threads - 1)
-    if threads <= 1:
-        kernel(*arguments)
-        return
-    step = max(least, n_rows // (TURNS * threads))
     mine = object()
     try:
-        _at_work[mine] = threads
-        kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
+        _at_work[mine] = threads  # also where it is one, so that others ask for fewer
+        if threads <= 1:
+            kernel.alone(*arguments)
+        else:
+            step = max(least, n_rows // (TURNS * threads))
+            kernel.shared(threads - 1, -(-step // 8) * 8, *arguments)
     finally:
         _at_work.pop(mine, None)
 

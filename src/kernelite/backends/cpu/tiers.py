@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import as_dense
+from kernelite.backends.cpu.judging import SignLabels
+from kernelite.backends.cpu.one_pass import FormPass
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
+from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
 from kernelite.program.cascade import Block, Cascade, holds
 from kernelite.program.criteria import Criterion
@@ -76,6 +79,15 @@ class FirstForms:
                     return found
         return self.engine.first.run(rows)
 
+    def one_pass(
+        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
+    ) -> FormPass | None:
+        """What takes dense rows through this stage and the criterion at once; None: nothing."""
+        values = criterion is not None and criterion.sufficient_bounds is not None
+        if values and self.engine.third is not None:  # both forms at once may be better
+            return None
+        return FormPass.of(self.engine.first, input_map, criterion, labels)
+
     def _helps(self, rows: Block, criterion: Criterion) -> bool:
         """Whether values of a classifier, which need more digits than labels, are settled at all.
 
@@ -128,7 +140,7 @@ class SecondForms:
     ) -> Bounded | None:
         """Scores and bounds of rows that the first form left open; None where it was skipped."""
         if criterion is not None:
-            if previous is None:
+            if previous is None and not criterion.labels_alone:
                 return None
             if criterion.labels_and_values and rows.shape[0] < PROBED:
                 return None  # values of few rows: what it settles seldom pays for what it costs

@@ -261,10 +261,13 @@ def kernel(
         names = list(signature(function).parameters)
         rows = tuple(names.index(one) for one in by_row)
         own = KernelSource(function, f"{place}_{name or function.__name__}", given, rows)
-        call: Any = wraps(function)(_caller(own, own.symbol))
-        call.kernel = own
+        # Once their code is found, attributes are that itself, which saves a call of Python's.
+        call: Any = _caller(own, own.symbol, lambda entry: setattr(call, "alone", entry))
+        call = wraps(function)(call)
+        call.kernel, call.alone = own, call
         if by_row:
-            call.shared = _caller(own, own.symbols[1], before=2)
+            share = own.symbols[1], lambda entry: setattr(call, "shared", entry), 2
+            call.shared = _caller(own, *share)
         providers.declare(own)
         declared: Function = call
         return declared
@@ -272,10 +275,13 @@ def kernel(
     return made
 
 
-def _caller(own: KernelSource, symbol: str, before: int = 0) -> Callable[..., Any]:
+def _caller(
+    own: KernelSource, symbol: str, found: Callable[[Any], None], before: int = 0
+) -> Callable[..., Any]:
     """What is called: a function that finds its compiled code when it is called first.
 
-    `before` is how many whole numbers stand before the kernel's own arguments.
+    `found` is then told the code, as a function of Python's. `before` is how many whole numbers
+    stand before the kernel's own arguments.
     """
     entry: Callable[..., Any]
     strict: Callable[..., Any]
@@ -288,6 +294,7 @@ def _caller(own: KernelSource, symbol: str, before: int = 0) -> Callable[..., An
         place = providers.address(own, symbol)
         strict = callable_at(place, symbol, refused)
         entry = callable_at(place, symbol, fitted)
+        found(entry)
         return entry(*arguments)
 
     def fitted(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows rewritten on all threads: sparse ones made dense, dense ones through an affine map.
+"""Rows rewritten on all threads: sparse ones made dense, dense ones mapped, or picked.
 
 Sparse rows with too many entries for gathers to pay are made dense. In: CSR rows with sorted
 indices. Out: an array of shape (m, d). Twin: `csr_array.toarray`.
@@ -20,16 +20,17 @@ from kernelite.backends.cpu.kernels.compiling import (
     jit_available,
     kernel,
 )
-from kernelite.backends.cpu.threads import share_out
+from kernelite.backends.cpu.threads import share_out, share_rows
 from kernelite.data.rows.inputs import FloatArray, refuse_csr
 from kernelite.machine.affine import AffineMap
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["check_canonical", "dense_rows", "map_rows", "scattered"]
+__all__ = ["check_canonical", "dense_rows", "map_rows", "scattered", "take_rows"]
 
 _LEAST = 1 << 16  # numbers that are worth a thread
+_LEAST_TAKEN = 1 << 13  # the same, where they lie far from each other
 
 
 def dense_rows(rows: csr_array) -> FloatArray:
@@ -131,14 +132,16 @@ def map_rows(input_map: AffineMap, rows: FloatArray) -> FloatArray:
         return np.asarray(input_map(rows))
     out = np.empty(rows.shape)
     low = _NOTHING if input_map.low is None else input_map.low
-    _map_kernel(np.ascontiguousarray(rows), input_map.shift, low, input_map.scale, out)
+    least = max(1, _LEAST // max(rows.shape[1], 1))
+    given = np.ascontiguousarray(rows), input_map.shift, low, input_map.scale, out
+    share_rows(_map_kernel, len(rows), least, *given)
     return out
 
 
 _NOTHING = np.empty(0)
 
 
-@kernel()
+@kernel(by_row=("rows", "out"))
 def _map_kernel(rows: Matrix, shift: Vector, low: Vector, scale: Vector, out: OutMatrix) -> None:
     m, d = rows.shape
     for i in range(m):
@@ -148,3 +151,31 @@ def _map_kernel(rows: Matrix, shift: Vector, low: Vector, scale: Vector, out: Ou
         else:
             for j in range(d):
                 out[i, j] = (rows[i, j] - shift[j]) * scale[j]
+
+
+# Some rows side by side, picked from many.
+
+
+def take_rows(rows: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+    """rows[index], by all threads: each row may lie in another page of memory.
+
+    Examples
+    --------
+    >>> take_rows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]))
+    array([[3., 4.],
+           [3., 4.]])
+    """
+    if index.size * rows.shape[1] < _LEAST_TAKEN or not jit_available():
+        return rows.take(index, axis=0)
+    out = np.empty((len(index), rows.shape[1]))
+    least = max(1, _LEAST_TAKEN // max(rows.shape[1], 1))
+    share_rows(_take_kernel, len(index), least, index, rows, out)
+    return out
+
+
+@kernel(by_row=("index", "out"))
+def _take_kernel(index: Longs, rows: Matrix, out: OutMatrix) -> None:
+    for i in range(len(index)):
+        row = min(max(index[i], 0), len(rows) - 1)
+        for j in range(rows.shape[1]):
+            out[i, j] = rows[row, j]

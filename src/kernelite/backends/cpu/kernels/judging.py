@@ -17,6 +17,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     OutLongs,
     OutMatrix,
     Vector,
+    helper,
     instruction,
     ir,
     kernel,
@@ -25,9 +26,22 @@ from kernelite.backends.cpu.kernels.compiling import (
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
 from kernelite.series.rounding import SAFETY, TINY, UNIT
 
-__all__ = ["ROWS_PER_THREAD", "bound_rows", "damp_rows", "label_rows", "settle_rows"]
+__all__ = [
+    "ROWS_PER_THREAD",
+    "UNJUDGED",
+    "add_counts",
+    "bound_rows",
+    "damp_rows",
+    "judge_rows",
+    "judge_tile",
+    "label_rows",
+    "settle_rows",
+]
 
 ROWS_PER_THREAD = 1 << 16  # some twenty microseconds
+_NONE = np.empty(0, np.int64)
+UNJUDGED = np.empty(0), _NONE, _NONE, _NONE, np.empty(0, np.bool_)
+"""Rule, words, counts, answers and open rows of a pass that is not to judge its rows."""
 
 
 @instruction(types.void(types.uintp, types.int64))
@@ -35,6 +49,81 @@ def _add(builder: Any, address: Any, number: Any) -> None:
     """Add to a number that other threads add to as well."""
     place = builder.inttoptr(address, ir.IntType(64).as_pointer())
     builder.atomic_rmw("add", place, number, "monotonic")
+
+
+@helper
+def add_counts(counts: Any, n_open: int, outside: int, unknown: int) -> None:
+    """Add to the three counts, which all threads share."""
+    place = np.uintp(counts.ctypes.data)
+    _add(place, n_open)
+    _add(place + np.uintp(8), outside)
+    _add(place + np.uintp(16), unknown)
+
+
+@helper
+def judge_tile(
+    tile: Any, start: int, count: int, rule: Any, words: Any, answers: Any, is_open: Any
+) -> tuple[int, int, int]:
+    """What is made of one output's tile while it is in cache: open rows, and labels if asked for.
+
+    Parameters
+    ----------
+    tile : scores, bounds and |u|^2 of its rows
+    start, count : int
+        Its first row, and how many rows it has.
+    rule : ndarray of shape (10,)
+        Whether |score - threshold| should exceed the bound, whether it should exceed a margin,
+        whether the bound should be within a tolerance; threshold, margin, tolerance; the |u|^2
+        from which rows are outside. For labels: whether scores above the threshold get the first
+        word, whether one at the threshold does, and that threshold.
+    words : ndarray of shape (2,)
+    answers : ndarray of shape (m,), or empty where no labels are asked for
+    is_open : ndarray of shape (m,)
+
+    Returns
+    -------
+    How many rows are open, outside the validity bound, and not surely finite.
+    """
+    scores, bounds, squares = tile
+    by_bound, by_margin, by_tolerance = rule[0] > 0.0, rule[1] > 0.0, rule[2] > 0.0
+    threshold, margin, tolerance, farthest = rule[3], rule[4], rule[5], rule[6]
+    n_open, outside, unknown = 0, 0, 0
+    for r in range(count):
+        away = abs(scores[r] - threshold)
+        bad = by_bound & (not away > bounds[r])
+        bad = bad | (by_margin & (not away > margin))
+        bad = bad | (by_tolerance & (not bounds[r] <= tolerance))
+        is_open[start + r] = bad
+        n_open += bad
+        outside += not squares[r] < farthest
+        unknown += not squares[r] < np.inf
+    if len(answers) > 0:
+        first, second = words[0], words[1]
+        above, closed, threshold = rule[7] > 0.0, rule[8] > 0.0, rule[9]
+        for r in range(count):
+            score = scores[r]
+            beyond = score > threshold if above else score < threshold
+            beyond = beyond | (closed & (score == threshold))
+            answers[start + r] = first if beyond else second
+    return n_open, outside, unknown
+
+
+@kernel(by_row=("scores", "bounds", "answers", "is_open"))
+def judge_rows(
+    scores: Matrix,
+    bounds: Matrix,
+    rule: Vector,
+    words: Longs,
+    counts: OutLongs,
+    answers: OutLongs,
+    is_open: OutBools,
+) -> None:
+    """As `judge_tile`, of one output's rows; those with a bound that is infinite are not known."""
+    m = len(is_open)
+    bound = bounds.reshape(m)
+    tile = scores.reshape(m), bound, bound
+    found = judge_tile(tile, 0, m, rule, words, answers, is_open)
+    add_counts(counts, found[0], 0, found[2])
 
 
 @kernel(by_row=("scores", "bounds", "squares", "settled"))
@@ -78,10 +167,7 @@ def settle_rows(
         for i in range(m):
             for j in range(k):
                 unknown += not bounds[i, j] < np.inf
-    place = np.uintp(counts.ctypes.data)
-    _add(place, n_open)
-    _add(place + np.uintp(8), outside)
-    _add(place + np.uintp(16), unknown)
+    add_counts(counts, n_open, outside, unknown)
 
 
 @kernel(by_row=("squares", "scores", "bounds"))

@@ -1,7 +1,8 @@
 """The quadratic form for few features: one pass over the rows, in tiles, on vectors of rows.
 
 In: a prepared form and dense rows of shape (m, d). Out: scores of shape (m, k), |u|^2 of shape
-(m,), and on request the certificate's bound of each score.
+(m,), and on request the certificate's bound of each score; or, of one output, which rows these
+settle, and labels (`judging`).
 
     g = c + sum_{a <= b} m_ab u_a u_b + v.u,     m_ab = 2 M_ab off the diagonal
 
@@ -12,19 +13,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from kernelite.backends.cpu.kernels.bounds import NO_CERTIFICATE, JitCertificate, bound_tile
 from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
+    Longs,
     Matrix,
+    OutBools,
+    OutLongs,
     OutMatrix,
     OutVector,
     Vector,
     kernel,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
 from kernelite.backends.cpu.kernels.tiles import (
     LEAST_WORK,
     TILE,
@@ -39,12 +45,12 @@ from kernelite.backends.cpu.kernels.tiles import (
     triangle_blocks,
 )
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import DOUBLE, FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.series.series import QuadraticForm
 
-__all__ = ["JitForm", "form_kernel", "prepare", "scores"]
+__all__ = ["KERNEL", "UNUSED", "JitForm", "fixed_arguments", "form_kernel", "prepare", "scores"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +103,7 @@ def prepare(form: QuadraticForm) -> JitForm:
     outputs[:, 0], outputs[:, 1] = form.constant, form.intercept
     outputs[:, 2 : 2 + d] = form.linear.T
     gamma = form.gamma if form.damped else 0.0
-    return JitForm(np.ascontiguousarray(form.point), blocks, outputs, gamma)
+    return JitForm(np.ascontiguousarray(form.point).view(DOUBLE), blocks, outputs, gamma)
 
 
 def scores(
@@ -130,16 +136,24 @@ def scores(
     m, k = len(rows), form.n_outputs
     values, sq_norms, proven = np.empty((m, k)), np.empty(m), len(certificate.numbers) > 0
     bounds = np.empty((m, k)) if proven else _NOTHING
-    way = _NOTHING if input_map is None else input_map.way(form.point)
-    fixed = form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
-    share_rows(form_kernel, m, form.least_rows, rows, *fixed, values, sq_norms, bounds)
+    fixed = fixed_arguments(form, certificate, input_map)
+    share_rows(form_kernel, m, form.least_rows, rows, *fixed, *UNJUDGED, values, sq_norms, bounds)
     return Bounded(values, bounds if proven else None, sq_norms)
 
 
 _NOTHING = np.empty((0, 0))
+UNUSED = np.empty(0), _NOTHING  # what a judged pass gives for |u|^2 and bounds
 
 
-@kernel(by_row=("rows", "values", "sq_norms", "bounds"))
+def fixed_arguments(
+    form: JitForm, certificate: JitCertificate, input_map: AffineMap | None
+) -> tuple[Any, ...]:
+    """What the kernel takes between the rows and how they are judged."""
+    way = _NOTHING if input_map is None else input_map.way(form.point)
+    return form.point, way, form.blocks, form.outputs, form.gamma, certificate.numbers
+
+
+@kernel(by_row=("rows", "answers", "is_open", "values", "sq_norms", "bounds"))
 def form_kernel(
     rows: Matrix,
     point: Vector,
@@ -148,11 +162,17 @@ def form_kernel(
     outputs: Matrix,
     gamma: float,
     certificate: Matrix,
+    rule: Vector,
+    words: Longs,
+    counts: OutLongs,
+    answers: OutLongs,
+    is_open: OutBools,
     values: OutMatrix,
     sq_norms: OutVector,
     bounds: OutMatrix,
 ) -> None:
     m, d = rows.shape
+    n_open, outside, unknown = 0, 0, 0
     k = outputs.shape[0]
     features = (d + 3) // 4 * 4
     room = aligned((features + 4) * TILE).reshape(features + 4, TILE)
@@ -171,16 +191,29 @@ def form_kernel(
         square_tile(tile, width, squares)
         for r in range(width):
             exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
-        for r in range(count):
-            sq_norms[start + r] = squares[r]
+        if len(sq_norms) > 0:
+            for r in range(count):
+                sq_norms[start + r] = squares[r]
         for j in range(k):
             g[:width] = outputs[j, 0]
             add_triangle(tile, width, blocks[j], outputs[j, 2:], g)
             damp_tile(exponentials, width, outputs[j, 1], g)
-            for r in range(count):
-                values[start + r, j] = g[r]
+            if len(values) > 0:
+                for r in range(count):
+                    values[start + r, j] = g[r]
             if len(certificate) > 0:
                 numbers = certificate[j]
                 bound_tile(squares, squares, exponentials, g, gamma, 0.0, numbers, width, bound)
-                for r in range(count):
-                    bounds[start + r, j] = bound[r]
+                if len(bounds) > 0:
+                    for r in range(count):
+                        bounds[start + r, j] = bound[r]
+        if len(rule) > 0:
+            lines = g, bound, squares
+            found = judge_tile(lines, start, count, rule, words, answers, is_open)
+            n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
+    if len(rule) > 0:
+        add_counts(counts, n_open, outside, unknown)
+
+
+KERNEL = form_kernel
+"""What takes dense rows, under the name that kernels of all forms have."""

@@ -20,6 +20,8 @@ from kernelite.backends.cpu.kernels.compiling import (
     Blocks,
     Longs,
     Matrix,
+    OutBools,
+    OutLongs,
     OutMatrix,
     OutVector,
     Vector,
@@ -27,6 +29,7 @@ from kernelite.backends.cpu.kernels.compiling import (
     kernel,
 )
 from kernelite.backends.cpu.kernels.exp import exp_nonpositive
+from kernelite.backends.cpu.kernels.judging import UNJUDGED, add_counts, judge_tile
 from kernelite.backends.cpu.kernels.project import (
     LANES,
     ROWS,
@@ -45,13 +48,23 @@ from kernelite.backends.cpu.kernels.tiles import (
     triangle_blocks,
 )
 from kernelite.backends.cpu.threads import share_rows
-from kernelite.data.rows.inputs import FloatArray
+from kernelite.data.rows.inputs import DOUBLE, FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY
 from kernelite.series.spectral import SpectralForm
 
-__all__ = ["JitSpectralForm", "finish_tile", "prepare", "scores", "spectral_kernel", "tile_of"]
+__all__ = [
+    "KERNEL",
+    "UNUSED",
+    "JitSpectralForm",
+    "finish_tile",
+    "fixed_arguments",
+    "prepare",
+    "scores",
+    "spectral_kernel",
+    "tile_of",
+]
 
 # A tile of projected rows to scores and bounds: what dense and sparse rows have in common.
 #
@@ -111,22 +124,25 @@ def finish_tile(
     square_tile(Y, width, inside)
     for r in range(width):
         exponentials[r] = exp_nonpositive(-gamma * squares[r]) if gamma > 0.0 else 1.0
-    for r in range(count):
-        sq_norms[start + r] = squares[r]
-        kept[start + r] = inside[r]
+    if len(sq_norms) > 0:
+        for r in range(count):
+            sq_norms[start + r] = squares[r]
+            kept[start + r] = inside[r]
     for j in range(outputs.shape[0]):
         for r in range(width):
             g[r] = outputs[j, 0] + linear[j, r] + outputs[j, 2] * squares[r]
         add_triangle(Y, width, cores[j], nothing, g)
         damp_tile(exponentials, width, outputs[j, 1], g)
-        for r in range(count):
-            values[start + r, j] = g[r]
+        if len(values) > 0:
+            for r in range(count):
+                values[start + r, j] = g[r]
         if len(certificate) > 0:
             numbers = certificate[j]
             bound_tile(squares, reach, exponentials, g, gamma, slack, numbers, width, bound)
             _add_truncation(squares, reach, inside, exponentials, hidden, outputs[j], width, bound)
-            for r in range(count):
-                bounds[start + r, j] = bound[r]
+            if len(bounds) > 0:
+                for r in range(count):
+                    bounds[start + r, j] = bound[r]
 
 
 # Dense rows: projected, then finished as above.
@@ -179,7 +195,7 @@ def prepare(form: SpectralForm) -> JitSpectralForm:
         [form.constant, form.intercept, form.mid, form.spread, 2.0 * form.cross, form.leftover]
     )
     gamma = form.gamma if form.damped else 0.0
-    point = np.ascontiguousarray(form.point)
+    point = np.ascontiguousarray(form.point).view(DOUBLE)
     return JitSpectralForm(point, columns, cores, outputs, gamma, form.rank)
 
 
@@ -203,14 +219,22 @@ def scores(
     m, k = len(rows), len(form.outputs)
     values, sq_norms, kept = np.empty((m, k)), np.empty(m), np.empty(m)
     bounds = np.empty((m, k)) if len(certificate.numbers) else np.empty((0, k))
-    way = form.point[None, :]
-    if input_map is not None:
-        way = input_map.way(form.point)
-    basis = way, form.columns, form.sizes, form.rank
-    fixed = *basis, form.cores, form.outputs, form.gamma, certificate.numbers
-    out = values, sq_norms, kept, bounds
-    share_rows(spectral_kernel, m, form.least_rows, rows, *fixed, *out)
+    fixed, out = fixed_arguments(form, certificate, input_map), (values, sq_norms, kept, bounds)
+    share_rows(spectral_kernel, m, form.least_rows, rows, *fixed, *UNJUDGED, *out)
     return Bounded(values, bounds if len(certificate.numbers) else None, sq_norms, kept)
+
+
+# What a judged pass gives for |u|^2, |y|^2 and bounds.
+UNUSED = np.empty(0), np.empty(0), np.empty((0, 0))
+
+
+def fixed_arguments(
+    form: JitSpectralForm, certificate: JitCertificate, input_map: AffineMap | None
+) -> tuple[Any, ...]:
+    """What the kernel takes between the rows and how they are judged."""
+    way = form.point[None, :] if input_map is None else input_map.way(form.point)
+    basis = way, form.columns, form.sizes, form.rank
+    return *basis, form.cores, form.outputs, form.gamma, certificate.numbers
 
 
 @helper
@@ -228,7 +252,7 @@ def _sort_out(y: FloatArray, lanes: FloatArray, first: int, rank: int, room: Any
             linear[c, first + i] = y[i, rank + c]
 
 
-@kernel(by_row=("rows", "values", "sq_norms", "kept", "bounds"))
+@kernel(by_row=("rows", "answers", "is_open", "values", "sq_norms", "kept", "bounds"))
 def spectral_kernel(
     rows: Matrix,
     way: Matrix,
@@ -239,12 +263,18 @@ def spectral_kernel(
     outputs: Matrix,
     gamma: float,
     certificate: Matrix,
+    rule: Vector,
+    words: Longs,
+    counts: OutLongs,
+    answers: OutLongs,
+    is_open: OutBools,
     values: OutMatrix,
     sq_norms: OutVector,
     kept: OutVector,
     bounds: OutMatrix,
 ) -> None:
     m = rows.shape[0]
+    n_open, outside, unknown = 0, 0, 0
     k = outputs.shape[0]
     blocked = (rank + 3) // 4 * 4
     room = aligned((blocked + k + 5) * TILE).reshape(blocked + k + 5, TILE)
@@ -263,3 +293,13 @@ def spectral_kernel(
             project_rows(rows, start + first, some, way, columns, sizes, buffer, lanes, y)
             _sort_out(y, lanes, first, rank, tile)
         finish_tile(start, count, fixed, (tile[2], 0.0, 0.0), tile, spare, results)
+        if len(rule) > 0:
+            lines = spare[2], spare[3], tile[2]
+            found = judge_tile(lines, start, count, rule, words, answers, is_open)
+            n_open, outside, unknown = n_open + found[0], outside + found[1], unknown + found[2]
+    if len(rule) > 0:
+        add_counts(counts, n_open, outside, unknown)
+
+
+KERNEL = spectral_kernel
+"""What takes dense rows, under the name that kernels of all forms have."""

@@ -1,0 +1,224 @@
+"""Rows to answers in one pass: what the first stage of one output finds is judged on the way.
+
+While a tile of rows is in cache, the kernel of a form gives scores and bounds, asks the criterion's
+rule whether these settle the row, and writes the label, or the score, and whether the row stays
+open: nothing else of a row goes to memory. Exact sums in single precision take much longer than
+that, so a second call judges what they found. Threads take rows inside compiled code.
+
+Rows that stay open go through the cascade, whose stages and criteria are the twin of all this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelite.backends.cpu.forms import FormEngine
+from kernelite.backends.cpu.fused_sums import NO_SQUARES, PanelSums
+from kernelite.backends.cpu.judging import Finish, SignLabels
+from kernelite.backends.cpu.mapped import MappedRows
+from kernelite.backends.cpu.threads import share_rows
+from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.machine.affine import AffineMap
+from kernelite.program.criteria import Criterion
+
+__all__ = ["FormPass", "OnePass", "Passed", "SumsPass"]
+
+PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
+ROWS_AT_ONCE = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
+
+
+class Passed(NamedTuple):
+    """What a pass found for m rows.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (m,)
+        Words of eight bytes, as `SignLabels.words` has them; empty where scores are asked for.
+    scores : ndarray of shape (m, 1)
+        Empty where labels are.
+    is_open : ndarray of bool of shape (m,)
+    n_open, outside, unknown : int
+        Rows that stay open, that lie outside the validity bound, and that may not be finite.
+    """
+
+    labels: NDArray[np.int64]
+    scores: FloatArray
+    is_open: NDArray[np.bool_]
+    n_open: int
+    outside: int
+    unknown: int
+
+
+class OnePass:
+    """A first stage and a criterion made ready: what its kernel takes is laid out once.
+
+    Parameters
+    ----------
+    numbers : tuple of six numbers
+        What the criterion asks, as `rule_numbers` gives it.
+    labels : SignLabels, optional
+        Where labels are asked for; else scores.
+    farthest : float
+        |u|^2 from which rows are outside the validity bound.
+    probed : int
+        So many rows show whether the stage settles enough of them; 0 where it always pays.
+    """
+
+    least_settled = 0.0  # the share of rows from which the stage is worth its time
+
+    def __init__(
+        self,
+        numbers: tuple[float, ...],
+        labels: SignLabels | None,
+        farthest: float = np.inf,
+        probed: int = 0,
+    ) -> None:
+        self.labels, self.probed = labels, probed
+        sign = (0, 0, 0.0) if labels is None else (*labels.sign[2:], labels.threshold)
+        rule = np.array([*numbers, farthest, *sign], dtype=np.float64)
+        self.judged = rule, NO_WORDS if labels is None else labels.words
+
+    def run(self, rows: FloatArray) -> Passed:
+        """Answers of dense rows, and which of them stay open."""
+        m, counts, is_open = len(rows), np.zeros(3, np.int64), np.empty(len(rows), np.bool_)
+        if self.labels is None:
+            labels, scores = NO_LABELS, np.empty((m, 1))
+        else:
+            labels, scores = np.empty(m, np.int64), NO_SCORES
+        self.fill(rows, counts, labels, is_open, scores)
+        return Passed(labels, scores, is_open, *counts.tolist())
+
+    def fill(self, rows: FloatArray, *out: Any) -> None:
+        """Fill counts, labels, what is open, and scores; those of no length are not asked for."""
+        raise NotImplementedError
+
+    def answers(self, found: Passed, finish: Finish) -> NDArray[Any]:
+        """Labels or, by `finish`, what is made of scores."""
+        labels = self.labels
+        if labels is None:
+            return finish(found.scores)
+        if labels.as_words:
+            return found.labels.view(labels.labels.dtype)
+        return labels.labels.take(found.labels)
+
+    def helps(self, rows: FloatArray) -> bool:
+        """Whether the stage settles enough of these rows, as some of them show."""
+        if not self.probed or len(rows) < PROBED_FROM:
+            return True
+        few = rows[np.arange(0, len(rows), len(rows) // self.probed)]
+        return self.settles(self.run(few))
+
+    def settles(self, found: Passed) -> bool:
+        """Whether enough rows are settled."""
+        return found.n_open <= (1.0 - self.least_settled) * len(found.is_open)
+
+
+class FormPass(OnePass):
+    """By a form: one kernel reads, evaluates and judges."""
+
+    least_settled = 0.2
+
+    def __init__(self, given: tuple[Any, ...], *judged: Any) -> None:
+        super().__init__(*judged)
+        self.kernel, fixed, self.unused, self.least_rows, _ = given
+        self.fixed = *map(_ordinary, fixed), *self.judged
+
+    def fill(self, rows: FloatArray, *out: Any) -> None:
+        """As `OnePass.fill`."""
+        given = rows, *self.fixed, *out, *self.unused
+        share_rows(self.kernel, len(rows), self.least_rows, *given)
+
+    @classmethod
+    def of(
+        cls,
+        form: FormEngine,
+        input_map: AffineMap | None,
+        criterion: Criterion | None,
+        labels: SignLabels | None,
+    ) -> FormPass | None:
+        """For the first form of a model; None where no kernel serves it, or the criterion."""
+        given = form.one_pass(input_map)
+        numbers = None if given is None else rule_numbers(criterion, bounded=given[-1])
+        if given is None or numbers is None:
+            return None
+        # Values need more digits than labels: few forms are good enough for both.
+        probed = 128 if criterion is not None and criterion.labels_and_values else 0
+        return cls(given, numbers, labels, form.form.farthest, probed)
+
+
+class SumsPass(OnePass):
+    """Labels by sums over all centers in single precision, which a second call judges.
+
+    How many rows it settled the last time stands for a probe where a batch is not large: proven
+    labels are the same, whichever stage gives them.
+    """
+
+    least_settled = 0.5
+
+    def __init__(self, sums: PanelSums, input_map: AffineMap | None, *judged: Any) -> None:
+        super().__init__(*judged)
+        self.sums, self.input_map, self.known = sums, input_map, False
+
+    def run(self, rows: FloatArray) -> Passed:
+        """As `OnePass.run`."""
+        found = super().run(rows)
+        if len(rows) >= self.probed:
+            self.known = self.settles(found)
+        return found
+
+    def helps(self, rows: FloatArray) -> bool:
+        """As `OnePass.helps`."""
+        return (self.known and len(rows) < ALWAYS_PROBED) or super().helps(rows)
+
+    def fill(self, rows: FloatArray, *out: Any) -> None:
+        """As `OnePass.fill`."""
+        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
+
+        counts, labels, is_open, _ = out
+        m = min(len(rows), ROWS_AT_ONCE)
+        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
+        for block in row_blocks(len(rows), ROWS_AT_ONCE):
+            count = block.stop - block.start
+            found, part = (scores[:count], bounds[:count]), rows[block]
+            if self.input_map is not None:
+                part = MappedRows(part, self.input_map)[:]
+            self.sums.fill(part, *found, NO_SQUARES)
+            given = *found, *self.judged, counts, labels[block], is_open[block]
+            share_rows(judge_rows, count, ROWS_PER_THREAD, *given)
+
+    @classmethod
+    def of(
+        cls,
+        sums: PanelSums,
+        input_map: AffineMap | None,
+        criterion: Criterion,
+        labels: SignLabels,
+    ) -> SumsPass | None:
+        """None where the criterion takes more than numbers."""
+        numbers = rule_numbers(criterion, bounded=True)
+        return None if numbers is None else cls(sums, input_map, numbers, labels, np.inf, 32)
+
+
+def rule_numbers(criterion: Criterion | None, *, bounded: bool) -> tuple[float, ...] | None:
+    """What a criterion asks of one output, in numbers; None where it takes more than a `Rule`.
+
+    Whether |score - threshold| should exceed the bound, whether it should exceed a margin, whether
+    the bound should be within a tolerance; then threshold, margin and tolerance.
+    """
+    if criterion is None:
+        return False, False, False, 0.0, 0.0, 0.0
+    rule = (criterion if bounded else criterion.on_scores).rule
+    if rule is None or (not bounded and (criterion.asks_bounds or rule.margin < 0.0)):
+        return None
+    tolerance = float(rule.tolerance[0]) if bounded and len(rule.tolerance) else -1.0
+    asked = rule.by_bound and bounded, rule.margin >= 0.0, tolerance >= 0.0
+    return *asked, rule.threshold, rule.margin, tolerance
+
+
+def _ordinary(given: Any) -> Any:
+    """An argument as kernels take it at once: the dtype of an array that was pickled is a copy."""
+    return given.view(np.dtype(given.dtype.name)) if isinstance(given, np.ndarray) else given

@@ -1,0 +1,140 @@
+"""One pass from rows to answers says what the stages and criteria of the cascade say."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+import kernelite as kl
+from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.one_pass import FormPass, SumsPass, rule_numbers
+from kernelite.program.criteria import Margin, Proven, SameAnswer, Within, never
+from kernelite.support.errors import InputError
+
+pytestmark = pytest.mark.skipif(not jit_available(), reason="no kernels here")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1200, 6))
+SIDE = X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.3
+FAR = np.concatenate([X, 40.0 * RNG.normal(size=(100, 6)), np.full((1, 6), 1e150)])
+
+
+def staged(model: Any) -> Any:
+    """The same model without passes: stage by stage."""
+    twin = pickle.loads(pickle.dumps(model))
+    twin._runner.__dict__["_passes"] = False
+    return twin
+
+
+def fitted(labels: np.ndarray, gamma: float, **options: Any) -> Any:
+    return kl.compile(SVC(gamma=gamma).fit(X[:500], labels[:500]), X, **options)
+
+
+LABELS = {
+    "numbers": SIDE.astype(np.int64),
+    "floats": SIDE * 2.0,
+    "booleans": SIDE,
+    "small numbers": SIDE.astype(np.int16),
+    "text": np.where(SIDE, "yes", "no"),
+}
+
+
+@pytest.mark.parametrize("gamma", [0.002, 0.02, 1.0])
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_those_of_the_stages(kind: str, gamma: float) -> None:
+    model = fitted(LABELS[kind], gamma)
+    twin, source = staged(model), SVC(gamma=gamma).fit(X[:500], LABELS[kind][:500])
+    for rows in (FAR, X[:64], X[:9], X[:1]):
+        found, stats = model.predict(rows, return_stats=True)
+        wanted, staged_stats = twin.predict(rows, return_stats=True)
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype == source.predict(rows).dtype
+        assert stats.rows == staged_stats.rows == sum(stats.stages.values())
+        assert stats.outside_validity == staged_stats.outside_validity
+    assert (model.predict(X) == source.predict(X)).all()
+    passes = [one for one in model._runner._fronts.values() if one is not None]
+    assert passes
+    assert isinstance(passes[0], SumsPass if model.approximation is None else FormPass)
+
+
+@pytest.mark.parametrize("guarantee", ["certified", "calibrated", "none", "exact"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_every_guarantee_and_scaled_rows(guarantee: Any, scaled: bool) -> None:
+    source = SVC(gamma=0.002)
+    source = make_pipeline(StandardScaler(), source) if scaled else source
+    options = {"max_disagreement": 0.05} if guarantee == "calibrated" else {}
+    source = source.fit(X[:500], SIDE[:500])
+    model = kl.compile(source, X, guarantee=guarantee, on_invalid="ignore", **options)
+    twin = staged(model)
+    np.testing.assert_array_equal(model.predict(FAR), twin.predict(FAR))
+    np.testing.assert_allclose(model.scores(X), twin.scores(X), rtol=1e-6, atol=1e-6)
+    for row in FAR[::97]:
+        assert model.predict(row[None]) == twin.predict(row[None])
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-9])
+def test_values_are_within_their_tolerance(tolerance: float) -> None:
+    source = SVR(gamma=0.01).fit(X[:400], X[:400, 0])
+    model = kl.compile(source, X, tolerance=tolerance)
+    assert np.abs(model.predict(X) - source.predict(X)).max() <= tolerance
+    assert (np.abs(model.predict(X) - source.predict(X)) <= model.error_bound(X) + 1e-9).all()
+
+
+def test_decision_values_keep_their_labels_and_bounds() -> None:
+    source = SVC(gamma=0.002).fit(X[:500], SIDE[:500])
+    model = kl.compile(source, X)
+    values, exact = model.decision_function(FAR), source.decision_function(FAR)
+    assert (np.sign(values) == np.sign(exact)).all()
+    assert (np.abs(values - exact) <= model.error_bound(FAR) + 1e-9).all()
+
+
+def test_one_class() -> None:
+    source = OneClassSVM(gamma=0.01, nu=0.1).fit(X[:300])
+    model = kl.compile(source, X)
+    np.testing.assert_array_equal(model.predict(FAR), source.predict(FAR))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("gamma", [0.002, 1.0])
+def test_rows_that_are_not_finite_are_refused_by_their_number(bad: float, gamma: float) -> None:
+    model, rows = fitted(SIDE, gamma), X.copy()
+    rows[77, 3] = bad
+    with pytest.raises(InputError, match="row 77"):
+        model.predict(rows)
+    with pytest.raises(InputError, match="row 0"):
+        model.predict(rows[77:78])
+
+
+def test_no_rows() -> None:
+    assert fitted(SIDE, 0.002).predict(X[:0]).shape == (0,)
+
+
+def test_what_a_rule_asks_in_numbers() -> None:
+    head = fitted(SIDE, 0.002).head
+    assert rule_numbers(None, bounded=True) == (False, False, False, 0.0, 0.0, 0.0)
+    assert rule_numbers(Proven(SameAnswer(head)), bounded=True)[:3] == (True, False, False)  # type: ignore[index]
+    assert rule_numbers(Proven(SameAnswer(head)), bounded=False) is None
+    margin = rule_numbers(Margin(head, 0.25), bounded=False)
+    assert margin is not None
+    assert margin[:5] == (False, True, False, 0.0, 0.25)
+    within = rule_numbers(Within(np.array([0.5])), bounded=True)
+    assert within is not None
+    assert (within[2], within[5]) == (True, 0.5)
+    assert rule_numbers(never, bounded=True) is None
+
+
+def test_what_was_settled_last_stands_for_a_probe() -> None:
+    """One call of a kernel for each batch, not one more that tries some rows."""
+    model, calls = fitted(SIDE, 1.0), []
+    model.predict(X)
+    (front,) = model._runner._fronts.values()
+    own = front.fill
+    front.fill = lambda rows, *out: (calls.append(len(rows)), own(rows, *out))
+    model.predict(X)
+    assert calls == [len(X)]
