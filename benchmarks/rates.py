@@ -20,7 +20,7 @@ from benchmarks.machine import describe
 from benchmarks.sweep import raced
 from kernelite.backends.cpu.exact import FEWEST_NUMBERS, ExactEngine
 from kernelite.backends.cpu.forms import certify
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import print_table
@@ -110,14 +110,14 @@ def timed(n: int, d: int) -> Iterator[tuple[str, Work, float]]:
             exact = exact_work(expansion, labels=labels)
         works = [exact, form.work + bounds + judged]
         runners = [
-            Runner.with_engine(engine),
-            Runner.with_engine(engine, form_stages(Approximation(form, certificate))),
+            stage_engine(engine),
+            stage_engine(engine, form_stages(Approximation(form, certificate))),
         ]
         names = ["exact", form.name]
         if labels and d > 16:
             cut = truncate(spectrum(form), 8)
             works.append(cut.work + bounds + judged)
-            runners.append(Runner.with_engine(engine, form_stages(Approximation(cut, certificate))))
+            runners.append(stage_engine(engine, form_stages(Approximation(cut, certificate))))
             names.append(cut.name)
         calls = [partial(one.run, finish=finish, criterion=criterion) for one in runners]
         for way, work, cost in zip(names, works, raced(calls, rows), strict=True):

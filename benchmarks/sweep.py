@@ -24,7 +24,7 @@ from benchmarks.results import FOLDER, plain
 from benchmarks.sweep_models import SAMPLE, Subject, subjects
 from kernelite.backends.cpu.forms import certify
 from kernelite.backends.cpu.local import LocalEngine, NearCenters
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.threads import limit_threads
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.cli.console import note
@@ -83,7 +83,7 @@ class Ways:
 
     def all(self) -> None:
         """Build them."""
-        self.found["exact"] = [(0.0, "exact", Runner.with_engine(self.task.engine))]
+        self.found["exact"] = [(0.0, "exact", stage_engine(self.task.engine))]
         self._near()
         if self.expansion.kernel.damps:
             try:
@@ -160,7 +160,7 @@ class Ways:
         )
         if found is not None:
             near = NearCenters(LocalEngine.prepare(self.expansion, found[0]))
-            runner = Runner.with_engine(self.task.engine, (), near)
+            runner = stage_engine(self.task.engine, (), near)
             self.found["near centers"] = [(found[1].nanoseconds, "near centers", runner)]
 
     def timed(self) -> dict[str, dict[str, Any]]:
@@ -175,7 +175,7 @@ class Ways:
                     forms = form_stages(way)
                     if kind == "third order":  # without a product in its place
                         forms[0].engine.__dict__["paired"] = None
-                    runner = Runner.with_engine(self.task.engine, forms)
+                    runner = stage_engine(self.task.engine, forms)
                 calls.append(partial(runner.run, finish=finish, criterion=criterion))
                 kinds.append((kind, name))
         best: dict[str, dict[str, Any]] = {}

@@ -18,7 +18,7 @@ from kernelite.backends.cpu.kernels import quadratic_sparse, third_dense
 from kernelite.backends.cpu.kernels.bounds import prepare_certificate
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.sums import PartRows, PartStages, sum_stages
 from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.backends.cpu.variance import Variances
@@ -365,7 +365,7 @@ def _widened(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[An
     own = Judge(wider, rows)
     outside = OutsideRows(case.rows, sq_norms, 0.0)
     forms = form_stages(case.cell, fused=fused)
-    whole = Runner.with_engine(case.engine, forms).cascade
+    whole = stage_engine(case.engine, forms).cascade
     stages = damped(whole, case.expansion.gamma, case.expansion.intercept, None).stages
     for number, name in ((0, f"widened, {how}"), (-1, "widened, exact")):
         found = stages[number].run(outside, None)
@@ -396,7 +396,7 @@ def _sum(case: Model, judge: Judge, rng: np.random.Generator) -> Iterator[Answer
     parts, outputs = [], np.arange(other.n_outputs)
     for one in (case, both):
         forms = form_stages(one.cell, fused=fused)
-        whole = Runner.with_engine(one.engine, forms).cascade
+        whole = stage_engine(one.engine, forms).cascade
         parts.append(PartStages(Cascade(forms, answers_all=False), whole, outputs, None, True))
     own, found = Judge(case.expansion, case.rows, other), None
     for number, stage in enumerate(sum_stages(tuple(parts), len(outputs))):

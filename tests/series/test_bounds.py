@@ -16,7 +16,7 @@ from kernelite.backends.cpu.kernels import third_dense
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import LocalEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.tiers import form_stages, forms_alone
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.series.approximation import Approximation, LocalSums
@@ -155,7 +155,7 @@ def test_bounds_of_widened_models_hold(case: Case, power: float, seed: int) -> N
     def answers() -> Iterator[Scored]:
         for name, cell, _ in every_cell(case.expansion, case.point):
             forms = form_stages(cell, fused=jit_available())
-            whole = Runner.with_engine(engine, forms).cascade
+            whole = stage_engine(engine, forms).cascade
             stages = damped(whole, engine.expansion.gamma, engine.expansion.intercept, cell.form)
             for stage in stages.stages:
                 if (found := stage.run(outside, None)) is not None:

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_model
 from kernelite.backends.cpu.threads import for_each_chunk
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.slopes import Slope, factors_of, slope_of
@@ -150,7 +151,7 @@ class _EngineSums:
             intercept=none,
             uncertainty=replace(known, coefficients=lost.ravel(), intercept=none),
         )
-        return cls(Runner.prepare(None, moved), sizes, expansion)
+        return cls(stage_model(None, moved), sizes, expansion)
 
     def fill(self, rows: FloatArray, placed: Placed, out: Derived, bounds: bool) -> None:
         """Put all of it into `out`; without `bounds` all but those of derivatives."""

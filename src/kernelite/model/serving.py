@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelite.backends.cpu.outside import OutsideRows
 from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_model, stage_parts
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import (
     DOUBLE,
@@ -225,8 +226,8 @@ def runner_of(model: ModelFields) -> Runner:
             )
             for part in model.parts
         ]
-        return Runner.of_parts(parts, model.head.n_scores, model.preparation)
+        return stage_parts(parts, model.head.n_scores, model.preparation)
     left = model.preparation
     if not left.rowwise:  # what stands before the map has seen all rows at once
         left = Preparation.of(left.input_map)
-    return Runner.prepare(model.approximation, model.expansion, left, model.local, model.tail)
+    return stage_model(model.approximation, model.expansion, left, model.local, model.tail)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.backends.cpu.tiers import FormStages, form_stages
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.heads.base import Head
@@ -97,7 +97,7 @@ class Finals:
         finish = self.head.predict if self.head.proves_labels else lambda scores: scores
         rows = cache(partial(_rows, sample))
         calls = [
-            partial(Runner.with_engine(self.engine, forms).run, rows(count), finish, criterion)
+            partial(stage_engine(self.engine, forms).run, rows(count), finish, criterion)
             for forms, count in zip(stages, counts, strict=True)
         ]
         return raced(calls, [len(rows(count)) for count in counts])

@@ -20,7 +20,7 @@ from kernelite.backends.cpu.kernels.compiling import kernel
 from kernelite.backends.cpu.kernels.exp2 import DOUBLE, QUICK, QUICKEST, SINGLE, Precision
 from kernelite.backends.cpu.kernels.panels import over_rows, panel_types
 from kernelite.backends.cpu.panels import Layout, middle
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.uncertainty import Uncertainty
 from kernelite.program import bounded as stats
@@ -225,7 +225,7 @@ def test_only_labels_are_taken_from_single_precision() -> None:
     )
     scores, bounds = scores_and_bounds(exact.run(rows))
     np.testing.assert_array_equal(fast.scores(rows), scores)
-    cascade = Runner.with_engine(exact).cascade
+    cascade = stage_engine(exact).cascade
     labels = cascade.run(rows, Proven(fast.head.decided))
     single = cascade.names.index(stats.SINGLE)
     assert (labels.stage == single).mean() > 0.5
@@ -249,7 +249,7 @@ def test_values_within_a_tolerance_come_from_single_precision_where_it_suffices(
     engine = fast._runner.exact
     tolerance = np.array([1e-2])
     rows = rng.normal(size=(2000, 5))
-    cascade = Runner.with_engine(engine).cascade
+    cascade = stage_engine(engine).cascade
     found = cascade.run(rows, Within(tolerance))
     assert found.settled.all()
     exact = engine.run(rows).scores
@@ -289,7 +289,7 @@ def test_rows_left_open_are_summed_in_doubles() -> None:
     engine = ExactEngine.prepare(fast.expansion)
     criterion = Proven(fast.head.decided)
     assert not criterion(*engine.single.run(rows)).any()
-    found = Runner.with_engine(engine).cascade.run(rows, criterion)
+    found = stage_engine(engine).cascade.run(rows, criterion)
     np.testing.assert_array_equal(found.scores, engine.run(rows).scores)
     np.testing.assert_array_equal(fast.predict(rows), svm.predict(rows))
 
@@ -303,7 +303,7 @@ def test_undecidable_rows_get_the_same_scores_alone_and_among_others() -> None:
     engine = ExactEngine.prepare(KernelExpansion(centers, np.concatenate([A, -A]), 0.0, gamma=0.2))
     rows = rng.normal(size=(300, 5)) * [0, 1, 1, 1, 1]
     criterion = Proven(kl.ClassifierHead(np.array([0, 1])).decided)
-    cascade = Runner.with_engine(engine).cascade
+    cascade = stage_engine(engine).cascade
     together, bounds = scores_and_bounds(cascade.run(rows, criterion))
     assert not criterion(together, bounds).any()
     for m in (1, 2, 7, 100):
@@ -319,7 +319,7 @@ def test_no_rows_and_no_weights() -> None:
         for weight in (0.0, 1.0):
             weights = np.full(len(centers), weight)
             engine = ExactEngine.prepare(KernelExpansion(centers, weights, 0.5, gamma=1e-3))
-            cascade = Runner.with_engine(engine).cascade
+            cascade = stage_engine(engine).cascade
             assert cascade.run(np.empty((0, 40)), criterion).scores.shape == (0, 1)
             scores, bounds = scores_and_bounds(cascade.run(centers[:3], criterion))
             assert (np.abs(scores - engine.expansion.scores(centers[:3])) <= 2 * bounds).all()
@@ -334,7 +334,7 @@ def test_far_rows_keep_their_labels_by_probability() -> None:
     )
     engine = ExactEngine.prepare(model)
     rows = rng.normal(size=(3, 60)) * 1e39
-    scores = Runner.with_engine(engine).cascade.run(rows, Proven(head.decided)).scores
+    scores = stage_engine(engine).cascade.run(rows, Proven(head.decided)).scores
     np.testing.assert_array_equal(scores, np.full((3, 1), -3.0))
 
 

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 import kernelite
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.local import LEAF, LocalEngine, sort_into_leaves
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_model
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.program.criteria import predict_criterion
 from kernelite.series.approximation import LocalSums
@@ -191,7 +191,7 @@ def test_undecidable_rows_get_the_same_label_alone_and_among_others(classes):
     if classes == 3:
         A = np.column_stack([A, np.r_[a, 0 * a, nothing - 1], np.r_[0 * a, a, nothing - 1]])
     model = KernelExpansion(centers, A, np.zeros(A.shape[1]), gamma=0.3)
-    runner = Runner.prepare(None, model, local=LocalSums(np.full(A.shape[1], 1e-6), start=3.0))
+    runner = stage_model(None, model, local=LocalSums(np.full(A.shape[1], 1e-6), start=3.0))
     head = kernelite.ClassifierHead(np.arange(classes))
     criterion, rows = predict_criterion(head, None), rng.normal(size=(200, 3)) * [0, 1, 1]
     together, stats = runner.run(rows, head.predict, criterion)

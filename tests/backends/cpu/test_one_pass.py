@@ -28,7 +28,7 @@ FAR = np.concatenate([X, 40.0 * RNG.normal(size=(100, 6)), np.full((1, 6), 1e150
 def staged(model: Any) -> Any:
     """The same model without passes: stage by stage."""
     twin = pickle.loads(pickle.dumps(model))
-    twin._runner.__dict__["_passes"] = False
+    twin._runner.__dict__["_passes"] = None
     return twin
 
 
@@ -58,7 +58,7 @@ def test_labels_are_those_of_the_stages(kind: str, gamma: float) -> None:
         assert stats.rows == staged_stats.rows == sum(stats.stages.values())
         assert stats.outside_validity == staged_stats.outside_validity
     assert (model.predict(X) == source.predict(X)).all()
-    passes = [one for one in model._runner._fronts.values() if one is not None]
+    passes = [one for one in model._runner._passes.known.values() if one is not None]
     assert passes
     assert isinstance(passes[0], SumsPass if model.approximation is None else FormPass)
 
@@ -133,7 +133,7 @@ def test_what_was_settled_last_stands_for_a_probe() -> None:
     """One call of a kernel for each batch, not one more that tries some rows."""
     model, calls = fitted(SIDE, 1.0), []
     model.predict(X)
-    (front,) = model._runner._fronts.values()
+    (front,) = model._runner._passes.known.values()
     own = front.fill
     front.fill = lambda rows, *out: (calls.append(len(rows)), own(rows, *out))
     model.predict(X)

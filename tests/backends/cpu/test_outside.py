@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from kernelite.backends.cpu.exact import ExactEngine
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_engine, stage_model
 from kernelite.backends.cpu.tiers import form_stages
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion
@@ -55,7 +55,7 @@ def cells_of(model: KernelExpansion, point: np.ndarray) -> Iterator[Approximatio
 
 def damped_cascade(model: KernelExpansion, cell: Approximation, *, fused: bool = True) -> Cascade:
     forms = form_stages(cell, fused=fused)
-    whole = Runner.with_engine(ExactEngine.prepare(model), forms).cascade
+    whole = stage_engine(ExactEngine.prepare(model), forms).cascade
     return damped(whole, model.gamma, model.intercept, cell.form)
 
 
@@ -154,7 +154,7 @@ def test_a_runner_serves_dense_and_sparse_rows(mapped: bool) -> None:
     point = model.dense_centers().mean(axis=0)
     cell = Approximation(quadratic_form(model, point), certify(model, point, mapped=mapped))
     input_map = AffineMap(np.full(6, 0.5), np.zeros(6)) if mapped else None
-    runner = Runner.prepare(cell, model, Preparation.of(input_map))
+    runner = stage_model(cell, model, Preparation.of(input_map))
     rows = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.3)
     seen = rows if input_map is None else input_map(rows)
     wider, wide_rows, sq_norms = widened(model, seen, rng.uniform(0.0, 4.0, size=40))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelite.backends.cpu import blocks as module
-from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_model
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.preparation import Preparation
@@ -31,7 +31,7 @@ def test_scores_that_are_the_answers_go_straight_there(
     rng = np.random.default_rng(0)
     model = random_expansion(rng, n=60, d=3, k=100)
     input_map = AffineMap([2.0, 1.0, 0.5], [1.0, 0.0, 3.0]) if mapped else None
-    runner = Runner.prepare(None, model, Preparation.of(input_map))
+    runner = stage_model(None, model, Preparation.of(input_map))
     rows, criterion = rng.normal(size=(m, 3)), Within(np.full(100, 1e-3))
     straight, stats = runner.run(rows, lambda scores: scores, criterion)
     copied, same_stats = runner.run(rows, lambda scores: scores.copy(), criterion)
@@ -51,7 +51,7 @@ def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None
     rng = np.random.default_rng(2)
     model = random_expansion(rng, n=20, d=3, gamma=0.1)
     form = quadratic_form(model, np.zeros(3))
-    runner = Runner.prepare(Approximation(form), None)
+    runner = stage_model(Approximation(form), None)
     near, far = np.full((1, 3), 0.01), np.full((1, 3), 9.0)
     assert runner.valid(np.concatenate([near, far])).tolist() == [True, False]
     scores, stats = runner.run_one(near, lambda scores: scores, None)
@@ -65,7 +65,7 @@ def test_one_row_without_a_criterion_must_be_inside_the_validity_bound() -> None
 def test_one_row_that_only_the_exact_model_answers_has_no_detour() -> None:
     rng = np.random.default_rng(3)
     model = random_expansion(rng, n=20, d=3, k=2)
-    runner, row = Runner.prepare(None, model), np.full((1, 3), 0.1)
+    runner, row = stage_model(None, model), np.full((1, 3), 0.1)
     scores, stats = runner.run_one(row, lambda scores: scores, never)
     np.testing.assert_allclose(scores, model.scores(row), rtol=1e-12)
     assert (stats.rows, dict(stats.stages)) == (1, {"exact": 1})
@@ -74,7 +74,7 @@ def test_one_row_that_only_the_exact_model_answers_has_no_detour() -> None:
 
 def test_rows_that_are_not_finite_are_refused_wherever_they_are() -> None:
     rng = np.random.default_rng(1)
-    runner = Runner.prepare(None, random_expansion(rng, n=20, d=3, k=70))
+    runner = stage_model(None, random_expansion(rng, n=20, d=3, k=70))
     rows = rng.normal(size=(3000, 3))
     rows[2900, 1] = np.nan
     with pytest.raises(InputError, match="row 2900"):

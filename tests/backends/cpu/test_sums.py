@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelite.backends.cpu.runner import Runner
+from kernelite.backends.cpu.staging import stage_model, stage_parts
 from kernelite.backends.cpu.sums import PartRows
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
@@ -19,7 +20,7 @@ from tests.helpers import random_expansion
 def _runner(model: KernelExpansion) -> Runner:
     point = model.dense_centers().mean(axis=0)
     cell = Approximation(quadratic_form(model, point), certify(model, point))
-    return Runner.prepare(cell, model)
+    return stage_model(cell, model)
 
 
 class _Counted(Within):
@@ -37,7 +38,7 @@ def test_parts_go_in_growing_groups_and_for_few_rows_all_at_once(m: int, judgeme
     rng = np.random.default_rng(0)
     models = [random_expansion(rng, n=20, d=3, gamma=0.3) for _ in range(8)]
     outputs, criterion = np.zeros(1, dtype=np.int64), _Counted(np.full(1, 1e-9))
-    runner = Runner.of_parts([(_runner(one), outputs, None) for one in models], 1)
+    runner = stage_parts([(_runner(one), outputs, None) for one in models], 1)
     rows = rng.normal(size=(m, 3))
     found, stats = runner.run(PartRows((rows,) * 8), lambda scores: scores, criterion)
     np.testing.assert_allclose(found, sum(one.scores(rows) for one in models), rtol=1e-9, atol=1e-9)

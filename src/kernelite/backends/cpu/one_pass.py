@@ -10,7 +10,7 @@ Rows that stay open go through the cascade, whose stages and criteria are the tw
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.affine import AffineMap
 from kernelite.program.criteria import Criterion
 
-__all__ = ["FormPass", "OnePass", "Passed", "SumsPass"]
+__all__ = ["FormPass", "OnePass", "Passed", "Passes", "SumsPass", "rule_numbers"]
 
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
+MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 ROWS_AT_ONCE = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
 
@@ -201,6 +202,44 @@ class SumsPass(OnePass):
         """None where the criterion takes more than numbers."""
         numbers = rule_numbers(criterion, bounded=True)
         return None if numbers is None else cls(sums, input_map, numbers, labels, np.inf, 32)
+
+
+class _Passing(Protocol):
+    """A stage that one pass may take rows through."""
+
+    def one_pass(
+        self, input_map: AffineMap | None, criterion: Criterion | None, labels: SignLabels | None
+    ) -> OnePass | None:
+        """What does so under a criterion; None: nothing."""
+        ...
+
+
+class Passes:
+    """The passes of a first stage, one for each criterion that was asked for.
+
+    Parameters
+    ----------
+    stage : FirstForms or SinglePrecision
+    input_map : AffineMap, optional
+        Through which rows come.
+    """
+
+    def __init__(self, stage: _Passing, input_map: AffineMap | None) -> None:
+        self.stage, self.input_map = stage, input_map
+        self.known: dict[tuple[Criterion | None, SignLabels | None], OnePass | None] = {}
+
+    def of(self, finish: Finish, criterion: Criterion | None) -> OnePass | None:
+        """The pass whose answers `finish` gives; None where there is none."""
+        labels = finish if isinstance(finish, SignLabels) else None
+        try:
+            return self.known[criterion, labels]
+        except KeyError:
+            if len(self.known) >= MOST_PASSES:
+                self.known.clear()
+            found = self.known[criterion, labels] = self.stage.one_pass(
+                self.input_map, criterion, labels
+            )
+            return found
 
 
 def rule_numbers(criterion: Criterion | None, *, bounded: bool) -> tuple[float, ...] | None:

@@ -17,28 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
-from kernelite.backends.cpu.exact import (
-    DoublePrecision,
-    ExactEngine,
-    QuickExponentials,
-    SinglePrecision,
-)
-from kernelite.backends.cpu.fused_parts import PartsLayout
-from kernelite.backends.cpu.judging import Finish, SignLabels, judge_here
+from kernelite.backends.cpu.exact import ExactEngine, SinglePrecision
+from kernelite.backends.cpu.judging import Finish
 from kernelite.backends.cpu.kernels.compiling import jit_available
-from kernelite.backends.cpu.local import LocalEngine, NearCenters
+from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import OnePass, Passed
+from kernelite.backends.cpu.one_pass import OnePass, Passed, Passes
 from kernelite.backends.cpu.outside import OutsideRows, damped
-from kernelite.backends.cpu.sums import (
-    PartRows,
-    PartStages,
-    PartsTogether,
-    sum_stages,
-    together_stages,
-)
+from kernelite.backends.cpu.sums import PartRows, PartsTogether
 from kernelite.backends.cpu.threads import map_blocks
-from kernelite.backends.cpu.tiers import FirstForms, FormStages, form_stages
+from kernelite.backends.cpu.tiers import FirstForms
 from kernelite.backends.cpu.winners import WinnersPairs
 from kernelite.data.rows.inputs import (
     FloatArray,
@@ -49,19 +37,16 @@ from kernelite.data.rows.inputs import (
     row_blocks,
     row_part,
 )
-from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.polynomial_term import PolynomialTail
 from kernelite.machine.preparation import NO_STEPS, Preparation
 from kernelite.program.bounded import QUICK, SINGLE, Bounded, Stats, Tally, spelled_out
-from kernelite.program.cascade import Cascade, Stage
+from kernelite.program.cascade import Cascade
 from kernelite.program.criteria import Criterion
-from kernelite.series.approximation import Approximation, LocalSums
 from kernelite.support.records import dataclass
 
 __all__ = ["Finish", "Runner"]
 
 Result = TypeVar("Result")
-MOST_FRONTS = 16  # criteria whose passes are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,85 +90,6 @@ class Runner:
     pairs: WinnersPairs | None = None
     together: tuple[PartsTogether, ...] = ()
 
-    @classmethod
-    def prepare(
-        cls,
-        approximation: Approximation | None,
-        expansion: KernelExpansion | None,
-        preparation: Preparation = NO_STEPS,
-        local: LocalSums | None = None,
-        tail: PolynomialTail | None = None,
-    ) -> Runner:
-        """Lay out the stages: forms, near centers, single precision, doubles."""
-        mapped = preparation.input_map is not None
-        if expansion is None:
-            assert approximation is not None
-            stages, form = form_stages(approximation), approximation.form
-            cascade = Cascade(stages, False, form.farthest, judge_here())
-            first = stages[0]
-            return cls(cascade, form.n_outputs, None, preparation, tail, forms=first, first=first)
-        forms = () if approximation is None else form_stages(approximation)
-        near = None
-        if local is not None and LocalEngine.serves(expansion):
-            near = NearCenters(LocalEngine.prepare(expansion, local, mapped=mapped))
-        engine = ExactEngine.prepare(expansion, mapped=mapped)
-        return cls.with_engine(engine, forms, near, preparation, tail)
-
-    @classmethod
-    def with_engine(
-        cls,
-        engine: ExactEngine,
-        forms: FormStages | tuple[()] = (),
-        near: NearCenters | None = None,
-        preparation: Preparation = NO_STEPS,
-        tail: PolynomialTail | None = None,
-    ) -> Runner:
-        """Stages that the exact engine follows."""
-        stages: list[Stage] = [*forms] if near is None else [*forms, near]
-        k = engine.expansion.n_outputs
-        first: FirstForms | SinglePrecision | None = forms[0] if forms else None
-        if k == 1:
-            values = not stages and tail is None
-            single = SinglePrecision(engine, values)
-            first = first if stages else single
-            stages += [single, QuickExponentials(engine, values)]
-        pairs = None
-        if k > 1 and not stages and tail is None and engine.expansion.voting_classes is not None:
-            pairs = WinnersPairs(engine)
-            stages.append(pairs)
-        formed = forms[0] if forms else None
-        farthest = np.inf if formed is None else formed.engine.approximation.form.farthest
-        cascade = Cascade((*stages, DoublePrecision(engine)), True, farthest, judge_here())
-        near = None if forms else near
-        return cls(cascade, k, engine, preparation, tail, (), formed, first, near, pairs)
-
-    @classmethod
-    def of_parts(
-        cls,
-        parts: Sequence[tuple[Runner, NDArray[np.int64], Criterion | None]],
-        n_outputs: int,
-        preparation: Preparation = NO_STEPS,
-    ) -> Runner:
-        """Machines whose scores are added up: each at its outputs, with what it has to decide.
-
-        Blocks of rows come behind the `preparation` of the whole, a single row before it.
-        """
-        stages = [
-            PartStages.of(
-                *(runner.cascade, outputs, criterion),
-                has_exact=runner.exact is not None,
-                first=runner.forms,
-                near=runner.near,
-            )
-            for runner, outputs, criterion in parts
-        ]
-        runners = tuple(runner for runner, _, _ in parts)
-        together = together_stages(_together(runners, [one for _, one, _ in parts], n_outputs))
-        exact = all(runner._exact_alone for runner in runners)
-        first = together if exact else ()  # forms are faster, but not for one row
-        cascade = Cascade((*first, *sum_stages(tuple(stages), n_outputs)), judge=judge_here())
-        return cls(cascade, n_outputs, preparation=preparation, parts=runners, together=together)
-
     # Blocks of rows ---------------------------------------------------------------------------
 
     def run(
@@ -199,7 +105,7 @@ class Runner:
         criterion : Criterion, optional
             Which rows need no further stage; None accepts the first one's scores.
         """
-        if self._passes and type(rows) is np.ndarray:
+        if self._passes is not None and type(rows) is np.ndarray:
             passed = self._run_passed(rows, finish, criterion)
             if passed is not None:
                 return passed
@@ -231,7 +137,8 @@ class Runner:
 
         None where no such pass serves, or where a row may not be finite.
         """
-        front = self._front(finish, criterion)
+        assert self._passes is not None
+        front = self._passes.of(finish, criterion)
         if front is None or not len(rows) or not front.helps(rows):
             return None
         started = perf_counter()
@@ -275,30 +182,14 @@ class Runner:
             return self.cascade.labels_left(self._mapped(rows, whole), criterion, tally)
         return self.evaluate(rows, whole, criterion, None, tally).scores
 
-    def _front(self, finish: Finish, criterion: Criterion | None) -> OnePass | None:
-        """What takes dense rows through the first stage and the criterion in one pass."""
-        labels = finish if isinstance(finish, SignLabels) else None
-        try:
-            return self._fronts[criterion, labels]
-        except KeyError:
-            if len(self._fronts) >= MOST_FRONTS:  # criteria that are made for each call
-                self._fronts.clear()
-            front = self._fronts[criterion, labels] = self._front_of(criterion, labels)
-            return front
-
-    def _front_of(self, criterion: Criterion | None, labels: SignLabels | None) -> OnePass | None:
-        if self.first is None or self.tail is not None or self.preparation.before_map.steps:
+    @cached_property
+    def _passes(self) -> Passes | None:
+        """What takes dense rows through the first stage in one pass, where it may."""
+        if self.first is None or self.n_outputs != 1 or not jit_available():
             return None
-        return self.first.one_pass(self.preparation.input_map, criterion, labels)
-
-    @cached_property
-    def _passes(self) -> bool:
-        """Whether dense rows may go through the first stage in one pass."""
-        return self.first is not None and self.n_outputs == 1 and jit_available()
-
-    @cached_property
-    def _fronts(self) -> dict[tuple[Criterion | None, SignLabels | None], OnePass | None]:
-        return {}
+        if self.tail is not None or self.preparation.before_map.steps:
+            return None
+        return Passes(self.first, self.preparation.input_map)
 
     def _answers(
         self,
@@ -405,8 +296,8 @@ class Runner:
         if self.together:
             return self._one_together(row, finish, criterion)
         start = 0
-        if self._passes and type(row) is np.ndarray:
-            front = self._front(finish, criterion)
+        if self._passes is not None and type(row) is np.ndarray:
+            front = self._passes.of(finish, criterion)
             if front is not None:
                 passed = front.run(row)
                 if passed.unknown or (criterion is None and passed.outside):
@@ -482,7 +373,7 @@ class Runner:
         part = row_part(rows, block)
         if self.preparation.steps:
             part = self.preparation.apply(part)
-        takes_sparse = self._exact_alone and self.exact is not None and self.exact.takes_sparse
+        takes_sparse = self.exact_alone and self.exact is not None and self.exact.takes_sparse
         if self.forms is not None or takes_sparse:
             return part
         return dense_block(part, slice(None))
@@ -519,10 +410,11 @@ class Runner:
 
     @cached_property
     def _exact_alone_parts(self) -> bool:
-        return all(part._exact_alone for part in self.parts)
+        return all(part.exact_alone for part in self.parts)
 
     @cached_property
-    def _exact_alone(self) -> bool:
+    def exact_alone(self) -> bool:
+        """Whether no stage comes before the exact ones."""
         return not self.parts and self.forms is None and self.near is None
 
     def _shares_rows(self, criterion: Criterion | None) -> bool:
@@ -574,15 +466,3 @@ def _finished(found: Bounded, finish: Finish, criterion: Criterion | None) -> ND
 
 
 ONE_TOGETHER = {name: Stats(1, {name: 1}) for name in (SINGLE, QUICK)}
-
-
-def _together(
-    runners: Sequence[Runner], outputs: Sequence[NDArray[np.int64]], n_outputs: int
-) -> PartsLayout | None:
-    """Parts that see the same rows laid out together; None where they do not, or cannot be."""
-    first = runners[0].preparation
-    for runner in runners:
-        plain = runner.exact is not None and runner.tail is None and not runner.exact.takes_sparse
-        if not plain or not runner.preparation.same_as(first) or first.before_map.steps:
-            return None
-    return PartsLayout.of([runner.exact for runner in runners], outputs, n_outputs)
