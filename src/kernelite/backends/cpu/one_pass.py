@@ -78,7 +78,7 @@ class OnePass:
         farthest: float = np.inf,
         probed: int = 0,
     ) -> None:
-        self.labels, self.probed = labels, probed
+        self.labels, self.probed, self.numbers = labels, probed, numbers
         sign = (0, 0, 0.0) if labels is None else (*labels.sign[2:], labels.threshold)
         rule = np.array([*numbers, farthest, *sign], dtype=np.float64)
         self.judged = rule, NO_WORDS if labels is None else labels.words
@@ -96,6 +96,16 @@ class OnePass:
     def fill(self, rows: FloatArray, *out: Any) -> None:
         """Fill counts, labels, what is open, and scores; those of no length are not asked for."""
         raise NotImplementedError
+
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
+        """The answer of one row, or None; and whether, if so, other stages may answer it.
+
+        They do not where it may not be finite, or lies outside and nothing else is promised.
+        """
+        found = self.run(row)
+        if found.unknown or (found.outside and not any(self.numbers[:3])):
+            return None, False
+        return (None, True) if found.n_open else (self.answers(found, finish), True)
 
     def answers(self, found: Passed, finish: Finish) -> NDArray[Any]:
         """Labels or, by `finish`, what is made of scores."""
@@ -161,8 +171,11 @@ class SumsPass(OnePass):
     least_settled = 0.5
 
     def __init__(self, sums: PanelSums, input_map: AffineMap | None, *judged: Any) -> None:
+        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
+
         super().__init__(*judged)
         self.sums, self.input_map, self.known = sums, input_map, False
+        self.judge, self.judged_per_thread = judge_rows, ROWS_PER_THREAD
 
     def run(self, rows: FloatArray) -> Passed:
         """As `OnePass.run`."""
@@ -175,21 +188,42 @@ class SumsPass(OnePass):
         """As `OnePass.helps`."""
         return (self.known and len(rows) < ALWAYS_PROBED) or super().helps(rows)
 
+    def one(self, row: FloatArray, finish: Finish) -> tuple[NDArray[Any] | None, bool]:
+        """As `OnePass.one`: numbers are judged here, which is quicker than by a kernel."""
+        score, bound = np.empty((1, 1)), np.empty((1, 1))
+        if self.input_map is not None:
+            row = self.input_map(row)
+        self.sums.fill(row, score, bound, NO_SQUARES)
+        found, error = score.item(), bound.item()
+        by_bound, by_margin, by_tolerance, threshold, margin, tolerance = self.numbers
+        away = abs(found - threshold)
+        if not error < np.inf:
+            return None, False
+        if (by_bound and not away > error) or (by_margin and not away > margin):
+            return None, True
+        if by_tolerance and not error <= tolerance:
+            return None, True
+        assert self.labels is not None
+        return self.labels.one(found), True
+
     def fill(self, rows: FloatArray, *out: Any) -> None:
         """As `OnePass.fill`."""
-        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, judge_rows
-
         counts, labels, is_open, _ = out
-        m = min(len(rows), ROWS_AT_ONCE)
-        scores, bounds = np.empty((m, 1)), np.empty((m, 1))
+        if len(rows) <= ROWS_AT_ONCE:
+            m = len(rows)
+            self._fill(rows, np.empty((m, 1)), np.empty((m, 1)), counts, labels, is_open)
+            return
+        scores, bounds = np.empty((ROWS_AT_ONCE, 1)), np.empty((ROWS_AT_ONCE, 1))
         for block in row_blocks(len(rows), ROWS_AT_ONCE):
-            count = block.stop - block.start
-            found, part = (scores[:count], bounds[:count]), rows[block]
-            if self.input_map is not None:
-                part = MappedRows(part, self.input_map)[:]
-            self.sums.fill(part, *found, NO_SQUARES)
-            given = *found, *self.judged, counts, labels[block], is_open[block]
-            share_rows(judge_rows, count, ROWS_PER_THREAD, *given)
+            found = [one[: block.stop - block.start] for one in (scores, bounds)]
+            self._fill(rows[block], *found, counts, labels[block], is_open[block])
+
+    def _fill(self, rows: FloatArray, scores: FloatArray, bounds: FloatArray, *out: Any) -> None:
+        if self.input_map is not None:
+            rows = MappedRows(rows, self.input_map)[:]
+        self.sums.fill(rows, scores, bounds, NO_SQUARES)
+        given = scores, bounds, *self.judged, *out
+        share_rows(self.judge, len(rows), self.judged_per_thread, *given)
 
     @classmethod
     def of(

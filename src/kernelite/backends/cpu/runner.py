@@ -299,11 +299,11 @@ class Runner:
         if self._passes is not None and type(row) is np.ndarray:
             front = self._passes.of(finish, criterion)
             if front is not None:
-                passed = front.run(row)
-                if passed.unknown or (criterion is None and passed.outside):
+                answer, goes_on = front.one(row, finish)
+                if answer is not None:
+                    return answer, self._one_stats[0]
+                if not goes_on:
                     return None
-                if not passed.n_open:
-                    return front.answers(passed, finish), self._one_stats[0]
                 start = int(criterion is not None and criterion.labels_alone)
         if criterion is None or not self._takes_one:
             return None

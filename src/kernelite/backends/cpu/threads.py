@@ -90,7 +90,8 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
 
     A thread takes `least` rows or more at a time. The threads wait and take rows inside compiled
     code (`kernels.pool`): Python is not asked between. Very few rows keep the interpreter's lock,
-    since many callers at once would wait for it longer than their rows take.
+    since many callers at once would wait for it longer than their rows take. All others count as
+    at work, also where they have one thread, so that those who come meanwhile ask for fewer.
     """
     if n_rows * LITTLE < least:  # a single row would feel the questions that follow
         kernel.shared(-1, 0, *arguments)
@@ -102,7 +103,7 @@ def share_rows(kernel: Any, n_rows: int, least: int, *arguments: Any) -> None:
         threads = 1 + ensure_helpers(threads - 1)
     mine = object()
     try:
-        _at_work[mine] = threads  # also where it is one, so that others ask for fewer
+        _at_work[mine] = threads
         if threads <= 1:
             kernel.alone(*arguments)
         else:
@@ -176,13 +177,16 @@ _at_work: dict[object, int] = {}  # threads that each caller or helper has been 
 
 
 def _free() -> int:
-    """Threads that a caller may use: one at least, and no more than cores are free."""
+    """Threads that a caller may use: one at least, no more than cores are free.
+
+    Nor more than its share of all cores: others who are between two calls will be back before
+    threads that were asked for have begun, and then all would wait for each other.
+    """
     limit = thread_count()
-    return (
-        limit
-        if limit <= 1
-        else max(1, min(limit, limits.available() - sum(list(_at_work.values()))))
-    )
+    if limit <= 1:
+        return limit
+    cores, busy = limits.available(), list(_at_work.values())
+    return max(1, min(limit, cores - sum(busy), cores // (1 + len(busy))))
 
 
 def _on_threads(work: Callable[[int], None], count: int) -> None:
