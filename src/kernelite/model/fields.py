@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.judging import Finish, labels_of
+from kernelite.backends.cpu.one_pass import Finish, labels_of
 from kernelite.backends.cpu.runner import Runner
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.affine import AffineMap

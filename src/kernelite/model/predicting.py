@@ -11,8 +11,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelite.backends.cpu.judging import Finish
 from kernelite.backends.cpu.local import log_sums
+from kernelite.backends.cpu.one_pass import Finish
 from kernelite.data.rows.inputs import FloatArray, RowsLike, is_tensor, plain_rows
 from kernelite.model.contract import ScikitLearnContract, offered
 from kernelite.model.fields import ModelFields

@@ -7,8 +7,9 @@ import pytest
 
 import kernelite as kl
 from kernelite.backends.cpu.exact import ExactEngine
-from kernelite.backends.cpu.judging import judge, labels_of
+from kernelite.backends.cpu.judging import judge
 from kernelite.backends.cpu.kernels.providers import jit_available
+from kernelite.backends.cpu.one_pass import labels_of
 from kernelite.backends.cpu.outside import Damped, OutsideRows
 from kernelite.machine.heads import ClassifierHead, Head, LinearHead, OutlierHead
 from kernelite.program.bounded import Bounded, Factored, spelled_out

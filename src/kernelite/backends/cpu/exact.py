@@ -19,10 +19,9 @@ from kernelite.backends.cpu.fused_pairs import FusedPairs
 from kernelite.backends.cpu.fused_sigmoid import sigmoid_sums
 from kernelite.backends.cpu.fused_sums import FusedValues, PanelSums, in_precision, rbf_sums
 from kernelite.backends.cpu.fused_tangents import tangent_sums
-from kernelite.backends.cpu.judging import SignLabels
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import SumsPass
+from kernelite.backends.cpu.one_pass import SignLabels, SumsPass
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.expansion import KernelExpansion

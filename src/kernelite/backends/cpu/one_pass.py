@@ -10,26 +10,87 @@ Rows that stay open go through the cascade, whose stages and criteria are the tw
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.forms import FormEngine
 from kernelite.backends.cpu.fused_sums import NO_SQUARES, PanelSums
-from kernelite.backends.cpu.judging import Finish, SignLabels
+from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.mapped import MappedRows
 from kernelite.backends.cpu.threads import share_rows
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.affine import AffineMap
+from kernelite.machine.heads import Head
+from kernelite.machine.heads.base import BySign
 from kernelite.program.criteria import Criterion
 
-__all__ = ["FormPass", "OnePass", "Passed", "Passes", "SumsPass", "rule_numbers"]
+__all__ = [
+    "Finish",
+    "FormPass",
+    "OnePass",
+    "Passed",
+    "Passes",
+    "SignLabels",
+    "SumsPass",
+    "labels_of",
+    "rule_numbers",
+]
 
 PROBED_FROM, ALWAYS_PROBED = 512, 1 << 14  # rows of a batch from which some of them are probed
 MOST_PASSES = 16  # that are kept, since some criteria are made anew for each call
 ROWS_AT_ONCE = 1 << 16  # of sums: so many scores and bounds stay in cache until they are judged
+_WORD = 8  # bytes of a label that a kernel writes as it is
 NO_LABELS, NO_SCORES, NO_WORDS = np.empty(0, np.int64), np.empty((0, 1)), np.zeros(2, np.int64)
+
+
+Finish: TypeAlias = Callable[[FloatArray], NDArray[Any]]
+"""What makes answers of scores of shape (m, k)."""
+
+
+class SignLabels:
+    """Labels of two classes from the sign of one score, in one pass of a kernel.
+
+    Parameters
+    ----------
+    sign : BySign
+    """
+
+    def __init__(self, sign: BySign) -> None:
+        labels = np.ascontiguousarray(sign.labels)
+        self.sign, self.labels, self.threshold = sign, labels, float(sign.threshold)
+        self.as_words = labels.dtype.itemsize == _WORD and labels.dtype.kind in "iufmM"
+        self.words = np.array(labels.view(np.int64) if self.as_words else [0, 1], np.int64)
+
+    def __call__(self, scores: FloatArray) -> NDArray[Any]:
+        """The labels of scores of shape (m, 1)."""
+        if len(scores) == 1:
+            return self.one(scores.item())
+        found = self.words_of(scores)
+        return found.view(self.labels.dtype) if self.as_words else self.labels.take(found)
+
+    def words_of(self, scores: FloatArray) -> NDArray[np.int64]:
+        """The words of labels, shape (m,), from scores of shape (m, 1)."""
+        from kernelite.backends.cpu.kernels.judging import ROWS_PER_THREAD, label_rows
+
+        found, sign = np.empty(len(scores), dtype=np.int64), self.sign
+        given = self.words, self.threshold, sign.above, sign.closed, found
+        share_rows(label_rows, len(scores), ROWS_PER_THREAD, scores, *given)
+        return found
+
+    def one(self, score: float) -> NDArray[Any]:
+        """The label of one score, shape (1,)."""
+        beyond = score > self.threshold if self.sign.above else score < self.threshold
+        first = beyond or (self.sign.closed and score == self.threshold)
+        return self.labels[:1].copy() if first else self.labels[1:].copy()
+
+
+def labels_of(head: Head) -> Finish:
+    """The head's `predict`; by a kernel where the sign of one score is the label."""
+    sign = head.by_sign
+    return head.predict if sign is None or not jit_available() else SignLabels(sign)
 
 
 class Passed(NamedTuple):

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.blocks import BLOCK_ELEMENTS, blocks_of
 from kernelite.backends.cpu.exact import ExactEngine, SinglePrecision
-from kernelite.backends.cpu.judging import Finish
 from kernelite.backends.cpu.kernels.compiling import jit_available
 from kernelite.backends.cpu.local import NearCenters
 from kernelite.backends.cpu.mapped import MappedRows
-from kernelite.backends.cpu.one_pass import OnePass, Passed, Passes
+from kernelite.backends.cpu.one_pass import Finish, OnePass, Passed, Passes
 from kernelite.backends.cpu.outside import OutsideRows, damped
 from kernelite.backends.cpu.sums import PartRows, PartsTogether
 from kernelite.backends.cpu.threads import map_blocks

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from kernelite.backends.cpu.approximation import ApproximationEngine
 from kernelite.backends.cpu.exact import as_dense
-from kernelite.backends.cpu.judging import SignLabels
-from kernelite.backends.cpu.one_pass import FormPass
+from kernelite.backends.cpu.one_pass import FormPass, SignLabels
 from kernelite.data.rows.inputs import FloatArray, dense_block, is_sparse
 from kernelite.machine.affine import AffineMap
 from kernelite.program.bounded import FIRST, FULL, OPEN, THIRD, Bounded
