@@ -113,6 +113,21 @@ class NumpyOps:
         return cdist(rows, centers, "cityblock")
 
     @staticmethod
+    def iterate(step: Any, state: Any, given: tuple[Any, ...], most: int) -> Any:
+        """Rows of `state`, each changed by `step` while it says so, `most` times at most.
+
+        `step(state, *given)` gives new rows and which of them were not at their end, shape (m,).
+        """
+        state, rows = state.copy(), np.arange(len(state))
+        for _ in range(most):
+            new, running = step(state[rows], *given)
+            if not running.any():
+                break
+            rows, given = rows[running], tuple(each[running] for each in given)
+            state[rows] = new[running]
+        return state
+
+    @staticmethod
     def function(name: str, x: Any) -> Any:
         """An elementary function by NumPy's name."""
         return getattr(np, name)(x)

@@ -19,7 +19,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelite as kl
 from kernelite.backends.torch import interchange
 from kernelite.backends.torch.program import Program
-from kernelite.machine.heads.pairwise import couple, pairs
+from kernelite.machine.heads.pairwise import couple_pairs
 from kernelite.support.errors import InputError
 from tests.backends.torch.devices import DEVICE, kernels_run, there
 
@@ -108,8 +108,5 @@ def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
     rng = np.random.default_rng(classes)
     first = rng.uniform(1e-7, 1.0 - 1e-7, size=(37, classes * (classes - 1) // 2))
     first[:5] = np.where(rng.random(first[:5].shape) < 0.5, 1e-7, 1.0 - 1e-7)
-    r = np.zeros((37, classes, classes))
-    for column, (i, j) in enumerate(pairs(classes)):
-        r[:, i, j], r[:, j, i] = first[:, column], 1.0 - first[:, column]
     found = run_couple(there(first), classes).cpu().numpy()
-    np.testing.assert_allclose(found, couple(r), atol=1e-12)
+    np.testing.assert_allclose(found, couple_pairs(first, classes), atol=1e-12)

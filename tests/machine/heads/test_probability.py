@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelite.machine.heads.pairwise import class_probabilities, couple, density_probabilities
+from kernelite.machine.heads.pairwise import (
+    class_probabilities,
+    couple_pairs,
+    density_probabilities,
+    pairs,
+)
 
 
 def sigmoid(score: float, a: float, b: float) -> float:
@@ -83,7 +88,8 @@ def test_coupling_is_near_the_minimum_that_the_paper_defines():
         for j in range(i + 1, 4):
             r[:, i, j] = rng.uniform(0.05, 0.95, 50)
             r[:, j, i] = 1 - r[:, i, j]
-    for row, p in zip(r, couple(r)):
+    first = np.stack([r[:, i, j] for i, j in pairs(4)], axis=1)
+    for row, p in zip(r, couple_pairs(first, 4)):
         Q = -row * row.T + np.diag((row**2).sum(axis=0))
         system = np.block([[Q, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]])
         exact = np.linalg.solve(system, [0, 0, 0, 0, 1])[:4]

@@ -43,6 +43,7 @@ def to_javascript(
     part: Part = "all",
     decided: bool = False,
     probabilities: bool | None = None,
+    std: bool = False,
 ) -> str:
     """Write a compiled model as a JavaScript module.
 
@@ -55,7 +56,9 @@ def to_javascript(
     decided : bool
         With "approximation": add `decided` and bounds.
     probabilities : bool, optional
-        Whether to add class probabilities; by default where they are a formula.
+        Whether to add class probabilities; by default where they are a plain formula.
+    std : bool
+        Of a Gaussian process: add `std`, the standard deviations of its values.
 
     Returns
     -------
@@ -69,7 +72,9 @@ def to_javascript(
     >>> "export function predict(rows)" in module
     True
     """
-    found = answers_of(model, JAVASCRIPT, part=part, decided=decided, probabilities=probabilities)
+    found = answers_of(
+        model, JAVASCRIPT, part=part, decided=decided, probabilities=probabilities, std=std
+    )
     _check_labels(found.selection)
     nodes, constants = found.graph.needed(value.name for value in found.outputs.values())
     outputs = list(found.outputs)
@@ -112,8 +117,8 @@ def _inner(graph: Graph, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) 
     nodes, constants = graph.needed(value.name for value in outputs)
     lines = [f"const {_name(name)} = {_constant(array)};" for name, array in constants.items()]
     lines += map(_line, nodes)
-    given = ", ".join(_name(value.name) for value in inputs)
-    return f"({given}) => {{ {' '.join(lines)} return {_name(outputs[0].name)}; }}"
+    given, found = (", ".join(_name(value.name) for value in side) for side in (inputs, outputs))
+    return f"({given}) => {{ {' '.join(lines)} return [{found}]; }}"
 
 
 def _options(options: dict[str, Any]) -> str:

@@ -90,6 +90,7 @@ function around(shape, axis) {
 
 function reduce(start, f) {
   return (a, axes, { keepdims = 1 } = {}) => {
+    if (axes.data === undefined) return tensor([a.data.reduce(f, start)], []); // of all entries
     const axis = axes.data[0], [before, n, behind] = around(a.shape, axis);
     const out = new Float64Array(before * behind).fill(start);
     for (let i = 0; i < before; i++)
@@ -218,11 +219,16 @@ const ops = {
       out.set(rows.data.subarray(i * width, (i + 1) * width), index.data[i] * width);
     return tensor(out, a.shape);
   },
+  Loop(most, going, state, { body }) {
+    for (let turn = 0; turn < most.data[0] && going.data[0]; turn++)
+      [going, state] = body(tensor([turn], []), going, state);
+    return state;
+  },
   Scan(total, a, b, { body }) {
     const [m, d] = a.shape, n = b.shape[0];
     for (let j = 0; j < d; j++) {
       const column = (t, rows) => tensor(Float64Array.from({ length: rows }, (_, i) => t.data[i * d + j]), [rows]);
-      total = body(total, column(a, m), column(b, n));
+      [total] = body(total, column(a, m), column(b, n));
     }
     return total;
   },
@@ -236,7 +242,7 @@ function decoded(text, shape) {
 }
 
 const BLOCK = 256; // rows that are answered together
-const alone = ["label", "variable", "error_bound"]; // numbers, not arrays of one number
+const alone = ["label", "variable", "error_bound", "std"]; // numbers, not arrays of one number
 function answers(rows, run, names, truths) {
   const flat = ArrayBuffer.isView(rows), d = about.features;
   if (!flat && !Array.isArray(rows)) throw new TypeError("rows must be an array of rows, or a typed array");

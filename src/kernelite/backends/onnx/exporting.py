@@ -44,6 +44,7 @@ def to_onnx(
     decided: bool = False,
     dtype: Dtype = "float64",
     probabilities: bool | None = None,
+    std: bool = False,
     sample: Any = None,
 ) -> Any:
     """Build the ONNX graph of a compiled model.
@@ -60,8 +61,12 @@ def to_onnx(
     dtype : {"float64", "float32"}
         float32 proves nothing; its error is measured on `sample` and stored in the file.
     probabilities : bool, optional
-        Whether to add class probabilities; by default where the source has them and they need no
-        iteration. True refuses models whose probabilities cannot be expressed.
+        Whether to add class probabilities; by default where the source has them and they are a
+        plain formula. True also adds those that are coupled by an iteration, or need variances,
+        for which every row is evaluated exactly; it refuses models that have none.
+    std : bool
+        Of a Gaussian process: add `std`, the standard deviations of its values, which takes the
+        square of the number of training rows in numbers. Computed in doubles, not proven.
     sample : array-like of shape (m, d), optional
         Rows for the float32 error; by default the support vectors, or rows about the expansion
         point.
@@ -82,7 +87,13 @@ def to_onnx(
     """
     onnx = require_onnx()
     found = answers_of(
-        model, ONNX, part=part, decided=decided, dtype=dtype, probabilities=probabilities
+        model,
+        ONNX,
+        part=part,
+        decided=decided,
+        dtype=dtype,
+        probabilities=probabilities,
+        std=std,
     )
     selection, graph, outputs = found.selection, found.graph, found.outputs
     for name, value in outputs.items():
@@ -130,6 +141,8 @@ def _output(selection: Selection, name: str, value: Value) -> Any:
         dtype = "bool"
     elif name in ("scores", "score_bound"):
         width = head.n_scores
+    elif name == "std":
+        width = head.n_values
     return described(name, dtype, ["N"] if value.ndim == 1 else ["N", width])
 
 
@@ -195,7 +208,9 @@ def _attribute(key: str, value: Any) -> Any:
     if not isinstance(value, tuple):
         return value
     graph, inputs, outputs = value
-    kinds = [
-        [described(v.name, graph.dtype.name, None) for v in side] for side in (inputs, outputs)
+    types = {"f": graph.dtype.name, "i": "int64", "b": "bool"}
+    ends = [
+        [described(v.name, types[v.kind], None if v.ndim else []) for v in side]
+        for side in (inputs, outputs)
     ]
-    return written(graph, "inner", *kinds)
+    return written(graph, "inner", *ends)

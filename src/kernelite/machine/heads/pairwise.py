@@ -7,7 +7,7 @@ positive score favours the first class of its pair. A score of zero votes for th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from operator import mul
 from typing import TypeAlias
 
@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.machine.heads.intervals import take_winner
 from kernelite.machine.ops import ops
-from kernelite.support.errors import UnsupportedModelError
 
 __all__ = [
     "LIMITS",
     "Coupling",
     "class_probabilities",
     "count_votes",
-    "couple",
     "couple_pairs",
     "density_probabilities",
     "ovr_scores",
@@ -260,44 +258,21 @@ def class_probabilities(
     if n_classes == 2 and not couple_two_classes:
         first = pair_probabilities(scores_for_first, a, b)
         return ops(first).concat([first, 1.0 - first], axis=1)
-    if not isinstance(scores_for_first, np.ndarray):
-        raise UnsupportedModelError("they are coupled by an iteration over the classes")
     first = pair_probabilities(scores_for_first, a, b)
     return (coupling or couple_pairs)(first, n_classes)
 
 
 def couple_pairs(first: FloatArray, n_classes: int) -> FloatArray:
-    """`couple`, from the probability of the first class of each pair: (m, K (K - 1) / 2) to (m, K).
-
-    Examples
-    --------
-    >>> couple_pairs(np.array([[0.9, 0.8, 0.5]]), 3).round(2)
-    array([[0.74, 0.1 , 0.16]])
-    """
-    m, K = len(first), n_classes
-    if m <= FEW_COUPLED[0] and m * K <= FEW_COUPLED[1]:
-        return np.array([_couple_one(row, K) for row in first.tolist()]).reshape(m, K)
-    out = np.empty((m, K))
-    for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
-        some = first[block]
-        r = np.zeros((len(some), K, K))
-        for column, (i, j) in enumerate(pairs(K)):
-            r[:, i, j] = some[:, column]
-            r[:, j, i] = 1.0 - some[:, column]
-        out[block] = couple(r)
-    return out
-
-
-def couple(r: FloatArray) -> FloatArray:
-    """Class probabilities from pairwise ones, by LIBSVM's iteration.
+    """Class probabilities from those of the first class of each pair, by LIBSVM's iteration.
 
     Each row's problem is solved by cyclic fixed-point steps on Q p = (p'Qp) 1, Q_ii = sum_j r_ji^2,
     Q_ij = -r_ji r_ij. A row stops when max |Qp - p'Qp| < 0.005 / K, or after max(100, K) rounds.
 
     Parameters
     ----------
-    r : ndarray of shape (m, K, K)
-        r[:, i, j] is the probability of class i given that the class is i or j; diagonal zero.
+    first : ndarray of shape (m, K (K - 1) / 2)
+    n_classes : int
+        K.
 
     Returns
     -------
@@ -305,43 +280,63 @@ def couple(r: FloatArray) -> FloatArray:
 
     Examples
     --------
-    >>> couple(np.array([[[0.0, 0.9, 0.8], [0.1, 0.0, 0.5], [0.2, 0.5, 0.0]]])).round(2)
+    >>> couple_pairs(np.array([[0.9, 0.8, 0.5]]), 3).round(2)
     array([[0.74, 0.1 , 0.16]])
     """
-    m, K = r.shape[:2]
-    Q = -r * r.transpose(0, 2, 1)
-    Q[:, np.arange(K), np.arange(K)] = np.square(r).sum(axis=1)
-    out = np.full((m, K), 1.0 / K)
-    active = np.arange(m)
-    for _ in range(max(100, K)):
-        p = out[active]
-        Qp = np.einsum("mtj,mj->mt", Q, p)
-        pQp = np.einsum("mt,mt->m", p, Qp)
-        running = ~(np.abs(Qp - pQp[:, None]).max(axis=1, initial=0.0) < 0.005 / K)
-        if not running.any():
-            break
-        active, Q = active[running], Q[running]
-        out[active] = _one_round(Q, p[running], Qp[running], pQp[running])
+    K = n_classes
+    if not isinstance(first, np.ndarray):
+        return _coupled(first, K)
+    m = len(first)
+    if m <= FEW_COUPLED[0] and m * K <= FEW_COUPLED[1]:
+        return np.array([_couple_one(row, K) for row in first.tolist()]).reshape(m, K)
+    out = np.empty((m, K))
+    for block in row_blocks(m, max(1, BLOCK_NUMBERS // (K * K))):
+        out[block] = _coupled(first[block], K)
     return out
 
 
-def _one_round(Q: FloatArray, p: FloatArray, Qp: FloatArray, pQp: FloatArray) -> FloatArray:
+def _coupled(first: FloatArray, n_classes: int) -> FloatArray:
+    """`couple_pairs` over `machine.ops`."""
+    xp, K = ops(first), n_classes
+    none = xp.full((first.shape[0], 1), 0.0)
+    every = xp.concat([first, 1.0 - first, none], axis=1)  # r_ij, r_ji, r_ii
+    k = K * (K - 1) // 2
+    places = np.full((K, K), 2 * k)
+    for pair, (i, j) in enumerate(pairs(K)):
+        places[i, j], places[j, i] = pair, k + pair
+    lines = []
+    for t in range(K):
+        own, other = every[:, places[t]], every[:, places[:, t]]
+        diagonal = xp.sum(other * other, axis=1, keepdims=True)
+        lines.append(diagonal * np.eye(K)[t][None, :] - own * other)
+    uniform = xp.full((first.shape[0], K), 1.0 / K)
+    Q = xp.concat(lines, axis=1)
+    return xp.iterate(partial(_one_round, K), uniform, (Q,), max(100, K))
+
+
+def _one_round(K: int, p: FloatArray, Q: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Move each p_t in turn to its fixed point and renormalise, keeping Qp and p'Qp up to date.
 
     p_t grows by delta = (p'Qp - (Qp)_t) / Q_tt; dividing by 1 + delta makes p sum to one again.
+    Q has its lines side by side, shape (m, K^2). Returns p, and which rows had not stopped, (m,).
     """
-    for t in range(p.shape[1]):
-        delta = (pQp - Qp[:, t]) / Q[:, t, t]
+    xp = ops(p)
+    lines = [Q[:, t * K : (t + 1) * K] for t in range(K)]
+    Qp = xp.concat([xp.sum(line * p, axis=1, keepdims=True) for line in lines], axis=1)
+    pQp = xp.sum(p * Qp, axis=1, keepdims=True)
+    running = ~(xp.max(xp.abs(Qp - pQp), axis=1) < 0.005 / K)
+    for t, line in enumerate(lines):
+        own, at = line[:, t : t + 1], Qp[:, t : t + 1]
+        delta = (pQp - at) / own
         scale = 1.0 + delta
-        p[:, t] += delta
-        pQp = (pQp + delta * (delta * Q[:, t, t] + 2.0 * Qp[:, t])) / scale / scale
-        Qp = (Qp + delta[:, None] * Q[:, t]) / scale[:, None]
-        p /= scale[:, None]
-    return p
+        pQp = (pQp + delta * (delta * own + 2.0 * at)) / scale / scale
+        Qp = (Qp + delta * line) / scale
+        p = (p + delta * np.eye(K)[t][None, :]) / scale
+    return p, running
 
 
 def _couple_one(first: list[float], n_classes: int) -> list[float]:
-    """`couple` of one row, from the probability of the first class of each pair."""
+    """`couple_pairs` of one row, from the probability of the first class of each pair."""
     r = [[0.0] * n_classes for _ in range(n_classes)]
     for probability, (i, j) in zip(first, pairs(n_classes)):
         r[i][j], r[j][i] = probability, 1.0 - probability

@@ -20,6 +20,7 @@ __all__ = ["Constants", "Language", "function_body"]
 
 MOST_HELD = 4096  # entries of an array between statements; of larger ones all is computed anew
 FREE = ("input", "constant")
+ARRAYS = ("matmul", "contract", "concat", "iterate")  # written by loops of their own
 SPARSE = 3  # a matrix with so many times more zeros than numbers is a list of its numbers
 
 OPERATORS = {
@@ -178,8 +179,10 @@ class _Body:
 
         for node in self.order:
             source = node.inputs[0] if node.inputs else node
-            if node.op in ("matmul", "contract", "concat"):
+            if node.op in ARRAYS:
                 stored.add(node)
+            for side in node.inputs[1:] if node.op == "iterate" else ():
+                demand(side)
             picked = node.op == "placed" and not _passes(node)
             sparse = node.op == "matmul" and _is_sparse(node.inputs[1].data)
             if node.op in ("contract", "pick") or picked or sparse:
@@ -234,7 +237,7 @@ class _Body:
         return name
 
     def _store(self, node: Traced) -> None:
-        writer = {"matmul": self._matmul, "contract": self._contract, "concat": self._concat}
+        writer = dict(zip(ARRAYS, (self._matmul, self._contract, self._concat, self._iterate)))
         named = node in self.names
         if node.size == 1 and not named and node.op not in writer:
             index = ("0",) * node.ndim
@@ -268,7 +271,7 @@ class _Body:
         if node.op == "constant":
             return self._constant(node, place)
         if node.op == "input":
-            return f"{node.data}[{place}]" if node.ndim > 1 else str(node.data)
+            return f"{self._given(node)}[{place}]" if node.ndim > 1 else str(node.data)
         if whole and node in self.names:
             name = self.names[node]
             return name if node in self.stored and self._is_scalar(node) else f"{name}[{place}]"
@@ -287,7 +290,11 @@ class _Body:
         return name
 
     def _is_scalar(self, node: Traced) -> bool:
-        return node.size == 1 and node.op not in ("matmul", "contract", "concat", "write")
+        return node.size == 1 and node.op not in (*ARRAYS, "write")
+
+    def _given(self, node: Traced) -> str:
+        """The name of an input: the caller's, or inside a loop that of the array it stands for."""
+        return str(self.names.get(node, node.data))
 
     def _constant(self, node: Traced, place: str) -> str:
         if node.size == 1 or (node.data == node.data.flat[0]).all():
@@ -316,7 +323,7 @@ class _Body:
         else:
             place = f"{self.constants.name(places, 'i')}[{_flat(node.shape, index)}]"
         if source.op == "input":
-            return f"{source.data}[{place}]"
+            return f"{self._given(source)}[{place}]"
         name = self.names[source]
         return name if self._is_scalar(source) else f"{name}[{place}]"
 
@@ -336,7 +343,7 @@ class _Body:
             place = self.element(places, ("0", "0"))
             if values.op == "constant":
                 return f"{self.constants.name(values.data, values.kind)}[{place}]"
-            name = values.data if values.op == "input" else self.names[values]
+            name = self._given(values) if values.op == "input" else self.names[values]
             return name if values in self.names and self._is_scalar(values) else f"{name}[{place}]"
         sides = [
             self.element(side, index[len(index) - side.ndim :] if side.ndim else ())
@@ -432,6 +439,33 @@ class _Body:
 
             self._each(part.shape, write)
             offset += part.shape[axis]
+
+    def _iterate(self, node: Traced) -> None:
+        """A loop that ends itself: what it computes goes to another array first."""
+        (state, *others), new, running, most = node.data
+        name, after = self.names[node], self.fresh()
+        self.line(self.language.held(after, node.size, node.kind))
+        first = node.inputs[0]
+        self._each(node.shape, lambda index: self._put(name, first, index))
+        written = node.trace.node("write", (new,), new.shape, node.kind, after)
+        with self.loop(most):
+            body = _Body(self.constants, [running, written])
+            body.lines, body.scopes, body.count = self.lines, self.scopes, self.count
+            body.names |= {state: name, written: after}
+            for side, other in zip(node.inputs[1:], others):
+                body.names[other] = self.names[side] if side.op != "input" else self._given(side)
+            body.run()
+            self.count = body.count
+            self.line(f"if (!{body.element(running, ('0',))}) {{")
+            self.line("    break;")
+            self.line("}")
+            self._each(node.shape, lambda index: self._put(name, written, index, after))
+
+    def _put(self, name: str, node: Traced, index: tuple[str, ...], held: str = "") -> None:
+        """One entry of an array, from a node or from the array that holds it."""
+        place = _flat(node.shape, index)
+        value = f"{held}[{place}]" if held else self.element(node, index)
+        self.line(f"{name}[{place}] = {value};")
 
 
 def _flat(shape: tuple[int, ...], index: tuple[str, ...]) -> str:

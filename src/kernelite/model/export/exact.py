@@ -1,12 +1,13 @@
 """The exact model over the operations of `kernelite.machine.ops`, for all targets of exports.
 
-In: an expansion, and rows of shape (m, d). Out: scores (m, k), kernel values (m, n), or the
-logarithms of sums (m,). Distances are taken by differences, or, where a target says `by_products`
-and enough digits are left, by one product about the centers' mean.
+In: an expansion, and rows of shape (m, d). Out: scores (m, k), kernel values (m, n), the logarithms
+of sums (m,), or variances (m, 1). Distances are taken by differences, or, where a target says
+`by_products` and enough digits are left, by one product about the centers' mean.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ import numpy as np
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.ops import ops
+from kernelite.machine.variance import WELL_CONDITIONED, Posterior
 from kernelite.model.export.selection import about_their_mean, packed
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.rounding import UNIT
 
-__all__ = ["exact_scores", "kernel_values", "log_sums"]
+__all__ = ["deviations", "exact_scores", "kernel_values", "latent_variance", "log_sums"]
 
 FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
 LOST_DIGITS = 1e-9  # the relative error of a kernel value from which products are not taken
@@ -66,6 +68,43 @@ def log_sums(expansion: KernelExpansion, rows: Any) -> Any:
     top = xp.max(exponents, axis=1, keepdims=True)
     top = xp.where(xp.isinf(top), 0.0, top)
     return xp.log(xp.sum(xp.exp(exponents - top), axis=1)) + top[:, 0]
+
+
+def latent_variance(
+    posterior: Posterior, expansions: Sequence[KernelExpansion], rows: Sequence[Any]
+) -> Any:
+    """The variance of a Gaussian process, as `Posterior` has it: shape (m, 1).
+
+    There is no triangular solve in most targets. The inverse of the factor loses digits as its
+    condition grows; one correction by what is left over gives them back.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    expansions : sequence of KernelExpansion
+        One for each kernel.
+    rows : sequence of arrays of shape (m, d)
+        As each expansion sees them.
+    """
+    xp, factor = ops(rows[0]), np.tril(posterior.factor)
+    K, prior = posterior.constant, posterior.diagonal
+    for amplitude, expansion, seen in zip(np.atleast_1d(posterior.amplitude), expansions, rows):
+        kernel = expansion.kernel
+        K = kernel.values(seen, expansion.dense_centers()) * float(amplitude) + K
+        if not kernel.shifts:
+            prior = kernel.diagonal(seen) * float(amplitude) + prior
+    inverse = np.linalg.inv(factor)
+    K = K * posterior.weights
+    V = K @ inverse.T
+    if np.linalg.norm(factor) * np.linalg.norm(inverse) > WELL_CONDITIONED:
+        V = V + (K - V @ factor.T) @ inverse.T
+    return (prior - xp.squared_norms(V))[:, None]
+
+
+def deviations(posterior: Posterior, variance: Any) -> Any:
+    """Standard deviations of all outputs, shape (m, k): the square root, in output units."""
+    xp = ops(variance)
+    return xp.sqrt(xp.maximum(variance, 0.0)) * np.abs(posterior.output_scales)[None, :]
 
 
 def _exponents(expansion: KernelExpansion, rows: Any) -> Any:

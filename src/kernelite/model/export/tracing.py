@@ -236,6 +236,17 @@ class Trace:
         inside = value + slope * (self.maximum(x, float(places[0])) - start)
         return self.where(passed >= float(len(places)), float(values[-1]), inside)
 
+    def iterate(self, step: Any, state: Any, given: Sequence[Any], most: int) -> Traced:
+        """The row `state`, changed by `step` while it says so, `most` times at most."""
+        state, sides = self.given(state), [self.in_order(self.given(side)) for side in given]
+        # What stands for them inside; the name of an array takes the place of each.
+        inside = tuple(
+            self.node("input", (), side.shape, side.kind, f"inside{len(self._made)}")
+            for side in (state, *sides)
+        )
+        new, running = step(*inside)
+        return self.node("iterate", (state, *sides), state.shape, "f", (inside, new, running, most))
+
     def function(self, name: str, x: Any) -> Traced:
         """An elementary function by NumPy's name."""
         factors = {"deg2rad": np.pi / 180.0, "rad2deg": 180.0 / np.pi, "negative": -1.0}

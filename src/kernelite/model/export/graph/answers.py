@@ -4,7 +4,7 @@ In: a `CompiledModel`. Out: a graph with one input, `X` of shape (m, d), and the
 
     classifier   label (m,), probabilities (m, K) where they are a formula, scores, decision
     one-class    label (m, 1), probabilities (m, 2) where LIBSVM stored marks, scores, decision
-    others       variable (m, k): values, coordinates, log-densities
+    others       variable (m, k): values, coordinates, log-densities; on request std (m, k)
 
 As in Python, `scores` (m, k) are the raw sums, of pairs for one-vs-one, and `decision` is what
 `decision_function` gives, on two axes. With several outputs, label is (m, outputs), and the
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kernelite.machine.arithmetic import Arithmetic
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
-from kernelite.model.export.exact import kernel_values, log_sums
+from kernelite.model.export.exact import deviations, kernel_values, log_sums
 from kernelite.model.export.graph.graph import Formula, Graph, Value
 from kernelite.model.export.graph.scores import evaluate, prepared, variances
 from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
@@ -58,6 +58,7 @@ def answers_of(
     decided: bool = False,
     dtype: Dtype = "float64",
     probabilities: bool | None = None,
+    std: bool = False,
 ) -> Answers:
     """The graph of a compiled model, before it is written.
 
@@ -66,20 +67,28 @@ def answers_of(
     model : CompiledModel
     arithmetic : Arithmetic
         How the target rounds.
-    part, decided, dtype, probabilities
+    part, decided, dtype, probabilities, std
         As for `kernelite.backends.onnx.to_onnx`.
     """
     selection = select(model, part, decided=decided, dtype=dtype)
-    if _needs_variances(selection.head) and part == "all":
-        selection = select(model, "exact", dtype=dtype)
+    if part == "all" and (
+        _needs_variances(selection.head)
+        or (probabilities and "predict_proba" in selection.head.needs_posterior)
+    ):
+        selection = select(model, "exact", dtype=dtype)  # whose kernel values variances need
     check(selection)
     likely = _with_probabilities(selection, probabilities)
+    if std:
+        _require_deviations(selection)
     graph = Graph(dtype, arithmetic)
     X = graph.input("X")
     criterion = _criterion(selection, likely)
     bounded = decided or (selection.falls_back and model.guarantee == "certified")
     scores, bounds = evaluate(selection, X, criterion, bounded=bounded)
     outputs = _answers(selection, X, scores, likely)
+    if std:
+        assert model.posterior is not None
+        outputs["std"] = deviations(model.posterior, variances(selection, X))
     if decided:
         assert criterion is not None
         assert bounds is not None
@@ -114,12 +123,16 @@ def _answers(
     head: Formula = selection.head
     if not head.proves_labels:
         return {"variable": _values(selection, X, head.predict(scores)).on_two_axes()}
-    needed = (variances(selection, X),) if _needs_variances(head) else ()
-    answer = head.from_moments if needed else head.answer
-    label = answer("predict", scores, *needed)
+
+    def answer(method: str) -> Value:
+        if method in head.needs_posterior:
+            return head.from_moments(method, scores, variances(selection, X))
+        return head.answer(method, scores)
+
+    label = answer("predict")
     found = {"label": label.on_two_axes() if head.kind == "outlier" else label}
     if with_probabilities:
-        found["probabilities"] = answer("predict_proba", scores, *needed)
+        found["probabilities"] = answer("predict_proba")
     found["scores"] = scores
     if "decision_function" in head.offers:
         found["decision"] = head.decision(scores).on_two_axes()
@@ -182,10 +195,11 @@ def _needs_variances(head: Head) -> bool:
 
 def _problem(head: Formula, method: str) -> str | None:
     """Why a method's answers are no formula of the scores; None where they are."""
-    scores = Graph().input("scores")
+    graph = Graph()
+    scores = graph.input("scores").of_width(head.n_scores)
     try:
-        if _needs_variances(head):
-            head.from_moments(method, scores, scores)
+        if method in head.needs_posterior:
+            head.from_moments(method, scores, graph.input("variances").of_width(head.n_scores))
         else:
             head.answer(method, scores)
     except KerneliteError as error:
@@ -205,38 +219,48 @@ def check(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
-    if _needs_variances(head):
-        _require_variances(selection)
+    if _needs_variances(head) and (problem := _variance_problem(selection)):
+        raise UnsupportedModelError(
+            f"labels of this Gaussian process need its variances, and {problem}."
+        )
     if head.proves_labels:
         label_type(head)
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 
-def _require_variances(selection: Selection) -> None:
-    for piece in selection.pieces:
-        expansion = piece.expansion
-        if piece.model.posterior is None or expansion is None or selection.dtype == "float32":
-            raise UnsupportedModelError(
-                "labels of this Gaussian process need its variances, which are exported in float64 "
-                "and with the exact model."
-            )
-        if not expansion.kernel.shifts:
-            raise UnsupportedModelError(
-                "labels of this Gaussian process need its variances, which are exported where the "
-                "kernel is a function of x - z."
-            )
+def _variance_problem(selection: Selection) -> str | None:
+    """Why variances cannot be exported; None where they can."""
+    model, pieces = selection.model, selection.pieces
+    owners = [model] if model.posterior is not None else [piece.model for piece in pieces]
+    if any(owner.posterior is None for owner in owners):
+        return "this model has none: it is not a Gaussian process, or they were not kept"
+    if any(piece.expansion is None for piece in pieces):
+        return "these need all support vectors; export with `part='all'` or `part='exact'`"
+    if selection.dtype == "float32":
+        return "float32 has too few digits for these; export in float64"
+    return None
+
+
+def _require_deviations(selection: Selection) -> None:
+    problem = _variance_problem(selection)
+    if selection.head.kind != "regressor":
+        problem = f"a {selection.head.kind} has none"
+    if problem is not None:
+        raise UnsupportedModelError(f"standard deviations cannot be exported: {problem}.")
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
+    """Whether probabilities are exported; by default not where they cost more than all the rest."""
     head = selection.head
+    needs = "predict_proba" in head.needs_posterior
+    problem = _problem(head, "predict_proba") if "predict_proba" in head.offers else None
     if "predict_proba" not in head.offers:
-        problem: str | None = "it was trained without them, or has none"
-    elif "predict_proba" in head.needs_posterior and not _needs_variances(head):
-        problem = "they need its variance"
-    else:
-        problem = _problem(head, "predict_proba")
+        problem = "it was trained without them, or has none"
+    elif needs and not _needs_variances(head):
+        problem = _variance_problem(selection)
     if wanted and problem is not None:
         raise UnsupportedModelError(
             f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
         )
-    return problem is None and wanted is not False
+    costly = head.judged_by("predict_proba") == "exact" and not _needs_variances(head)
+    return problem is None and (not costly if wanted is None else wanted)

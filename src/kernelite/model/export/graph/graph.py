@@ -60,9 +60,13 @@ class Graph(Operations):
 
     # Nodes and constants ----------------------------------------------------------------------
 
-    def input(self, name: str, ndim: int = 2) -> Value:
+    def input(self, name: str, ndim: int = 2, kind: Kind = "f") -> Value:
         """A value that the caller feeds."""
-        return Value(self, f"{self.prefix}{name}", ndim)
+        return Value(self, f"{self.prefix}{name}", ndim, kind)
+
+    def outer(self, value: Value) -> Value:
+        """A value of the graph around this one, which may be used here."""
+        return Value(self, value.name, value.ndim, value.kind)
 
     def inner(self) -> Graph:
         """An empty graph, for an operator that repeats one."""
@@ -135,6 +139,8 @@ class Graph(Operations):
         for node in reversed(self.nodes):
             if node.output in needed:
                 needed |= set(node.inputs)
+                if "body" in node.options:  # which may use values of this graph
+                    needed |= {name for own in node.options["body"][0].nodes for name in own.inputs}
                 nodes.append(node)
         return nodes[::-1], {name: a for name, a in self.constants.items() if name in needed}
 

@@ -62,6 +62,7 @@ class Operations:
             **options: Any,
         ) -> Value: ...
         def inner(self) -> Graph: ...
+        def constant(self, array: NDArray[Any]) -> Value: ...
         def real(self, array: Any) -> Value: ...
         def index(self, array: Any) -> Value: ...
         def labels(self, array: NDArray[Any]) -> Value: ...
@@ -241,6 +242,18 @@ class Operations:
     def city_distances(self, rows: Value, centers: NDArray[Any]) -> Value:
         """|x - z|_1 of all pairs, likewise."""
         return self._over_features("size", rows, centers)
+
+    def iterate(self, step: Any, state: Value, given: Sequence[Value], most: int) -> Value:
+        """Rows of `state`, each changed by `step` while it says so, `most` times at most."""
+        body = self.inner()
+        turn, going = body.input("turn", 0, "i"), body.input("going", 0, "b")
+        now = body.input("state", state.ndim)
+        new, running = step(now, *(body.outer(value) for value in given))
+        left = body.op("ReduceSum", running.real(), keepdims=0, ndim=0) > 0.5
+        kept = body.where(running[:, None], new, now)
+        times, yes = self.constant(np.array(most)), self.constant(np.array(True))
+        inside = body, (turn, going, now), (left, kept)
+        return self.op("Loop", times, yes, state, body=inside, ndim=state.ndim)
 
     def function(self, name: str, x: Value) -> Value:
         """An elementary function by NumPy's name."""

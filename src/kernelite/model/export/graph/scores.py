@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelite.model import CompiledModel
-from kernelite.model.export.exact import exact_scores, kernel_values
+from kernelite.model.export.exact import exact_scores, latent_variance
 from kernelite.model.export.graph.graph import Formula, Value
 from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
 from kernelite.program.criteria import label_criterion
@@ -81,21 +81,21 @@ def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
 
 
 def variances(selection: Selection, X: Value) -> Value:
-    """Latent variances of the machines of a Gaussian process, as `Posterior` has them: (m, parts).
-
-    By an explicit inverse of the triangular factor, which is well conditioned in classification.
-    """
-    model, each = selection.model, []
-    X = prepared(model, X, [])
-    for piece in selection.pieces:
-        posterior, expansion = piece.model.posterior, piece.expansion
-        assert posterior is not None
-        assert expansion is not None
-        inverse = np.linalg.inv(np.tril(posterior.factor))
-        K = kernel_values(expansion, prepared(piece.model, X, []))
-        K = (K * float(np.ravel(posterior.amplitude)[0]) + posterior.constant) * posterior.weights
-        each.append(posterior.diagonal - X.graph.squared_norms(K @ inverse.T)[:, None])
-    return X.graph.concat(each, axis=1)
+    """Latent variances of a Gaussian process, of one or of each of its machines: (m, machines)."""
+    model, pieces = selection.model, selection.pieces
+    if model.parts:
+        X = prepared(model, X, [])
+    rows = [prepared(piece.model, X, []) for piece in pieces]
+    expansions = [piece.expansion for piece in pieces if piece.expansion is not None]
+    if model.posterior is not None:
+        return latent_variance(model.posterior, expansions, rows)
+    each = zip(pieces, expansions, rows, strict=True)
+    found = [
+        latent_variance(piece.model.posterior, [expansion], [own])
+        for piece, expansion, own in each
+        if piece.model.posterior is not None
+    ]
+    return X.graph.concat(found, axis=1)
 
 
 def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:
