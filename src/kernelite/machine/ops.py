@@ -13,7 +13,7 @@ nothing is changed in place, and no branch asks for a number in an array.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,12 @@ class NumpyOps:
         from scipy.spatial.distance import cdist
 
         return cdist(rows, centers, "cityblock")
+
+    @staticmethod
+    def lookup(x: Any, keys: Sequence[str], values: Sequence[int], other: int) -> Any:
+        """The number of each text, `other` where it is no key: shape (m,)."""
+        table = dict(zip(keys, values, strict=True))
+        return np.array([table.get(text, other) for text in x], dtype=np.int64)
 
     @staticmethod
     def iterate(step: Any, state: Any, given: tuple[Any, ...], most: int) -> Any:

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from kernelite import __version__
 from kernelite.machine.arithmetic import JAVASCRIPT
+from kernelite.machine.preparation.columns import Columns
 from kernelite.model import CompiledModel
 from kernelite.model.export.graph.answers import Answers, answers_of
 from kernelite.model.export.graph.graph import Graph, Node, Value
-from kernelite.model.export.selection import Part, Selection
+from kernelite.model.export.selection import Part, Selection, steps_of
 from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["to_javascript"]
@@ -81,6 +82,7 @@ def to_javascript(
     truths = [name for name, value in found.outputs.items() if value.kind == "b"]
     main = "label" if "label" in outputs else "variable"
     returned = ", ".join(f"{name}: {_name(value.name)}" for name, value in found.outputs.items())
+    given = ", ".join(_name(column.value.name) for column in found.columns) or _name("X")
     body = "\n".join(f"  {line}" for line in map(_line, nodes))
     text = [
         f"// Written by kernelite {__version__}. {_plain(model.origin.description)}.",
@@ -88,7 +90,7 @@ def to_javascript(
         f"export const about = {_json(_about(found))};",
         resources.files(__package__).joinpath("runtime.js").read_text(encoding="utf-8"),
         *(f"const {_name(name)} = {_constant(array)};" for name, array in constants.items()),
-        f"function run({_name('X')}) {{\n{body}\n  return {{ {returned} }};\n}}",
+        f"function run({given}) {{\n{body}\n  return {{ {returned} }};\n}}",
         f"export const answer = (rows) => answers(rows, run, {_json(outputs)}, {_json(truths)});",
         f"export function predict(rows) {{ return answer(rows).{main}; }}",
     ]
@@ -159,6 +161,7 @@ def _plain(text: str) -> str:
 def _about(found: Answers) -> dict[str, Any]:
     selection, model = found.selection, found.selection.model
     classes = selection.head.classes
+    machines = [model, *(part.model for part in model.parts)]
     return {
         "kernelite": __version__,
         "source": _plain(model.origin.description),
@@ -166,6 +169,11 @@ def _about(found: Answers) -> dict[str, Any]:
         "features": model.n_features_in_,
         "featureNames": None if (names := model.origin.feature_names) is None else list(names),
         "classes": classes.tolist() if isinstance(classes, np.ndarray) else None,
+        "columns": [
+            {"place": column.place, "name": column.name, "text": column.value.kind == "O"}
+            for column in found.columns
+        ],
+        "missing": any(isinstance(step, Columns) for one in machines for step in steps_of(one)),
         "outputs": list(found.outputs),
         "tolerance": None if model.tolerance is None else np.ravel(model.tolerance).tolist(),
     }

@@ -59,7 +59,7 @@ function strides(shape, wide) {
 
 function combine(f, ...inputs) {
   const shape = inputs.map((t) => t.shape).reduce(shapeOfBoth), n = size(shape);
-  const out = new Float64Array(n);
+  const out = inputs.some((t) => typeof t.data[0] === "string") ? new Array(n) : new Float64Array(n);
   if (inputs.every((t) => size(t.shape) === n || size(t.shape) === 1)) {
     const [a, b, c] = inputs, [i1, j1, k1] = inputs.map((t) => (size(t.shape) === n ? 1 : 0));
     for (let i = 0; i < n; i++) out[i] = f(a.data[i * i1], b.data[i * j1], c && c.data[i * k1]);
@@ -165,6 +165,7 @@ const ops = {
     const [before, n, behind] = around(a.shape, axis), count = index.data.length;
     const shape = [...a.shape.slice(0, axis), ...index.shape, ...a.shape.slice(axis + 1)];
     const out = Array.isArray(a.data) ? new Array(size(shape)) : new Float64Array(size(shape));
+    for (const place of index.data) if (place >= n) throw new RangeError("a category is not known to this model");
     for (let i = 0, at = 0; i < before; i++)
       for (let j = 0; j < count; j++)
         for (let k = 0; k < behind; k++) out[at++] = a.data[(i * n + index.data[j]) * behind + k];
@@ -219,6 +220,10 @@ const ops = {
       out.set(rows.data.subarray(i * width, (i + 1) * width), index.data[i] * width);
     return tensor(out, a.shape);
   },
+  LabelEncoder(a, { keys, values, other }) {
+    const table = new Map(keys.map((key, i) => [key, values[i]]));
+    return tensor(Float64Array.from(a.data, (text) => table.get(text) ?? other), a.shape);
+  },
   Loop(most, going, state, { body }) {
     for (let turn = 0; turn < most.data[0] && going.data[0]; turn++)
       [going, state] = body(tensor([turn], []), going, state);
@@ -241,25 +246,48 @@ function decoded(text, shape) {
   return tensor(out, shape);
 }
 
+// A number of a row, as it is; what is missing only where the model fills it in.
+function number(x, i, j) {
+  if (about.missing && (x === null || x !== x)) return NaN;
+  if (!Number.isFinite(x)) throw new RangeError(`row ${i}, number ${j}: ${x} is no finite number`);
+  return x;
+}
+
+// Rows from `start` to `stop` as tensors: X, or each column by itself where texts are among them.
+function given(rows, start, stop) {
+  const d = about.features, m = stop - start, flat = ArrayBuffer.isView(rows);
+  if (about.columns.length) {
+    return about.columns.map(({ place, name, text }) => {
+      const data = text ? new Array(m) : new Float64Array(m);
+      for (let i = start; i < stop; i++) {
+        const row = rows[i], x = Array.isArray(row) ? row[place] : row[name];
+        if (text && typeof x !== "string") throw new TypeError(`row ${i}, ${name}: ${x} is no text`);
+        data[i - start] = text ? x : number(x, i, name);
+      }
+      return tensor(data, [m, 1]);
+    });
+  }
+  const data = new Float64Array(m * d);
+  for (let i = start; i < stop; i++) {
+    const row = flat ? rows.subarray(i * d, (i + 1) * d) : rows[i];
+    if (row.length !== d) throw new RangeError(`row ${i} has ${row.length} numbers, but this model takes ${d}`);
+    for (let j = 0; j < d; j++) data[(i - start) * d + j] = number(row[j], i, j);
+  }
+  return [tensor(data, [m, d])];
+}
+
 const BLOCK = 256; // rows that are answered together
 const alone = ["label", "variable", "error_bound", "std"]; // numbers, not arrays of one number
 function answers(rows, run, names, truths) {
-  const flat = ArrayBuffer.isView(rows), d = about.features;
-  if (!flat && !Array.isArray(rows)) throw new TypeError("rows must be an array of rows, or a typed array");
-  if (!flat && rows.length && !(Array.isArray(rows[0]) || ArrayBuffer.isView(rows[0]))) rows = [rows];
-  const m = flat ? rows.length / d : rows.length, out = Object.fromEntries(names.map((name) => [name, []]));
-  if (!Number.isInteger(m)) throw new RangeError(`rows must have ${d} numbers each`);
+  const flat = ArrayBuffer.isView(rows), texts = about.columns.length > 0;
+  if (!(flat && !texts) && !Array.isArray(rows))
+    throw new TypeError(`rows must be an array of rows${texts ? "" : ", or a typed array"}`);
+  if (!flat && !texts && rows.length && !(Array.isArray(rows[0]) || ArrayBuffer.isView(rows[0]))) rows = [rows];
+  const m = flat ? rows.length / about.features : rows.length;
+  const out = Object.fromEntries(names.map((name) => [name, []]));
+  if (!Number.isInteger(m)) throw new RangeError(`rows must have ${about.features} numbers each`);
   for (let start = 0; start < m; start += BLOCK) {
-    const stop = Math.min(start + BLOCK, m), data = new Float64Array((stop - start) * d);
-    for (let i = start; i < stop; i++) {
-      const row = flat ? rows.subarray(i * d, (i + 1) * d) : rows[i];
-      if (row.length !== d) throw new RangeError(`row ${i} has ${row.length} numbers, but this model takes ${d}`);
-      for (let j = 0; j < d; j++) {
-        if (!Number.isFinite(row[j])) throw new RangeError(`row ${i}, number ${j}: ${row[j]} is no finite number`);
-        data[(i - start) * d + j] = row[j];
-      }
-    }
-    const found = run(tensor(data, [stop - start, d]));
+    const stop = Math.min(start + BLOCK, m), found = run(...given(rows, start, stop));
     for (const name of names) {
       const { data: values, shape } = found[name], width = size(shape.slice(1));
       for (let i = 0; i < stop - start; i++) {

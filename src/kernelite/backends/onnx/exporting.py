@@ -15,7 +15,7 @@ from kernelite import __version__
 from kernelite.machine.arithmetic import ONNX
 from kernelite.model import CompiledModel
 from kernelite.model.export.float32 import float32_error
-from kernelite.model.export.graph.answers import answers_of, label_lists, label_type
+from kernelite.model.export.graph.answers import Answers, answers_of, label_lists, label_type
 from kernelite.model.export.graph.graph import Graph, Node, Value
 from kernelite.model.export.selection import Dtype, Part, Selection
 from kernelite.support.errors import UnsupportedModelError, missing_extra
@@ -23,6 +23,7 @@ from kernelite.support.errors import UnsupportedModelError, missing_extra
 __all__ = ["to_onnx"]
 
 OPSET = 18  # of 2022-12: onnxruntime from 1.14 on
+ML_OPSET = 2  # whose LabelEncoder takes texts
 IR_VERSION = 8
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GB
 
@@ -45,6 +46,7 @@ def to_onnx(
     dtype: Dtype = "float64",
     probabilities: bool | None = None,
     std: bool = False,
+    inputs: Dtype | None = None,
     sample: Any = None,
 ) -> Any:
     """Build the ONNX graph of a compiled model.
@@ -67,6 +69,9 @@ def to_onnx(
     std : bool
         Of a Gaussian process: add `std`, the standard deviations of its values, which takes the
         square of the number of training rows in numbers. Computed in doubles, not proven.
+    inputs : {"float64", "float32"}, optional
+        The type of the numbers that come in, by default `dtype`. Those of float32 are doubles from
+        the first step on: everything holds of the numbers that they are.
     sample : array-like of shape (m, d), optional
         Rows for the float32 error; by default the support vectors, or rows about the expansion
         point.
@@ -94,13 +99,15 @@ def to_onnx(
         dtype=dtype,
         probabilities=probabilities,
         std=std,
+        inputs=inputs,
     )
     selection, graph, outputs = found.selection, found.graph, found.outputs
     for name, value in outputs.items():
         graph.named(value, name)
+    domains = {"": OPSET} | ({"ai.onnx.ml": ML_OPSET} if found.columns else {})
     proto = onnx.helper.make_model(
-        _finished(selection, graph, outputs),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        _finished(found, inputs or dtype),
+        opset_imports=[onnx.helper.make_opsetid(*domain) for domain in domains.items()],
         ir_version=IR_VERSION,
         producer_name="kernelite",
         producer_version=__version__,
@@ -110,14 +117,27 @@ def to_onnx(
     return proto
 
 
-def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> Any:
+def _finished(found: Answers, inputs: Dtype) -> Any:
     """The graph with its inputs and outputs described, if it fits into a file."""
+    selection, graph = found.selection, found.graph
     model = selection.model
+    if found.columns:
+        names = _column_names(found)
+        ends = [
+            described(name, "object" if column.value.kind == "O" else inputs, ["N", 1])
+            for name, column in zip(names, found.columns)
+        ]
+        first = [
+            Node("Identity", (name,), c.value.name, {}) for name, c in zip(names, found.columns)
+        ]
+        graph.nodes[:0] = first
+    else:
+        ends = [described("X", inputs, ["N", model.n_features_in_])]
     finished = written(
         graph,
         "kernelite",
-        [described("X", selection.dtype, ["N", model.n_features_in_])],
-        [_output(selection, name, value) for name, value in outputs.items()],
+        ends,
+        [_output(selection, name, value) for name, value in found.outputs.items()],
         doc_string=f"{model.origin.description}. {selection.promise}",
     )
     size = finished.ByteSize()
@@ -127,6 +147,16 @@ def _finished(selection: Selection, graph: Graph, outputs: dict[str, Value]) -> 
             "export the form alone (--with-decided or --form-only)."
         )
     return finished
+
+
+def _column_names(found: Answers) -> list[str]:
+    """Of the inputs: as the columns are called, unless names in the graph are the same."""
+    names = [column.name for column in found.columns]
+    taken = {node.output for node in found.graph.nodes} | found.graph.constants.keys()
+    taken |= found.outputs.keys() | {column.value.name for column in found.columns}
+    if len(set(names)) < len(names) or not all(names) or taken & set(names):
+        return [f"X{column.place}" for column in found.columns]
+    return names
 
 
 def _output(selection: Selection, name: str, value: Value) -> Any:
@@ -194,7 +224,15 @@ def described(name: str, dtype: str, shape: list[Any] | None) -> Any:
 
 def _node(node: Node) -> Any:
     helper = require_onnx().helper
-    made = {key: _attribute(key, value) for key, value in node.options.items()}
+    if node.operator == "LabelEncoder":
+        made: dict[str, Any] = {
+            "domain": "ai.onnx.ml",
+            "keys_strings": node.options["keys"],
+            "values_int64s": node.options["values"],
+            "default_int64": node.options["other"],
+        }
+    else:
+        made = {key: _attribute(key, value) for key, value in node.options.items()}
     return helper.make_node(node.operator, node.inputs, [node.output], **made)
 
 

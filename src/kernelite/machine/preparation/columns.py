@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernelite.data.rows.columns import Column, read_columns
 from kernelite.data.rows.inputs import Rows, is_sparse
+from kernelite.machine.ops import ops
 from kernelite.machine.preparation.encoding import Bins, OneHot, Ordinal
 from kernelite.machine.preparation.missing import Impute, Missing
 from kernelite.machine.preparation.numeric import (
@@ -140,6 +141,29 @@ class Branch:
         """How many features come out."""
         return chain_width(self.steps, len(self.columns))
 
+    def texts(self) -> list[bool]:
+        """Which columns hold texts, as far as its steps tell; where none does, numbers."""
+        found = [False] * len(self.columns)
+        for step in self.steps:
+            own = getattr(step, "texts", None)
+            if own is None or len(own) != len(found):
+                break
+            found = [one or other for one, other in zip(found, own)]
+            if step.n_out != len(found):
+                break
+        return found
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """Blocks of features and their widths (0: a single column), over `machine.ops`."""
+        pieces: list[tuple[Any, int]] = [(column, 0) for column in columns]
+        for step in self.steps:
+            made: Any = step
+            if step.takes_columns:
+                pieces = made.formula(_apart(pieces))
+            else:
+                pieces = [(made.formula(_together(pieces)), step.n_out)]
+        return pieces
+
     def run(
         self, columns: Sequence[Column], m: int, names: Sequence[str] | None = None
     ) -> list[Piece]:
@@ -197,6 +221,24 @@ class Columns:
         """How many features come out."""
         return sum(branch.n_out for branch in self.branches)
 
+    def texts(self) -> dict[int, bool]:
+        """Which of the columns that are used hold texts, as far as is known."""
+        found: dict[int, bool] = {}
+        for branch in self.branches:
+            for j, text in zip(branch.columns.tolist(), branch.texts(), strict=True):
+                found[j] = found.get(j, False) or text
+        return found
+
+    def formula(self, rows: Any) -> Any:
+        """Of rows whose columns are `rows[:, j]`, over `machine.ops`; a table if texts are left."""
+        pieces: list[tuple[Any, int]] = []
+        for branch in self.branches:
+            pieces += branch.formula([rows[:, j] for j in branch.columns.tolist()])
+        columns = [piece for piece, width in pieces if not width]
+        if any(not isinstance(one, np.ndarray) and one.kind == "O" for one in columns):
+            return ops(rows).table(_apart(pieces))
+        return _together(pieces)
+
     def __call__(self, X: Any, names: Sequence[str] | None = None) -> Rows:
         """Rows, dense or sparse as they are shorter."""
         return self.pieces(X, names).assembled()
@@ -212,6 +254,20 @@ class Columns:
         for branch in self.branches:
             found += branch.run([columns[int(j)] for j in branch.columns], m, names)
         return Pieces(found, m)
+
+
+def _apart(pieces: Sequence[tuple[Any, int]]) -> list[Any]:
+    """A column per feature of blocks with their widths."""
+    found = []
+    for piece, width in pieces:
+        found += [piece[:, j] for j in range(width)] if width else [piece]
+    return found
+
+
+def _together(pieces: Sequence[tuple[Any, int]]) -> Any:
+    """Blocks and columns side by side, over `machine.ops`."""
+    blocks = [piece if width else piece[:, None] for piece, width in pieces]
+    return ops(blocks[0]).concat(blocks, axis=1)
 
 
 def _keeps_columns(step: Any) -> bool:

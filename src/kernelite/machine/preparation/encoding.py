@@ -24,8 +24,9 @@ from kernelite.data.rows.columns import (
     refuse_infinite,
     warn_of_missing,
 )
+from kernelite.machine.ops import NumpyOps, ops
 from kernelite.machine.preparation.pieces import Hot, Piece
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = ["Bins", "Categories", "OneHot", "Ordinal", "Scalar"]
@@ -116,6 +117,40 @@ class Categories:
             self._refuse(column, found, name)
         return np.asarray(found)
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the categories are texts."""
+        return any(isinstance(value, str) for value in self.values)
+
+    def line(self, column: Any) -> Any:
+        """The line of a table with `width` places, and one more for none: (m,), over `machine.ops`.
+
+        Values that are refused have a line beyond the table, which stops who asks for it.
+        """
+        xp, lines = ops(column), self.places % (self.width + 1)  # none is the last line
+        unknown, missing = (
+            self.width + 1 if place == REFUSED else place % (self.width + 1)
+            for place in (self.unknown, self._of_nan)
+        )
+        if unknown > self.width and not getattr(type(xp), "stops", xp is NumpyOps):
+            raise UnsupportedModelError(
+                "an encoder refuses what it does not know, and a C function cannot; fit it with "
+                "handle_unknown='ignore', or export to ONNX or JavaScript"
+            )
+        if self.is_text:
+            if any(isinstance(value, int | float) and not is_nan(value) for value in self.values):
+                raise UnsupportedModelError("a column has texts and numbers as categories")
+            known = [(v, int(p)) for v, p in zip(self.values, lines) if isinstance(v, str)]
+            return xp.lookup(column, *zip(*known), unknown)
+        numbers, places = self._numbers
+        if not len(numbers):
+            found = xp.full((column.shape[0],), unknown)
+        else:
+            same = column[:, None] == numbers[None, :]
+            found = xp.take(places % (self.width + 1), xp.argmax(same, axis=1))
+            found = xp.where(xp.any(same, axis=1), found, unknown)
+        return xp.where(xp.isnan(column), missing, found)
+
     def _as_known(self, values: list[Any]) -> list[Any]:
         """Values, nulls among them as the missing value that is a category, or else as NaN."""
         if NULL not in values[-1:]:
@@ -194,6 +229,18 @@ class OneHot(_ByColumn):
         """How many features come out."""
         return sum(categories.width for categories in self.columns)
 
+    @property
+    def texts(self) -> list[bool]:
+        """Which columns hold texts."""
+        return [categories.is_text for categories in self.columns]
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """A block of features per column, and its width, over `machine.ops`."""
+        return [
+            (ops(column).take(np.eye(own.width + 1, own.width), own.line(column)), own.width)
+            for own, column in zip(self.columns, columns, strict=True)
+        ]
+
     def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """Places of ones, per column; messages call the columns by their names."""
         found: list[Piece] = []
@@ -248,6 +295,19 @@ class Ordinal(_ByColumn):
         """As many."""
         return len(self.columns)
 
+    @property
+    def texts(self) -> list[bool]:
+        """Which columns hold texts."""
+        return [categories.is_text for categories in self.columns]
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """A feature per column, over `machine.ops`."""
+        each = zip(self.columns, self.numbers, columns, strict=True)
+        return [
+            (ops(column).take(np.array([*values, 0.0])[:, None], own.line(column)), 1)
+            for own, values, column in each
+        ]
+
     def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """A column of numbers each; messages call the columns by their names."""
         return [
@@ -287,6 +347,19 @@ class Bins(_ByColumn):
     def n_out(self) -> int:
         """How many features come out."""
         return sum(len(edges) + 1 for edges in self.edges) if self.onehot else len(self.edges)
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """A block of features per column, and its width, over `machine.ops`."""
+        found = []
+        for edges, column in zip(self.edges, columns, strict=True):
+            xp, count = ops(column), len(edges) + 1
+            held = np.eye(count) if self.onehot else np.arange(float(count))[:, None]
+            place = xp.full((column.shape[0],), 0)
+            if count > 1:
+                above = xp.sum(xp.astype(column[:, None] >= edges[None, :], np.float64), axis=1)
+                place = xp.astype(above, np.int64)
+            found.append((xp.take(held, place), held.shape[1]))
+        return found
 
     def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """Places of ones, or columns of numbers."""

@@ -18,8 +18,9 @@ from kernelite.data.rows.columns import (
     refuse_infinite,
     warn_of_missing,
 )
+from kernelite.machine.ops import ops
 from kernelite.machine.preparation.pieces import Piece
-from kernelite.support.errors import InputError
+from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = ["Impute", "Missing"]
@@ -73,6 +74,34 @@ class Missing:
         if not isinstance(self.marker, int | float):
             return np.zeros(len(column), np.bool_)
         return np.asarray(column == self.marker)
+
+    @property
+    def texts(self) -> list[bool]:
+        """Which columns surely hold texts."""
+        return [isinstance(self.marker, str)] * self.n_features
+
+    def absent(self, column: Any) -> Any:
+        """As `mask`, over `machine.ops`, where a text is never missing unless one stands for it."""
+        xp, text = ops(column), isinstance(self.marker, str)
+        if _is_text(column) or text:
+            if not (_is_text(column) and text):
+                return xp.full((column.shape[0],), False)
+            return xp.lookup(column, (self.marker,), (1,), 0) == 1
+        if self.any_kind or is_nan(self.marker):
+            return xp.isnan(column)
+        if not isinstance(self.marker, int | float):
+            return xp.full((column.shape[0],), False)
+        return column == float(self.marker)
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """A feature per column that is shown, over `machine.ops`."""
+        if self.refuses_new:
+            raise UnsupportedModelError(
+                "its MissingIndicator refuses columns in which fit saw nothing missing; fit it "
+                "with error_on_new=False"
+            )
+        shown = [columns[j] for j in self.shown]
+        return [(ops(one).astype(self.absent(one), np.float64)[:, None], 1) for one in shown]
 
     def _is(self, value: Any) -> bool:
         if self.any_kind:
@@ -155,6 +184,24 @@ class Impute:
         """How many come out."""
         return len(self.columns) + self.missing.n_out
 
+    @property
+    def texts(self) -> list[bool]:
+        """Which columns surely hold texts."""
+        found = self.missing.texts
+        for j, fill in zip(self.columns, self.fills, strict=True):
+            found[j] = found[j] or isinstance(fill, str)
+        return found
+
+    def formula(self, columns: Sequence[Any]) -> list[tuple[Any, int]]:
+        """Filled columns, then those that tell what was missing, over `machine.ops`."""
+        found = []
+        for j, fill in zip(self.columns, self.fills, strict=True):
+            column, xp = columns[j], ops(columns[j])
+            if _is_text(column) != isinstance(fill, str):
+                raise UnsupportedModelError("an imputer fills texts in among numbers")
+            found.append((xp.where(self.missing.absent(column), fill, column), 0))
+        return [*found, *self.missing.formula(columns)]
+
     def run(self, columns: Sequence[Column], names: Sequence[str | int]) -> list[Piece]:
         """Filled columns, then those that tell what was missing."""
         if self.numeric:
@@ -175,3 +222,9 @@ class Impute:
             return np.where(mask, fill, column)
         held, codes = np.unique(column, return_inverse=True)  # numbers with a text among them
         return Coded(np.where(mask, len(held), codes), [*held.tolist(), fill])
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a column of any target holds texts."""
+    kind = column.dtype.kind if isinstance(column, np.ndarray) else column.kind
+    return kind in "OU"

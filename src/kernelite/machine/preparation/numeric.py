@@ -8,7 +8,9 @@ were off.
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import pairwise
+from operator import add, mul, sub, truediv
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +19,8 @@ from numpy.typing import NDArray
 from kernelite.data.rows.columns import refuse_infinite
 from kernelite.data.rows.inputs import FloatArray, Rows, is_sparse
 from kernelite.machine.affine import AffineMap
-from kernelite.support.errors import InputError
+from kernelite.machine.ops import ops
+from kernelite.support.errors import InputError, UnsupportedModelError
 from kernelite.support.records import dataclass
 
 __all__ = ["Normalize", "OwnScaling", "Polynomial", "PowerMap", "QuantileMap", "Threshold"]
@@ -84,6 +87,13 @@ class OwnScaling(_OfNumbers):
         """d."""
         return len(self.by[0])
 
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`."""
+        acts = {"+": add, "-": sub, "*": mul, "/": truediv}
+        for mark, by in zip(self.marks, self.by, strict=True):
+            rows = acts[mark](rows, by[None, :])
+        return rows
+
     def __call__(self, rows: Rows) -> FloatArray:
         """Scaled rows."""
         out = np.array(dense(rows, self.n_features))
@@ -132,6 +142,16 @@ class Polynomial(_OfNumbers):
         """The largest number of factors of a product."""
         return int(self.powers.sum(axis=1).max(initial=0))
 
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`: factor by factor, a one where there is none left."""
+        xp, d = ops(rows), self.n_features
+        whole = xp.concat([rows, xp.full((rows.shape[0], 1), 1.0)], axis=1)
+        places = np.full((max(self.degree, 1), self.n_out), d)
+        for term, powers in enumerate(self.powers):
+            factors = np.repeat(np.arange(d), powers)
+            places[: len(factors), term] = factors
+        return reduce(mul, (whole[:, factors] for factors in places))
+
     def __call__(self, rows: Rows) -> FloatArray:
         """Products of features of each row."""
         columns = np.ascontiguousarray(dense(rows, self.n_features).T)
@@ -157,6 +177,16 @@ class Normalize(_OfNumbers):
 
     norm: Literal["l1", "l2", "max"]
     n_features: int
+
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`."""
+        xp = ops(rows)
+        if self.norm == "l2":
+            norms = xp.sqrt(xp.squared_norms(rows))[:, None]
+        else:
+            total = xp.max if self.norm == "max" else xp.sum
+            norms = total(xp.abs(rows), axis=1, keepdims=True)
+        return rows / xp.where(norms < NEARLY_ZERO, 1.0, norms)
 
     def __call__(self, rows: Rows) -> Rows:
         """Rows of norm 1, sparse ones as such."""
@@ -196,6 +226,10 @@ class Threshold(_OfNumbers):
     n_features: int
     exact: ClassVar[bool] = True
 
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`."""
+        return ops(rows).where(rows > self.threshold, 1.0, 0.0)
+
     def __call__(self, rows: Rows) -> FloatArray:
         """Zeros and ones."""
         rows = dense(rows, self.n_features)
@@ -225,6 +259,21 @@ class PowerMap(_OfNumbers):
     def n_features(self) -> int:
         """d."""
         return len(self.exponents)
+
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`: (e^(lambda t) - 1) / lambda, t the logarithm."""
+        xp, lambdas = ops(rows), self.exponents[None, :]
+
+        def power(t: Any, by: FloatArray) -> Any:
+            flat = (np.abs(by) < np.spacing(1.0)).astype(np.float64)  # there it is t itself
+            by = np.where(flat > 0.0, 1.0, by)
+            return t * flat + xp.function("expm1", t * by) / by * (1.0 - flat)
+
+        if self.method == "box-cox":
+            return power(xp.log(rows), lambdas)
+        up = power(xp.function("log1p", xp.maximum(rows, 0.0)), lambdas)
+        down = power(xp.function("log1p", xp.maximum(-rows, 0.0)), 2.0 - lambdas)
+        return xp.where(rows >= 0.0, up, -down)
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Powers, by SciPy's functions."""
@@ -278,6 +327,23 @@ class QuantileMap(_OfNumbers):
     def n_features(self) -> int:
         """d."""
         return int(self.quantiles.shape[1])
+
+    def formula(self, rows: Any) -> Any:
+        """Of dense rows, over `machine.ops`; a normal distribution is not written there."""
+        xp, found = ops(rows), []
+        if self.normal:
+            raise UnsupportedModelError(
+                "its QuantileTransformer gives a normal distribution, which no target has; fit it "
+                "with output_distribution='uniform', or transform rows before"
+            )
+        references = self.references
+        for j, quantiles in enumerate(self.quantiles.T):
+            x = rows[:, j]
+            upwards = xp.interp(x, quantiles, references)
+            downwards = xp.interp(-x, -quantiles[::-1], -references[::-1])
+            shares = xp.where(x == quantiles[-1], 1.0, 0.5 * (upwards - downwards))
+            found.append(xp.where(x == quantiles[0], 0.0, shares))
+        return xp.stack(found, axis=1)
 
     def __call__(self, rows: Rows) -> Rows:
         """Shares, or what a normal distribution has there; of sparse rows, their entries alone."""

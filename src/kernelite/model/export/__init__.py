@@ -108,9 +108,11 @@ def refusals(model: CompiledModel) -> dict[str, str]:
     for target, check in {"ONNX": answers.check, "C": c.check}.items():
         try:
             check(select(model))
-        except (KerneliteError, ArithmeticError, TypeError, ValueError) as error:
-            # Also what no check foresees: exporting would fail, compiling must not.
+        except KerneliteError as error:
             found[target] = str(error).rstrip(".")
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # What no check foresees: exporting would fail, compiling must not.
+            found[target] = f"its formulas are not written there ({error})"
     return found
 
 

@@ -17,6 +17,7 @@ from kernelite.data.rows.inputs import FloatArray, is_sparse
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.heads import Head
 from kernelite.machine.preparation import Kept
+from kernelite.machine.preparation.columns import Columns
 from kernelite.machine.preparation.projection import Projection
 from kernelite.model import CompiledModel, require_compiled
 from kernelite.series.approximation import Approximation
@@ -35,6 +36,7 @@ __all__ = [
     "require_kernels",
     "select",
     "steps_of",
+    "text_columns",
 ]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
@@ -252,16 +254,23 @@ def packed(expansion: KernelExpansion) -> FloatArray | None:
     return tensor if sound else None
 
 
+def text_columns(model: CompiledModel) -> dict[int, bool]:
+    """Which columns of a table hold texts, of those that are used; empty where rows are numbers."""
+    machines = [model] if model.preparation.steps else [part.model for part in model.parts]
+    found: dict[int, bool] = {}
+    for step in (steps_of(machine)[0] for machine in machines if steps_of(machine)):
+        for place, text in step.texts().items() if isinstance(step, Columns) else ():
+            found[place] = found.get(place, False) or text
+    return found
+
+
 def _check_rows(model: CompiledModel) -> None:
     for machine in (model, *(part.model for part in model.parts)):
         for step in steps_of(machine):
-            if not hasattr(step, "formula"):
-                name = step.name if isinstance(step, Kept) else type(step).__name__
-                if name == "Columns":
-                    name = "ColumnTransformer" if step.by_name else "encoders or imputers"
+            if isinstance(step, Kept):
                 raise UnsupportedModelError(
-                    f"this model prepares its rows by a step that is not exported ({name}); export "
-                    "its last step alone, and transform the rows before."
+                    f"this model prepares its rows by a step that is not exported ({step.name}); "
+                    "export its last step alone, and transform the rows before."
                 )
     if model.tail is not None and model.preparation.before_map.steps:
         raise UnsupportedModelError("a polynomial behind other steps is not exported.")

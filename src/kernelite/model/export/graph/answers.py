@@ -16,7 +16,7 @@ run on the graph's values (`kernelite.machine.ops`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,16 @@ from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
 from kernelite.model.export.exact import deviations, kernel_values, log_sums
 from kernelite.model.export.graph.graph import Formula, Graph, Value
+from kernelite.model.export.graph.ops import Table
 from kernelite.model.export.graph.scores import evaluate, prepared, variances
-from kernelite.model.export.selection import Dtype, Part, Selection, require_kernels, select
+from kernelite.model.export.selection import (
+    Dtype,
+    Part,
+    Selection,
+    require_kernels,
+    select,
+    text_columns,
+)
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
     And,
@@ -41,13 +49,25 @@ from kernelite.support.errors import KerneliteError, UnsupportedModelError
 __all__ = ["Answers", "answers_of", "check", "label_lists", "label_type"]
 
 
+class Column(NamedTuple):
+    """A column of a table that goes into a graph as a value of its own, of shape (m, 1)."""
+
+    place: int
+    name: str
+    value: Value
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A model as a graph: what is exported, the graph, and its outputs by name."""
+    """A model as a graph: what is exported, the graph, its outputs by name.
+
+    `columns` has what goes in where texts are among it; else that is X alone.
+    """
 
     selection: Selection
     graph: Graph
     outputs: dict[str, Value]
+    columns: tuple[Column, ...] = ()
 
 
 def answers_of(
@@ -59,6 +79,7 @@ def answers_of(
     dtype: Dtype = "float64",
     probabilities: bool | None = None,
     std: bool = False,
+    inputs: Dtype | None = None,
 ) -> Answers:
     """The graph of a compiled model, before it is written.
 
@@ -67,7 +88,7 @@ def answers_of(
     model : CompiledModel
     arithmetic : Arithmetic
         How the target rounds.
-    part, decided, dtype, probabilities, std
+    part, decided, dtype, probabilities, std, inputs
         As for `kernelite.backends.onnx.to_onnx`.
     """
     selection = select(model, part, decided=decided, dtype=dtype)
@@ -81,7 +102,7 @@ def answers_of(
     if std:
         _require_deviations(selection)
     graph = Graph(dtype, arithmetic)
-    X = graph.input("X")
+    X, columns = _inputs(model, graph, inputs or dtype)
     criterion = _criterion(selection, likely)
     bounded = decided or (selection.falls_back and model.guarantee == "certified")
     scores, bounds = evaluate(selection, X, criterion, bounded=bounded)
@@ -97,7 +118,24 @@ def answers_of(
             "error_bound": _bound_of_answers(selection.head, scores, bounds),
         }
         outputs |= {"score_bound": bounds} if "scores" in outputs else {}
-    return Answers(selection, graph, outputs)
+    return Answers(selection, graph, outputs, columns)
+
+
+def _inputs(model: CompiledModel, graph: Graph, dtype: Dtype) -> tuple[Any, tuple[Column, ...]]:
+    """Rows as the graph sees them: X of shape (m, d), or a table whose columns come one by one."""
+    texts = text_columns(model)
+
+    def real(value: Value) -> Value:
+        return value if dtype == graph.dtype else graph.op("Cast", value, to=graph.dtype.name)
+
+    if not any(texts.values()):
+        return real(graph.input("X")), ()
+    names, columns, table = model.origin.feature_names, [], {}
+    for place, text in sorted(texts.items()):
+        value = graph.input(f"X_{place}", kind="O" if text else "f")
+        columns.append(Column(place, f"X{place}" if names is None else names[place], value))
+        table[place] = (value if text else real(value)).reshape(-1)
+    return Table(table), tuple(columns)
 
 
 def _criterion(selection: Selection, with_probabilities: bool) -> Formula | None:
@@ -225,6 +263,10 @@ def check(selection: Selection) -> None:
         )
     if head.proves_labels:
         label_type(head)
+    model, graph = selection.model, Graph()
+    X = prepared(model, _inputs(model, graph, "float64")[0], [])
+    for piece in selection.pieces if model.parts else ():
+        prepared(piece.model, X, [])
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 

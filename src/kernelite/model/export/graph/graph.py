@@ -114,8 +114,8 @@ class Graph(Operations):
         array = np.asarray(array)
         if array.size == 1 and array.ndim <= ndim:
             array = array.reshape((1,) * ndim)
-        if array.dtype.kind == "b":
-            return self.constant(array)
+        if array.dtype.kind in "bUO":
+            return self.labels(array)
         whole = array.dtype.kind in "iu" and kind == "i"
         return self.index(array) if whole else self.real(array)
 

@@ -7,7 +7,7 @@ or rounds badly, is put together from what it has.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from kernelite.support.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from kernelite.model.export.graph.graph import Graph, Value
 
-__all__ = ["Operations"]
+__all__ = ["Operations", "Table"]
 
 PIECES, DEGREE = 24, 14  # of the error function's polynomials
 
@@ -41,6 +41,7 @@ class Operations:
     """
 
     by_products = True
+    stops = True  # a place beyond a table stops the run, with an error
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -88,6 +89,7 @@ class Operations:
             np.asarray(side).dtype.kind for side in (yes, no) if not _is_value(side)
         }
         kind = "i" if kinds == {"i"} else "b" if kinds == {"b"} else "f"
+        kind = "O" if kinds & {"O", "U"} else kind
         sides = [self.like(side, condition.ndim, kind) for side in (yes, no)]
         if kind == "f":
             sides = [side.real() for side in sides]
@@ -142,7 +144,9 @@ class Operations:
         return self.op("GatherElements", x, index, axis=axis, kind=x.kind)
 
     def astype(self, x: Value, dtype: Any) -> Value:
-        """As reals of the graph's precision, whichever reals are asked for."""
+        """As whole numbers, or as reals of the graph's precision, whichever are asked for."""
+        if np.dtype(dtype).kind in "iu":
+            return x if x.kind == "i" else self.op("Cast", x, to="int64", kind="i")
         return x.real()
 
     def full(self, shape: tuple[Any, ...], value: Any) -> Value:
@@ -243,6 +247,15 @@ class Operations:
         """|x - z|_1 of all pairs, likewise."""
         return self._over_features("size", rows, centers)
 
+    def lookup(self, x: Value, keys: Sequence[str], values: Sequence[int], other: int) -> Value:
+        """The number of each text, `other` where it is no key."""
+        table = {"keys": list(keys), "values": list(values), "other": other}
+        return self.op("LabelEncoder", x, kind="i", **table)
+
+    def table(self, columns: Sequence[Value]) -> Table:
+        """Columns of several kinds, side by side."""
+        return Table(dict(enumerate(columns)))
+
     def iterate(self, step: Any, state: Value, given: Sequence[Value], most: int) -> Value:
         """Rows of `state`, each changed by `step` while it says so, `most` times at most."""
         body = self.inner()
@@ -288,6 +301,20 @@ class Operations:
         return self._made[key]
 
 
+class Table:
+    """Columns of rows, each a value of one axis: what encoders take."""
+
+    def __init__(self, columns: Mapping[int, Value]) -> None:
+        self.columns = columns
+        self.graph = next(iter(columns.values())).graph
+
+    def __array_namespace__(self) -> Graph:
+        return self.graph
+
+    def __getitem__(self, key: tuple[slice, int]) -> Value:
+        return self.columns[key[1]]
+
+
 def _by_halves(packed: NDArray[Any]) -> list[tuple[int, NDArray[Any]]]:
     """For each half of the directions its start, and t_abc of shape (k, r, size, size).
 
@@ -310,7 +337,7 @@ def _by_halves(packed: NDArray[Any]) -> list[tuple[int, NDArray[Any]]]:
 
 
 def _is_value(x: Any) -> bool:
-    return not isinstance(x, bool | int | float | np.generic | np.ndarray)
+    return not isinstance(x, bool | int | float | str | np.generic | np.ndarray)
 
 
 def _log1p(xp: Operations, x: Value) -> Value:

@@ -18,6 +18,7 @@ from kernelite.model.export.selection import Piece, Selection, plain_reach, step
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.rounding import sum_error
+from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["evaluate", "prepared", "variances"]
 
@@ -76,7 +77,12 @@ def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
         reach = plain_reach(step)
         if reach is not None:
             far.append(~(xp.sqrt(xp.squared_norms(step.gaps(X))[:, None]) <= reach))
-        X = step.formula(X)
+        try:
+            X = step.formula(X)
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(
+                f"what rows go through before this model is not exported: {str(error).rstrip('.')}."
+            ) from None
     return X
 
 
