@@ -60,7 +60,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probabilities",
         action="store_true",
-        help="not in C: insist on class probabilities",
+        help="insist on class probabilities, also where they cost more than labels",
+    )
+    parser.add_argument(
+        "--std", action="store_true", help="Gaussian processes: also standard deviations"
+    )
+    parser.add_argument(
+        "--float32-inputs",
+        action="store_true",
+        help="ONNX: numbers come in as float32, and are doubles from there on",
     )
     parser.add_argument("--name", help="C: what all names begin with (default: OUT's name)")
     parser.add_argument(
@@ -86,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         model,
         args.output,
         probabilities=args.probabilities or None,
+        std=args.std,
+        inputs="float32" if args.float32_inputs else None,
         name=args.name,
         main=args.main,
         sample=sample,

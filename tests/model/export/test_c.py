@@ -48,8 +48,13 @@ gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not install
 def build(model: CompiledModel, folder: Path, compiler: str = "gcc", **options: Any) -> Path:
     """The program of `--main`, compiled."""
     export(model, folder / "m.h", main=True, **options)
-    program = folder / "m"
-    command = [compiler, *FLAGS, str(folder / "m.c"), "-o", str(program), "-lm"]
+    return compiled_c(folder, "m", compiler)
+
+
+def compiled_c(folder: Path, name: str, compiler: str = "gcc") -> Path:
+    """The program of a file in that folder."""
+    program = folder / name
+    command = [compiler, *FLAGS, str(folder / f"{name}.c"), "-o", str(program), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
@@ -363,10 +368,11 @@ def test_more_heads_in_c(name: str, tmp_path: Path) -> None:
     assert [row[0] for row in answers(build(model, tmp_path), rows)] == [told(v) for v in want]
 
 
-@pytest.mark.parametrize("name", ["outputs, labels"])
-def test_labels_that_are_no_list_are_refused(name: str) -> None:
-    with pytest.raises(UnsupportedModelError, match="in C: labels are not one of a list; ONNX"):
-        to_c(certified_with(ALL_HEADS[name]))
+@gcc
+def test_several_labels_of_a_row_are_numbers(tmp_path: Path) -> None:
+    model, rows = certified_with(ALL_HEADS["outputs, labels"]), random_rows()
+    got = np.array(answers(build(model, tmp_path), rows), dtype=np.float64)
+    np.testing.assert_array_equal(got, model.head.predict(model.expansion.scores(rows)))
 
 
 TRIED = """

@@ -12,42 +12,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 
+import kernelite
 from kernelite.backends.c import to_c
 from kernelite.backends.onnx import to_onnx
 from kernelite.model import CompiledModel
 from kernelite.support.errors import UnsupportedModelError
 from tests.answers import log_density
 from tests.model.export.test_c import answers as answers_of_program
-from tests.model.export.test_c import build, told
+from tests.model.export.test_c import build, compiled_c, told
 from tests.models import MODELS, compiled, fitted
 
 ROWS = 200  # of a table, at most
-STEPS = {  # what stands before a model and is not exported
-    "pipeline clipped": "MinMaxScaler",
-    "pipeline normalizer": "Normalize",
-    "pipeline imputer": "encoders or imputers",
-    "pipeline columns": "ColumnTransformer",
+IN_ONNX = {
+    "pipeline clipped": "a step that is not exported (MinMaxScaler)",
+    "target quantiles": "pass through a QuantileTransformer",
 }
-VARIANCES = (
-    "gpc iris one vs rest",
-    "gpc wine one vs rest",
-    "gpc iris one vs one",
-    "gpc iris matern one vs rest",
-    "gpc iris one vs one, matern and line",
-)
-IN_ONNX = (
-    {name: f"a step that is not exported ({step})" for name, step in STEPS.items()}
-    | {"gpc iris one vs one, matern and line": "exported where the kernel is a function of x - z"}
-    | {"target quantiles": "pass through a QuantileTransformer"}
-)
-LISTS = ("outputs wine", "outputs labels", "outputs generated", "one vs rest labels")
-IN_C = (
-    dict.fromkeys(LISTS, "Head) is not written in C: labels are not one of a list")
-    | {"target quantiles": "(TargetHead) is not written in C: its values pass through"}
-    | dict.fromkeys(VARIANCES, "(LatentClassesHead) is not written in C: labels need variances")
-    | {name: f"a step that is not exported ({step})" for name, step in STEPS.items()}
-)
+IN_C = IN_ONNX
 
 
 def subject(name: str) -> tuple[Any, CompiledModel, Any, np.ndarray]:
@@ -88,6 +71,30 @@ def check_values(got: np.ndarray, name: str) -> None:
     assert np.abs(got - ours)[known].max(initial=0.0) <= 2.0 * room
 
 
+def besides(fast: CompiledModel) -> dict[str, Any]:
+    """Options for all that a model gives."""
+    deviates = fast.posterior is not None and fast.head.kind == "regressor"
+    return {"probabilities": "predict_proba" in fast.head.offers, "std": deviates}
+
+
+def check_probabilities(got: np.ndarray, name: str) -> None:
+    """Within what the compiled model promises, of those of the model's own library."""
+    model, _, X, _ = subject(name)
+    likely = theirs(model, "predict_proba", X)
+    likely = np.hstack(likely) if isinstance(likely, list) else likely
+    known = np.isfinite(likely)
+    assert np.abs(got - likely)[known].max() <= 1e-3 + 1e-9
+
+
+def check_deviations(got: np.ndarray, name: str) -> None:
+    """In doubles: within 1e-9 of the largest, of those of the model's own library."""
+    model, _, X, _ = subject(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 0 / 0 far from all labels
+        want = model.predict(X, return_std=True)[1].reshape(got.shape)
+    np.testing.assert_allclose(got, want, rtol=0.0, atol=1e-9 * want.max())
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_onnx(name: str) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -97,7 +104,7 @@ def test_onnx(name: str) -> None:
         check_refused(fast, "ONNX", to_onnx, IN_ONNX[name])
         return
     assert "ONNX" not in fast.export_refusals()
-    graph = to_onnx(fast)
+    graph = to_onnx(fast, **besides(fast))
     check_all_is_used(graph.graph)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -108,29 +115,57 @@ def test_onnx(name: str) -> None:
     got = dict(zip(outputs, session.run(outputs, {"X": dense})))
     if "label" not in got:
         check_values(got["variable"], name)
+        if "std" in got:
+            check_deviations(got["std"], name)
         return
     want = theirs(model, "predict", X)
     np.testing.assert_array_equal(got["label"].reshape(want.shape), want)
     np.testing.assert_array_equal(fast.predict(X), want)
-    if "probabilities" in got:
-        likely = theirs(model, "predict_proba", X)
-        likely = np.hstack(likely) if isinstance(likely, list) else likely
-        known = np.isfinite(likely)
-        assert np.abs(got["probabilities"] - likely)[known].max() <= 1e-3 + 1e-9
+    if "predict_proba" in fast.head.offers:
+        check_probabilities(got["probabilities"], name)
 
 
-def test_labels_that_need_variances_need_doubles() -> None:
+def test_variances_need_doubles_and_support_vectors() -> None:
     pytest.importorskip("onnx", reason="the onnx extra is not installed")
     fast = compiled("gpc wine one vs rest")
-    with pytest.raises(UnsupportedModelError, match="variances, which are exported in float64"):
+    with pytest.raises(UnsupportedModelError, match="variances, and float32 has too few digits"):
         to_onnx(fast, dtype="float32")
     outputs = {output.name for output in to_onnx(fast).graph.output}
     assert outputs == {"label", "probabilities", "scores"}
+    model, X = fitted("gpr generated")
+    formed = kernelite.compile(model, X, plan="form")
+    for write in (to_onnx, to_c):
+        with pytest.raises(UnsupportedModelError, match="need all support vectors"):
+            write(formed, part="approximation", std=True)
+        with pytest.raises(UnsupportedModelError, match="or they were not kept"):
+            write(compiled("gpr generated", "none"), std=True)
+        with pytest.raises(UnsupportedModelError, match="deviations cannot be exported: a class"):
+            write(compiled("svc iris ovr"), std=True)
+        with pytest.raises(UnsupportedModelError, match="not a Gaussian process"):
+            write(compiled("svr diabetes"), std=True)
+
+
+def test_deviations_where_the_factor_is_nearly_singular() -> None:
+    """One correction gives back what the inverse loses."""
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X = np.linspace(0.0, 1.0, 60)[:, None]
+    model = GaussianProcessRegressor(RBF(0.3), alpha=1e-10, optimizer=None).fit(X, np.sin(X[:, 0]))
+    fast, new = kernelite.compile(model, X), np.linspace(-0.5, 1.5, 97)[:, None]
+    graph = to_onnx(fast, std=True).SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    got = session.run(["std"], {"X": new})[0][:, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = model.predict(new, return_std=True)[1]
+    # Both lose some six digits of the variance: what K is off by, times its inverse.
+    assert np.abs(got**2 - want**2).max() < 1e-9
 
 
 def check_all_is_used(graph: Any) -> None:
     """No node and no constant is left over, of which runtimes would complain."""
     used = {name for node in graph.node for name in node.input} | {o.name for o in graph.output}
+    inside = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    used |= {name for inner in inside for node in inner.node for name in node.input}
     assert {tensor.name for tensor in graph.initializer} <= used
     assert {name for node in graph.node for name in node.output} <= used
 
@@ -143,6 +178,21 @@ def test_every_kind_has_its_probabilities() -> None:
         assert "probabilities" in outputs, name
 
 
+EXTRA = """static void both(const double *x)
+{
+    double more[COUNT];
+    int i;
+    m_print(x);
+    m_WHAT(x, more);
+    for (i = 0; i < COUNT; i++)
+        printf("%s%.17g", i ? " " : "", more[i]);
+    printf("\\n");
+}
+
+int main(void)
+"""
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 @pytest.mark.parametrize("name", MODELS)
 def test_c(name: str, tmp_path: Path) -> None:
@@ -151,8 +201,25 @@ def test_c(name: str, tmp_path: Path) -> None:
         check_refused(fast, "C", to_c, IN_C[name])
         return
     assert "C" not in fast.export_refusals()
-    got = answers_of_program(build(fast, tmp_path), dense)
+    what = next((key for key, asked in besides(fast).items() if asked), None)
+    program = build(fast, tmp_path, **besides(fast))
+    if what is not None:  # on a line of its own behind each answer
+        which = {"std": "deviation", "probabilities": "probability"}[what]
+        count = {"std": "m_DEVIATIONS", "probabilities": "m_PROBABILITIES"}[what]
+        extra = EXTRA.replace("WHAT", which).replace("COUNT", count)
+        source = (tmp_path / "m.c").read_text()
+        (tmp_path / "m.c").write_text(
+            source.replace("m_print(x);", "both(x);").replace("int main(void)\n", extra)
+        )
+        program = compiled_c(tmp_path, "m")
+    got = answers_of_program(program, dense)
+    if what is not None:
+        check = {"std": check_deviations, "probabilities": check_probabilities}[what]
+        check(np.array(got[1::2], np.float64), name)
+        got = got[::2]
     if not fast.head.proves_labels:
         check_values(np.array(got, dtype=np.float64), name)
         return
-    assert [line[0] for line in got] == [told(v) for v in theirs(model, "predict", X).tolist()]
+    want = theirs(model, "predict", X)
+    rows = want.reshape(len(want), -1).tolist()
+    assert got == [[told(v) for v in row] for row in rows]

@@ -6,6 +6,8 @@ In: a `CompiledModel`. Out: text that defines, for a name NAME,
     void NAME_value(const double *x, double *values)         regressors, transforms, densities
     int NAME_index(const double *x)                          classifiers and one-class models
     LABEL NAME_label(const double *x)                        the same: NAME_labels[NAME_index(x)]
+    void NAME_probability(const double *x, double *p)        classes of a model that has them
+    void NAME_deviation(const double *x, double *s)          with `std`, of a Gaussian process
     void NAME_score_bound(const double *x, double *bounds)   with `decided`
     int NAME_decided(const double *x)                        with `decided`
     int NAME_index_decided(const double *x, int *decided)    with `decided`: both in one pass
@@ -23,24 +25,30 @@ from kernelite.backends.c.formulas import CLanguage, Writer, check_name, comment
 from kernelite.backends.c.machine import (
     LabelTable,
     Source,
+    answer,
     label_constants,
     label_rule,
     machine_text,
+    moments,
     sum_text,
 )
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.model import CompiledModel
 from kernelite.model.export.emitting import Constants, function_body
-from kernelite.model.export.exact import kernel_values
+from kernelite.model.export.exact import kernel_values, prepared
 from kernelite.model.export.float32 import float32_error
 from kernelite.model.export.selection import (
     Dtype,
     Part,
     Selection,
+    needs_variances,
     plain_reach,
+    require_deviations,
     require_kernels,
     select,
     steps_of,
+    text_columns,
+    variance_problem,
 )
 from kernelite.model.export.tracing import Trace
 from kernelite.support.errors import UnsupportedModelError
@@ -56,6 +64,8 @@ def to_c(
     part: Part = "all",
     decided: bool = False,
     dtype: Dtype = "float64",
+    probabilities: bool | None = None,
+    std: bool = False,
     sample: Any = None,
 ) -> str:
     """Write a compiled model as a C99 header.
@@ -72,6 +82,11 @@ def to_c(
         With "approximation": add `NAME_decided` and `NAME_score_bound`.
     dtype : {"float64", "float32"}
         float32 proves nothing; its error is measured on `sample` and stated in the header.
+    probabilities : bool, optional
+        Whether to add `NAME_probability`; by default where probabilities are a plain formula. They
+        are those of the exact model, if that is in the header.
+    std : bool
+        Of a Gaussian process: add `NAME_deviation`, the standard deviations of its values.
     sample : array-like of shape (m, d), optional
 
     Returns
@@ -86,7 +101,7 @@ def to_c(
     >>> "static inline void bump_score(const double *x, double *scores)" in header
     True
     """
-    source = _source(model, name, part, decided, dtype)
+    source = _source(model, name, part, decided, dtype, probabilities=probabilities, std=std)
     w, guard = source.w, f"KERNELITE_{name.upper()}_H"
     parts = [
         _opening(source, sample),
@@ -141,9 +156,34 @@ def to_c_program(
     return program.replace("HEADER", header)
 
 
-def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: Dtype) -> Source:
+def _source(
+    model: CompiledModel,
+    name: str,
+    part: Part,
+    decided: bool,
+    dtype: Dtype,
+    *,
+    probabilities: bool | None = None,
+    std: bool = False,
+) -> Source:
     w = Writer(check_name(name), dtype)
+    texts = [place for place, text in text_columns(model).items() if text]
+    if texts:
+        names = model.origin.feature_names
+        called = texts[0] if names is None else f"`{names[texts[0]]}`"
+        raise UnsupportedModelError(
+            f"column {called} of this model holds texts, and a row is an array of numbers in C; "
+            "export to ONNX or JavaScript, or encode it before and fit the rest."
+        )
     selection = select(model, part, decided=decided, dtype=dtype)
+    if part == "all" and needs_variances(selection.head):
+        selection = select(model, "exact", dtype=dtype)
+    if needs_variances(selection.head) and (problem := variance_problem(selection)):
+        raise UnsupportedModelError(
+            f"labels of this Gaussian process need its variances, and {problem}."
+        )
+    if std:
+        require_deviations(selection)
     rule = label_rule(selection.head)
     machines = [model, *(piece.model for piece in selection.pieces)]
     careful = any(plain_reach(step) is not None for one in machines for step in steps_of(one))
@@ -161,7 +201,36 @@ def _source(model: CompiledModel, name: str, part: Part, decided: bool, dtype: D
     if density or (selection.falls_back and several):
         selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
     _check_machine(selection)
-    return Source(w, selection, LabelTable() if rule is None else label_constants(w, rule[0]))
+    return Source(
+        w,
+        selection,
+        LabelTable() if rule is None else label_constants(w, rule[0]),
+        probabilities=_with_probabilities(selection, probabilities),
+        std=std,
+    )
+
+
+def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
+    """Whether they are written: by default where no iteration and no variance is needed."""
+    head = selection.head
+    if wanted is None:
+        wanted = (
+            "predict_proba" in head.offers
+            and "predict_proba" not in head.needs_posterior
+            and head.judged_by("predict_proba") != "exact"
+        )
+    problem = None
+    if wanted and "predict_proba" not in head.offers:
+        problem = "it was trained without them, or has none"
+    elif wanted and "predict_proba" in head.needs_posterior:
+        problem = variance_problem(selection)
+    if problem is not None:
+        raise UnsupportedModelError(
+            f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
+        )
+    if wanted:
+        answer(head, "predict_proba", moments(head, "predict_proba", Trace("C")))
+    return wanted
 
 
 def _spaced(c_type: str) -> str:
@@ -170,11 +239,30 @@ def _spaced(c_type: str) -> str:
 
 def _answers(source: Source) -> list[str]:
     """Texts of what comes after the scores."""
-    w, files = source.w, ["label.h" if source.labelled else "value.h"]
-    if source.selection.decided:
+    w, selection = source.w, source.selection
+    files = ["label.h" if source.labelled else "value.h"]
+    if selection.decided:
         files += ["decided.h"] + (["label_decided.h"] if source.labelled else [])
+    files += ["probability.h"] if source.probabilities else []
+    files += ["deviation.h"] if source.std else []
     label = _spaced(source.labels.c_type)
-    return [w.template(file).replace("LABEL ", label) for file in files]
+    texts = {file: w.template(file).replace("LABEL ", label) for file in files}
+    for file, method in (("label.h", "predict"), ("probability.h", "predict_proba")):
+        if file in texts and method in selection.head.needs_posterior:
+            more = {
+                "    REAL scores": "    REAL variances[NAME_VARIANCES];\n    REAL scores",
+                "    NAME_score(x, scores);\n": "    NAME_score(x, scores);\n"
+                "    NAME_variance(x, variances);\n",
+                "(scores": "(scores, variances",
+            }
+            for old, new in more.items():
+                texts[file] = texts[file].replace(w.fill(old), w.fill(new))
+    if selection.falls_back and source.probabilities:  # scores may tell labels alone
+        exact = f"    {w.name}_ROW(x);\n    {w.name}_exact(row, scores);\n"
+        texts["probability.h"] = texts["probability.h"].replace(
+            f"    {w.name}_score(x, scores);\n", exact
+        )
+    return list(texts.values())
 
 
 def _opening(source: Source, sample: Any) -> str:
@@ -199,6 +287,13 @@ def _functions(source: Source) -> list[str]:
         lines.append(f"{label}NAME_label({row})  the label itself")
     else:
         lines.append(f"void NAME_value({row}, REAL *values)  NAME_VALUES values, as predicted")
+    if source.probabilities:
+        lines.append(
+            f"void NAME_probability({row}, REAL *probabilities)  NAME_PROBABILITIES of them, in "
+            "the order of the labels"
+        )
+    if source.std:
+        lines.append(f"void NAME_deviation({row}, REAL *deviations)  NAME_DEVIATIONS of them")
     if decided:
         lines.append(f"void NAME_score_bound({row}, REAL *bounds)  bounds on the scores' errors")
         lines.append(f"int NAME_decided({row})  1 where the answer is proven, else 0")
@@ -227,5 +322,10 @@ def _check_machine(selection: Selection) -> None:
         function_body(made, [(kernel_values(expansion, x), "values")])
 
     require_kernels(selection, "C", tried)
+    model = selection.model
+    if model.n_features_in_ > 0:
+        X = prepared(model, Trace("C").input("x", model.n_features_in_))
+        for piece in selection.pieces if model.parts else ():
+            prepared(piece.model, X)
     if selection.model.n_features_in_ < 1:
         raise UnsupportedModelError("a model without features has no arrays to write.")

@@ -17,7 +17,7 @@ from kernelite.backends.c.formulas import CLanguage, Writer, literal, string
 from kernelite.machine.arithmetic import C
 from kernelite.machine.heads import Head
 from kernelite.model.export.emitting import Constants, function_body
-from kernelite.model.export.exact import exact_scores, log_sums
+from kernelite.model.export.exact import deviations, exact_scores, latent_variances, log_sums
 from kernelite.model.export.selection import Selection, steps_of
 from kernelite.model.export.tracing import Trace, Traced
 from kernelite.program.criteria import And, Margin, Within, label_criterion
@@ -29,9 +29,11 @@ __all__ = [
     "Functions",
     "LabelTable",
     "Source",
+    "answer",
     "label_constants",
     "label_rule",
     "machine_text",
+    "moments",
     "sum_text",
 ]
 
@@ -46,9 +48,9 @@ class LabelTable:
 
 
 def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
-    """Labels, and which of them scores have; None of values. Refused where C lacks something."""
+    """Labels, and which of them a row has; None of values, and of several numbers as labels."""
     trace = Trace("C")
-    found = _answers(head, trace.input("scores", head.n_scores))
+    found = answer(head, "predict", moments(head, "predict", trace))
     if not head.proves_labels:
         return None
     one = found.ndim == 1
@@ -57,16 +59,27 @@ def label_rule(head: Head) -> tuple[NDArray[Any], Traced] | None:
     if one and found.op == "where" and all(side.op == "constant" for side in found.inputs[1:]):
         labels = np.array([side.data.flat[0] for side in found.inputs[1:]], np.int8)
         return labels, trace.where(found.inputs[0], 0, 1)
-    raise _refused(head, "labels are not one of a list")
+    if not one and found.kind != "O":
+        return None
+    raise _refused(head, "labels are several texts")
 
 
-def _answers(head: Head, scores: Traced) -> Traced:
-    """What `predict` makes of scores."""
+def moments(head: Head, method: str, trace: Trace) -> dict[str, Traced]:
+    """What a method's answers are made of: scores, and variances where it needs them."""
+    found = {"scores": trace.input("scores", head.n_scores)}
+    if method in head.needs_posterior:
+        found["variances"] = trace.input("variances", head.n_scores)
+    return found
+
+
+def answer(head: Head, method: str, given: dict[str, Traced]) -> Traced:
+    """What a method makes of scores, by the head's own formula."""
     formula: Any = head
-    if "predict" in head.needs_posterior:
-        raise _refused(head, "labels need variances")
     try:
-        found: Traced = formula.predict(scores)
+        if "variances" in given:
+            found: Traced = formula.from_moments(method, given["scores"], given["variances"])
+        else:
+            found = formula.answer(method, given["scores"])
     except (KerneliteError, AttributeError, TypeError) as error:
         known = isinstance(error, KerneliteError)
         why = str(error).rstrip(".") if known else "its formula needs more than is written there"
@@ -135,12 +148,21 @@ class Source:
     labels : LabelTable
     before : tuple of steps
         What rows go through before the machine's own steps.
+    probabilities, std : bool
+        What is given besides.
     """
 
     w: Writer
     selection: Selection
     labels: LabelTable = LabelTable()
     before: tuple[Any, ...] = ()
+    probabilities: bool = False
+    std: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is answered."""
+        return ("predict", "predict_proba") if self.probabilities else ("predict",)
 
     @property
     def labelled(self) -> bool:
@@ -265,21 +287,43 @@ def _add_map(made: Functions, steps: tuple[Any, ...], width: int) -> None:
 
 
 def _add_answers(source: Source, made: Functions) -> None:
-    """NAME_winner, of a model that answers labels; else NAME_VALUES and NAME_values."""
-    head = source.selection.head
+    """NAME_winner, of a model that answers labels; else NAME_VALUES and NAME_values.
+
+    On request NAME_likely and NAME_spread; NAME_variance where one of all these needs it.
+    """
+    selection = source.selection
+    head, model, trace = selection.head, selection.model, Trace("C")
+    if source.std or any(method in head.needs_posterior for method in source.methods):
+        x = trace.input("x", model.n_features_in_)
+        found = latent_variances(selection, x)
+        made.text += made.w.define("VARIANCES", str(found.size))
+        said = "Latent variances of a row, as it comes."
+        made.add(said, "variance", {"x": x}, {"variances": found})
+        if source.std:
+            assert model.posterior is not None
+            variances = trace.input("variances", found.size)
+            spread = deviations(model.posterior, variances)
+            made.text += made.w.define("DEVIATIONS", str(spread.size))
+            said = "The standard deviations that go with these variances."
+            made.add(said, "spread", {"variances": variances}, {"deviations": spread})
+    given = moments(head, "predict", trace)
     if not source.labelled:
-        scores = Trace("C").input("scores", head.n_scores)
         # Sums of a density are taken in logarithms: they are its values.
-        found = scores if head.kind == "density" else _answers(head, scores)
+        found = given["scores"] if head.kind == "density" else answer(head, "predict", given)
         made.text += made.w.define("VALUES", str(found.size))
-        said = "The values of these scores."
-        made.add(said, "values", {"scores": scores}, {"values": found})
+        made.add("The values of these scores.", "values", given, {"values": found})
     else:
         rule = label_rule(head)
         assert rule is not None
-        scores = rule[1].trace.input("scores", head.n_scores)
+        given = moments(head, "predict", rule[1].trace)
         said = "The place of the label of these scores in the list of labels."
-        made.add(said, "winner", {"scores": scores}, returned=rule[1])
+        made.add(said, "winner", given, returned=rule[1])
+    if source.probabilities:
+        given = moments(head, "predict_proba", trace)
+        found = answer(head, "predict_proba", given)
+        made.text += made.w.define("PROBABILITIES", str(found.size))
+        said = "The probabilities of these scores."
+        made.add(said, "likely", given, {"probabilities": found})
 
 
 def _add_forms(source: Source, made: Functions, forms: Approximation) -> tuple[str, list[str]]:

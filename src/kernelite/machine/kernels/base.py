@@ -109,7 +109,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def diagonal(self, rows: FloatArray) -> FloatArray:
-        """k(z, z), shape (m,), over `machine.ops`."""
+        """k(z, z), shape (m,)."""
 
     @abstractmethod
     def largest(self, reach: Reach) -> FloatArray:

@@ -30,6 +30,8 @@ def export(
     decided: bool = False,
     dtype: Dtype = "float64",
     probabilities: bool | None = None,
+    std: bool = False,
+    inputs: Dtype | None = None,
     name: str | None = None,
     main: bool = False,
     sample: RowsLike | None = None,
@@ -44,7 +46,12 @@ def export(
     part, decided, dtype, sample
         As for `to_onnx`, `to_c` and `to_javascript` in `kernelite.backends`.
     probabilities : bool, optional
-        ONNX and JavaScript: insist on class probabilities, or leave them out.
+        Insist on class probabilities, or leave them out; by default they are written where they
+        are a plain formula of the scores.
+    std : bool
+        Of a Gaussian process: also write standard deviations.
+    inputs : {"float64", "float32"}, optional
+        ONNX only: the type of the numbers that come in, by default `dtype`.
     name : str, optional
         C only: what the header's names begin with; the file's own name by default.
     main : bool
@@ -75,18 +82,20 @@ def export(
     if suffix not in TARGETS:
         known = " or ".join(f"`{ending}` ({what})" for ending, what in TARGETS.items())
         raise InputError(f"the name of an export must end in {known}, got `{file}`.")
-    options: dict[str, Any] = {"part": part, "decided": decided, "dtype": dtype}
-    if suffix == ".onnx":
-        if name is not None or main:
-            raise InputError("`name` and `main` are for C headers, not for ONNX.")
-        return _write_onnx(model, file, probabilities=probabilities, sample=sample, **options)
+    if suffix != ".h" and (name is not None or main):
+        raise InputError(f"`name` and `main` are for C headers, not for an {TARGETS[suffix]}.")
+    if suffix != ".onnx" and inputs is not None:
+        raise InputError("`inputs` is for ONNX graphs, whose inputs have a type.")
+    options: dict[str, Any] = {"part": part, "decided": decided}
+    options |= {"probabilities": probabilities, "std": std}
     if suffix == ".js":
-        if name is not None or main or dtype != "float64":
-            raise InputError("JavaScript has doubles alone; `name` and `main` are for C headers.")
-        return _write_javascript(model, file, part, decided, probabilities)
-    if probabilities:
-        raise InputError("probabilities are not written in C; export to ONNX.")
-    return _write_c(model, file, name or _identifier(stem), main, sample, options)
+        if dtype != "float64":
+            raise InputError("JavaScript has doubles alone: `dtype` must be 'float64'.")
+        return _write_javascript(model, file, options)
+    options |= {"dtype": dtype, "sample": sample}
+    if suffix == ".onnx":
+        return _write_onnx(model, file, options | {"inputs": inputs})
+    return _write_c(model, file, name or _identifier(stem), main, options)
 
 
 def refusals(model: CompiledModel) -> dict[str, str]:
@@ -127,7 +136,7 @@ def export_names(file: str, *, main: bool) -> list[str]:
     return [file, f"{os.path.splitext(file)[0]}.c"] if main else [file]
 
 
-def _write_onnx(model: CompiledModel, file: str, **options: Any) -> list[str]:
+def _write_onnx(model: CompiledModel, file: str, options: dict[str, Any]) -> list[str]:
     from kernelite.backends.onnx.exporting import to_onnx
 
     graph = to_onnx(model, **options)
@@ -136,25 +145,24 @@ def _write_onnx(model: CompiledModel, file: str, **options: Any) -> list[str]:
     return [file]
 
 
-def _write_javascript(
-    model: CompiledModel, file: str, part: Part, decided: bool, probabilities: bool | None
-) -> list[str]:
+def _write_javascript(model: CompiledModel, file: str, options: dict[str, Any]) -> list[str]:
     from kernelite.backends.javascript import to_javascript
 
-    text = to_javascript(model, part=part, decided=decided, probabilities=probabilities)
+    text = to_javascript(model, **options)
     with atomic_write(file) as stream:
         stream.write(text)
     return [file]
 
 
 def _write_c(
-    model: CompiledModel, file: str, name: str, main: bool, sample: Any, options: dict[str, Any]
+    model: CompiledModel, file: str, name: str, main: bool, options: dict[str, Any]
 ) -> list[str]:
     from kernelite.backends.c.exporting import to_c, to_c_program
 
-    texts = [to_c(model, name=name, sample=sample, **options)]
+    texts = [to_c(model, name=name, **options)]
     if main:
-        texts.append(to_c_program(model, header=os.path.basename(file), name=name, **options))
+        same = {key: options[key] for key in ("part", "decided", "dtype")}
+        texts.append(to_c_program(model, header=os.path.basename(file), name=name, **same))
     targets = export_names(file, main=main)
     for target, text in zip(targets, texts):
         with atomic_write(target) as stream:

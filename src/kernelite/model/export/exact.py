@@ -16,11 +16,26 @@ from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
 from kernelite.machine.ops import ops
 from kernelite.machine.variance import WELL_CONDITIONED, Posterior
-from kernelite.model.export.selection import about_their_mean, packed
+from kernelite.model import CompiledModel
+from kernelite.model.export.selection import (
+    Selection,
+    about_their_mean,
+    packed,
+    plain_reach,
+    steps_of,
+)
 from kernelite.series.packed import linear_map, packed_degree, pair_places
 from kernelite.series.rounding import UNIT
+from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["deviations", "exact_scores", "kernel_values", "latent_variance", "log_sums"]
+__all__ = [
+    "deviations",
+    "exact_scores",
+    "kernel_values",
+    "latent_variances",
+    "log_sums",
+    "prepared",
+]
 
 FARTHEST = {"float64": 1e150, "float32": 1e17}  # beyond it, squares would overflow
 LOST_DIGITS = 1e-9  # the relative error of a kernel value from which products are not taken
@@ -87,7 +102,8 @@ def latent_variance(
         As each expansion sees them.
     """
     xp, factor = ops(rows[0]), np.tril(posterior.factor)
-    K, prior = posterior.constant, posterior.diagonal
+    K: Any = posterior.constant
+    prior: Any = posterior.diagonal
     for amplitude, expansion, seen in zip(np.atleast_1d(posterior.amplitude), expansions, rows):
         kernel = expansion.kernel
         K = kernel.values(seen, expansion.dense_centers()) * float(amplitude) + K
@@ -99,6 +115,49 @@ def latent_variance(
     if np.linalg.norm(factor) * np.linalg.norm(inverse) > WELL_CONDITIONED:
         V = V + (K - V @ factor.T) @ inverse.T
     return (prior - xp.squared_norms(V))[:, None]
+
+
+def latent_variances(selection: Selection, X: Any) -> Any:
+    """Of a Gaussian process, or of each of its machines: shape (m, machines)."""
+    model, pieces = selection.model, selection.pieces
+    if model.parts:
+        X = prepared(model, X)
+    rows = [prepared(piece.model, X) for piece in pieces]
+    expansions = [piece.expansion for piece in pieces if piece.expansion is not None]
+    if model.posterior is not None:
+        return latent_variance(model.posterior, expansions, rows)
+    found = [
+        latent_variance(piece.model.posterior, [expansion], [own])
+        for piece, expansion, own in zip(pieces, expansions, rows, strict=True)
+        if piece.model.posterior is not None
+    ]
+    return ops(rows[0]).concat(found, axis=1)
+
+
+def prepared(model: CompiledModel, X: Any, far: list[Any] | None = None) -> Any:
+    """Rows after the steps of a machine.
+
+    Parameters
+    ----------
+    model : CompiledModel
+    X : array of shape (m, d)
+        As they come; a table of columns where texts are among them.
+    far : list, optional
+        To which truth values (m, 1) are added: rows that no bound is known of.
+    """
+    for step in steps_of(model):
+        reach = plain_reach(step)
+        if reach is not None and far is not None:
+            xp = ops(X)
+            far.append(~(xp.sqrt(xp.squared_norms(step.gaps(X))[:, None]) <= reach))
+        try:
+            X = step.formula(X)
+        except UnsupportedModelError as error:
+            said = str(error).rstrip(".")
+            raise UnsupportedModelError(
+                f"what rows go through before this model is not exported: {said}."
+            ) from None
+    return X
 
 
 def deviations(posterior: Posterior, variance: Any) -> Any:

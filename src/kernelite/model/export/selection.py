@@ -31,12 +31,15 @@ __all__ = [
     "Piece",
     "Selection",
     "about_their_mean",
+    "needs_variances",
     "packed",
     "plain_reach",
+    "require_deviations",
     "require_kernels",
     "select",
     "steps_of",
     "text_columns",
+    "variance_problem",
 ]
 
 Part: TypeAlias = Literal["all", "approximation", "exact"]
@@ -236,6 +239,32 @@ def require_kernels(
                 f"the kernel of this model ({expansion.kernel_name}) is not written in {target}: "
                 f"{why}."
             ) from None
+
+
+def needs_variances(head: Head) -> bool:
+    """Whether labels depend on the variances of Gaussian processes, too."""
+    return "predict" in head.needs_posterior
+
+
+def variance_problem(selection: Selection) -> str | None:
+    """Why variances cannot be exported; None where they can."""
+    model, pieces = selection.model, selection.pieces
+    owners = [model] if model.posterior is not None else [piece.model for piece in pieces]
+    if any(owner.posterior is None for owner in owners):
+        return "this model has none: it is not a Gaussian process, or they were not kept"
+    if any(piece.expansion is None for piece in pieces):
+        return "these need all support vectors; export with `part='all'` or `part='exact'`"
+    if selection.dtype == "float32":
+        return "float32 has too few digits for these; export in float64"
+    return None
+
+
+def require_deviations(selection: Selection) -> None:
+    problem = variance_problem(selection)
+    if selection.head.kind != "regressor":
+        problem = f"a {selection.head.kind} has none"
+    if problem is not None:
+        raise UnsupportedModelError(f"standard deviations cannot be exported: {problem}.")
 
 
 def packed(expansion: KernelExpansion) -> FloatArray | None:

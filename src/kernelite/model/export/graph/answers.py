@@ -24,17 +24,26 @@ from numpy.typing import NDArray
 from kernelite.machine.arithmetic import Arithmetic
 from kernelite.machine.heads import Head
 from kernelite.model import CompiledModel
-from kernelite.model.export.exact import deviations, kernel_values, log_sums
+from kernelite.model.export.exact import (
+    deviations,
+    kernel_values,
+    latent_variances,
+    log_sums,
+    prepared,
+)
 from kernelite.model.export.graph.graph import Formula, Graph, Value
 from kernelite.model.export.graph.ops import Table
-from kernelite.model.export.graph.scores import evaluate, prepared, variances
+from kernelite.model.export.graph.scores import evaluate
 from kernelite.model.export.selection import (
     Dtype,
     Part,
     Selection,
+    needs_variances,
+    require_deviations,
     require_kernels,
     select,
     text_columns,
+    variance_problem,
 )
 from kernelite.program.criteria import (
     PROBABILITY_TOLERANCE,
@@ -93,14 +102,14 @@ def answers_of(
     """
     selection = select(model, part, decided=decided, dtype=dtype)
     if part == "all" and (
-        _needs_variances(selection.head)
+        needs_variances(selection.head)
         or (probabilities and "predict_proba" in selection.head.needs_posterior)
     ):
         selection = select(model, "exact", dtype=dtype)  # whose kernel values variances need
     check(selection)
     likely = _with_probabilities(selection, probabilities)
     if std:
-        _require_deviations(selection)
+        require_deviations(selection)
     graph = Graph(dtype, arithmetic)
     X, columns = _inputs(model, graph, inputs or dtype)
     criterion = _criterion(selection, likely)
@@ -109,7 +118,7 @@ def answers_of(
     outputs = _answers(selection, X, scores, likely)
     if std:
         assert model.posterior is not None
-        outputs["std"] = deviations(model.posterior, variances(selection, X))
+        outputs["std"] = deviations(model.posterior, latent_variances(selection, X))
     if decided:
         assert criterion is not None
         assert bounds is not None
@@ -164,7 +173,7 @@ def _answers(
 
     def answer(method: str) -> Value:
         if method in head.needs_posterior:
-            return head.from_moments(method, scores, variances(selection, X))
+            return head.from_moments(method, scores, latent_variances(selection, X))
         return head.answer(method, scores)
 
     label = answer("predict")
@@ -193,7 +202,7 @@ def _values(selection: Selection, X: Value, values: Value) -> Value:
     if head.kind != "density" or expansion is None:
         return values
     low = head.underflows(values).places()
-    rows = prepared(selection.model, X, []).rows(low)
+    rows = prepared(selection.model, X).rows(low)
     return values.updated(low, head.from_logarithms(log_sums(expansion, rows)))
 
 
@@ -206,7 +215,7 @@ def label_lists(head: Head) -> list[NDArray[Any]]:
 
 def label_type(head: Head) -> str:
     zeros = np.zeros((1, head.n_scores))
-    if not _needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
+    if not needs_variances(head) and head.predict(zeros).dtype.kind == "i":  # indicators, too
         return "int64"
     found = {_one_label_type(classes) for classes in label_lists(head)}
     if len(found) > 1:
@@ -224,11 +233,6 @@ def _one_label_type(classes: NDArray[Any]) -> str:
     if kind not in known:
         raise UnsupportedModelError(f"labels of type {classes.dtype} cannot be in a graph.")
     return known[kind]
-
-
-def _needs_variances(head: Head) -> bool:
-    """Whether labels depend on the variances of Gaussian processes, too."""
-    return "predict" in head.needs_posterior
 
 
 def _problem(head: Formula, method: str) -> str | None:
@@ -257,38 +261,17 @@ def check(selection: Selection) -> None:
         raise UnsupportedModelError(
             f"the answers of this {head.kind} ({type(head).__name__}) are not exported: {problem}."
         )
-    if _needs_variances(head) and (problem := _variance_problem(selection)):
+    if needs_variances(head) and (problem := variance_problem(selection)):
         raise UnsupportedModelError(
             f"labels of this Gaussian process need its variances, and {problem}."
         )
     if head.proves_labels:
         label_type(head)
     model, graph = selection.model, Graph()
-    X = prepared(model, _inputs(model, graph, "float64")[0], [])
+    X = prepared(model, _inputs(model, graph, "float64")[0])
     for piece in selection.pieces if model.parts else ():
-        prepared(piece.model, X, [])
+        prepared(piece.model, X)
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
-
-
-def _variance_problem(selection: Selection) -> str | None:
-    """Why variances cannot be exported; None where they can."""
-    model, pieces = selection.model, selection.pieces
-    owners = [model] if model.posterior is not None else [piece.model for piece in pieces]
-    if any(owner.posterior is None for owner in owners):
-        return "this model has none: it is not a Gaussian process, or they were not kept"
-    if any(piece.expansion is None for piece in pieces):
-        return "these need all support vectors; export with `part='all'` or `part='exact'`"
-    if selection.dtype == "float32":
-        return "float32 has too few digits for these; export in float64"
-    return None
-
-
-def _require_deviations(selection: Selection) -> None:
-    problem = _variance_problem(selection)
-    if selection.head.kind != "regressor":
-        problem = f"a {selection.head.kind} has none"
-    if problem is not None:
-        raise UnsupportedModelError(f"standard deviations cannot be exported: {problem}.")
 
 
 def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
@@ -298,11 +281,11 @@ def _with_probabilities(selection: Selection, wanted: bool | None) -> bool:
     problem = _problem(head, "predict_proba") if "predict_proba" in head.offers else None
     if "predict_proba" not in head.offers:
         problem = "it was trained without them, or has none"
-    elif needs and not _needs_variances(head):
-        problem = _variance_problem(selection)
+    elif needs and not needs_variances(head):
+        problem = variance_problem(selection)
     if wanted and problem is not None:
         raise UnsupportedModelError(
             f"this model's probabilities cannot be exported: {problem}; its labels and scores can."
         )
-    costly = head.judged_by("predict_proba") == "exact" and not _needs_variances(head)
+    costly = head.judged_by("predict_proba") == "exact" and not needs_variances(head)
     return problem is None and (not costly if wanted is None else wanted)

@@ -249,8 +249,8 @@ class Operations:
 
     def lookup(self, x: Value, keys: Sequence[str], values: Sequence[int], other: int) -> Value:
         """The number of each text, `other` where it is no key."""
-        table = {"keys": list(keys), "values": list(values), "other": other}
-        return self.op("LabelEncoder", x, kind="i", **table)
+        known: dict[str, Any] = {"keys": list(keys), "values": list(values), "other": other}
+        return self.op("LabelEncoder", x, kind="i", **known)
 
     def table(self, columns: Sequence[Value]) -> Table:
         """Columns of several kinds, side by side."""

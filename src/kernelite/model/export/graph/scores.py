@@ -11,16 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelite.model import CompiledModel
-from kernelite.model.export.exact import exact_scores, latent_variance
+from kernelite.model.export.exact import exact_scores, prepared
 from kernelite.model.export.graph.graph import Formula, Value
-from kernelite.model.export.selection import Piece, Selection, plain_reach, steps_of
+from kernelite.model.export.selection import Piece, Selection
 from kernelite.program.criteria import label_criterion
 from kernelite.series.approximation import Approximation
 from kernelite.series.rounding import sum_error
-from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["evaluate", "prepared", "variances"]
+__all__ = ["evaluate"]
 
 
 def evaluate(
@@ -68,40 +66,6 @@ def evaluate(
     if model.tail is not None:
         exact = exact + values.rows(still_open)
     return scores.updated(still_open, exact).of_width(k), None
-
-
-def prepared(model: CompiledModel, X: Value, far: list[Value]) -> Value:
-    """Rows after the steps of a machine; `far` gets those that no bound is known of, (m, 1)."""
-    xp = X.graph
-    for step in steps_of(model):
-        reach = plain_reach(step)
-        if reach is not None:
-            far.append(~(xp.sqrt(xp.squared_norms(step.gaps(X))[:, None]) <= reach))
-        try:
-            X = step.formula(X)
-        except UnsupportedModelError as error:
-            raise UnsupportedModelError(
-                f"what rows go through before this model is not exported: {str(error).rstrip('.')}."
-            ) from None
-    return X
-
-
-def variances(selection: Selection, X: Value) -> Value:
-    """Latent variances of a Gaussian process, of one or of each of its machines: (m, machines)."""
-    model, pieces = selection.model, selection.pieces
-    if model.parts:
-        X = prepared(model, X, [])
-    rows = [prepared(piece.model, X, []) for piece in pieces]
-    expansions = [piece.expansion for piece in pieces if piece.expansion is not None]
-    if model.posterior is not None:
-        return latent_variance(model.posterior, expansions, rows)
-    each = zip(pieces, expansions, rows, strict=True)
-    found = [
-        latent_variance(piece.model.posterior, [expansion], [own])
-        for piece, expansion, own in each
-        if piece.model.posterior is not None
-    ]
-    return X.graph.concat(found, axis=1)
 
 
 def _first(piece: Piece, rows: Value, criterion: Formula | None) -> tuple[Value, Value | None]:
