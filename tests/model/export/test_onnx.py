@@ -190,12 +190,19 @@ def test_probabilities_where_no_iteration_is_needed(name: str) -> None:
     assert "probabilities" not in run(to_onnx(model, probabilities=False), rows)
 
 
-def test_probabilities_that_cannot_be_expressed_are_refused() -> None:
-    platt = {"platt_a": np.full(3, -1.0), "platt_b": np.zeros(3)}
-    coupled = compiled(ClassifierHead(np.array([1, 2, 3]), **platt))
-    assert "probabilities" not in run(to_onnx(coupled), random_rows())
-    with pytest.raises(UnsupportedModelError, match="coupled by an iteration"):
-        to_onnx(coupled, probabilities=True)
+@pytest.mark.parametrize("by_probability", [False, True])
+def test_coupled_probabilities_come_on_request(by_probability: bool) -> None:
+    platt = {"platt_a": np.linspace(-1.0, -2.0, 3), "platt_b": np.linspace(-0.1, 0.3, 3)}
+    head = ClassifierHead(np.array([1, 2, 3]), labels_by_probability=by_probability, **platt)
+    model, rows = compiled(head), random_rows()
+    assert "probabilities" not in run(to_onnx(model), rows)
+    found, scores = run(to_onnx(model, probabilities=True), rows), model.scores(rows)
+    np.testing.assert_allclose(found["probabilities"], head.probabilities(scores), atol=1e-13)
+    np.testing.assert_array_equal(found["label"], head.predict(scores))
+    assert not len(run(to_onnx(model, probabilities=True), rows[:0])["probabilities"])
+
+
+def test_probabilities_that_a_model_lacks_are_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="trained without"):
         to_onnx(compiled(), probabilities=True)
 

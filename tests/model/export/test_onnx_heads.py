@@ -299,7 +299,6 @@ class Doubler:
 MOMENTS = tuple(
     Member(MomentsHead(LatentHead(np.array([0, 1]))), [i, 3 + i], "probability") for i in range(3)
 )
-PLATT = {"platt_a": np.full(3, -1.0), "platt_b": np.zeros(3)}
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,6 @@ PLATT = {"platt_a": np.full(3, -1.0), "platt_b": np.zeros(3)}
     [
         (Squares(), "Squares.* not written in the operations of graphs"),
         (TargetHead(RegressorHead(), KeptInverse(Doubler())), "pass through a Doubler"),
-        (ClassifierHead(np.arange(3), labels_by_probability=True, **PLATT), "by an iteration"),
         (
             LatentClassesHead(OneVsRestHead(np.arange(3), MOMENTS, ("predict", "predict_proba"))),
             "holds no support vectors",

@@ -41,6 +41,7 @@ from kernelite.model.export.selection import (
     Dtype,
     Part,
     Selection,
+    check_size,
     needs_variances,
     plain_reach,
     require_deviations,
@@ -200,12 +201,15 @@ def _source(
         )
     if density or (selection.falls_back and several):
         selection = select(model, "exact", dtype=dtype)  # such forms are not written in C
+    likely = _with_probabilities(selection, probabilities)
+    methods = {"predict", "predict_proba"} if likely else {"predict"}
+    check_size(selection, "C", spreads=std or bool(methods & selection.head.needs_posterior))
     _check_machine(selection)
     return Source(
         w,
         selection,
         LabelTable() if rule is None else label_constants(w, rule[0]),
-        probabilities=_with_probabilities(selection, probabilities),
+        probabilities=likely,
         std=std,
     )
 

@@ -83,7 +83,7 @@ def export(
         known = " or ".join(f"`{ending}` ({what})" for ending, what in TARGETS.items())
         raise InputError(f"the name of an export must end in {known}, got `{file}`.")
     if suffix != ".h" and (name is not None or main):
-        raise InputError(f"`name` and `main` are for C headers, not for an {TARGETS[suffix]}.")
+        raise InputError("`name` and `main` are for C headers alone.")
     if suffix != ".onnx" and inputs is not None:
         raise InputError("`inputs` is for ONNX graphs, whose inputs have a type.")
     options: dict[str, Any] = {"part": part, "decided": decided}

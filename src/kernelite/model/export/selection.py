@@ -31,6 +31,7 @@ __all__ = [
     "Piece",
     "Selection",
     "about_their_mean",
+    "check_size",
     "needs_variances",
     "packed",
     "plain_reach",
@@ -47,6 +48,9 @@ Dtype: TypeAlias = Literal["float64", "float32"]
 PARTS = ("all", "approximation", "exact")
 DTYPES = ("float64", "float32")
 TRIED = 8  # features on which a formula is tried
+MOST_NUMBERS = {"ONNX": 2**28, "JavaScript": 2**25, "C": 2**26}
+"""Of a file: a protobuf message has less than 2 GB, a text in a browser half of that; and compilers
+do not take headers of more than about a gigabyte."""
 LEAST = 1e-250  # that the largest number of a tensor must be above
 
 
@@ -241,6 +245,31 @@ def require_kernels(
             ) from None
 
 
+def check_size(selection: Selection, target: str, *, spreads: bool = False) -> None:
+    """Refuse what a target's files cannot hold, before anything of that size is made.
+
+    Parameters
+    ----------
+    selection : Selection
+    target : {"ONNX", "JavaScript", "C"}
+    spreads : bool
+        Whether variances are asked for, which need an inverse or a factor of all centers, or both.
+    """
+    numbers = 0
+    for piece in selection.pieces:
+        expansion = piece.expansion
+        if expansion is not None and packed_degree(expansion) != 1:
+            numbers += expansion.n_centers * (expansion.n_features + expansion.n_outputs)
+            numbers += 2 * expansion.n_centers**2 if spreads else 0
+    most = MOST_NUMBERS[target]
+    if numbers > most:
+        raise UnsupportedModelError(
+            f"the support vectors would take {numbers / 1e6:,.0f} million numbers, more than a "
+            f"file for {target} can hold ({most / 1e6:,.0f} million); export the form alone "
+            "(--with-decided or --form-only)."
+        )
+
+
 def needs_variances(head: Head) -> bool:
     """Whether labels depend on the variances of Gaussian processes, too."""
     return "predict" in head.needs_posterior
@@ -296,10 +325,11 @@ def text_columns(model: CompiledModel) -> dict[int, bool]:
 def _check_rows(model: CompiledModel) -> None:
     for machine in (model, *(part.model for part in model.parts)):
         for step in steps_of(machine):
-            if isinstance(step, Kept):
+            if not hasattr(step, "formula"):
+                name = step.name if isinstance(step, Kept) else type(step).__name__
                 raise UnsupportedModelError(
-                    f"this model prepares its rows by a step that is not exported ({step.name}); "
-                    "export its last step alone, and transform the rows before."
+                    f"this model prepares its rows by a step that is not exported ({name}); export "
+                    "its last step alone, and transform the rows before."
                 )
     if model.tail is not None and model.preparation.before_map.steps:
         raise UnsupportedModelError("a polynomial behind other steps is not exported.")

@@ -38,6 +38,7 @@ from kernelite.model.export.selection import (
     Dtype,
     Part,
     Selection,
+    check_size,
     needs_variances,
     require_deviations,
     require_kernels,
@@ -110,6 +111,9 @@ def answers_of(
     likely = _with_probabilities(selection, probabilities)
     if std:
         require_deviations(selection)
+    methods = {"predict", "predict_proba"} if likely else {"predict"}
+    spreads = std or bool(methods & selection.head.needs_posterior)
+    check_size(selection, arithmetic.name, spreads=spreads)
     graph = Graph(dtype, arithmetic)
     X, columns = _inputs(model, graph, inputs or dtype)
     criterion = _criterion(selection, likely)
@@ -271,6 +275,7 @@ def check(selection: Selection) -> None:
     X = prepared(model, _inputs(model, graph, "float64")[0])
     for piece in selection.pieces if model.parts else ():
         prepared(piece.model, X)
+    check_size(selection, "ONNX", spreads=needs_variances(head))
     require_kernels(selection, "ONNX", lambda one: kernel_values(one, Graph().input("X")))
 
 
