@@ -121,6 +121,7 @@ def test_gradients_go_through_scalers_selections_and_projections() -> None:
         assert np.allclose(found, true.reshape(found.shape), atol=1e-6)
         assert found.shape == bounds.shape
         assert (bounds < 1e-9).all()
+        assert np.array_equal(fast.gradient(X[:1]), found)
 
 
 def test_gaussian_processes_have_gradients_of_mean_and_deviation() -> None:

@@ -7,6 +7,7 @@ may be off. `gradients` has the formulas.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from kernelite.data.rows.inputs import FloatArray, row_blocks
 from kernelite.explain.slopes import Slope, factors_of, slope_of
 from kernelite.machine.exactly import UNIT
 from kernelite.machine.expansion import KernelExpansion
-from kernelite.program.bounded import Factored, spelled_out
+from kernelite.program.bounded import spelled_out
 from kernelite.program.criteria import never
 
 __all__ = ["Centers", "Derived", "Placed"]
@@ -79,7 +80,7 @@ class Centers:
     def derived(self, rows: FloatArray, moves: FloatArray, *, bounds: bool) -> Derived:
         """Of rows (m, d) that may be off by `moves`, without the intercept.
 
-        Without `bounds` those of derivatives are not to be used.
+        Without `bounds` neither of them is to be used.
         """
         (m, d), k = rows.shape, self.expansion.n_outputs
         shapes = ((m, k), (m, k, d), (m, k), (m, k, d))
@@ -91,11 +92,11 @@ class Centers:
             else:
                 out = Derived(*(np.zeros(shape) for shape in shapes))
                 step = max(8, PAIRS_AT_ONCE // max(self.expansion.n_centers, 1))
-                for_each_chunk(lambda part: placed.add(part, out), m, step, blas=True)
+                for_each_chunk(lambda part: placed.add(part, out, bounds), m, step, blas=True)
             # A sum with NaN is NaN: one number tells of all.
             if bounds and np.isnan(out.bounds.sum() + out.gradients.sum()):
                 out.bounds[np.isnan(out.bounds) | np.isnan(out.gradients)] = np.inf
-            if np.isnan(out.value_bounds.sum() + out.values.sum()):
+            if bounds and np.isnan(out.value_bounds.sum() + out.values.sum()):
                 out.value_bounds[np.isnan(out.value_bounds) | np.isnan(out.values)] = np.inf
         return out
 
@@ -154,7 +155,7 @@ class _EngineSums:
         return cls(stage_model(None, moved), sizes, expansion)
 
     def fill(self, rows: FloatArray, placed: Placed, out: Derived, bounds: bool) -> None:
-        """Put all of it into `out`; without `bounds` all but those of derivatives."""
+        """Put all of it into `out`, bounds where they are asked for."""
         (m, d), k = rows.shape, self.expansion.n_outputs
         for kept in row_blocks(m, max(64, NUMBERS_AT_ONCE // (k * (d + 1)))):
             found = self.runner.evaluate(rows, kept, never)
@@ -164,25 +165,21 @@ class _EngineSums:
             slopes = np.multiply(z, T0, out=out.gradients[kept])
             slopes -= T[:, :, 1:]
             slopes *= -2.0 * self.expansion.gamma
-            assert found.bounds is not None
-            self._bound(kept, T, found.bounds, placed, out, bounds)
+            if bounds:
+                assert found.bounds is not None
+                self._bound(kept, T, spelled_out(found.bounds), placed, out)
 
     def _bound(
         self,
         kept: slice,
         T: FloatArray,
-        off: FloatArray | Factored,
+        off: FloatArray,
         placed: Placed,
         out: Derived,
-        bounds: bool,
     ) -> None:
         gamma = self.expansion.gamma
         steep = math.sqrt(2.0 * gamma / math.e) * 1.001 * placed.moved[kept]
-        if not bounds:
-            first = self._first(off)
-            out.value_bounds[kept] = first + steep * self.sizes[:, 0] + LOST
-            return
-        wide = spelled_out(off).reshape(T.shape) + steep[:, :, None] * self.sizes
+        wide = off.reshape(T.shape) + steep[:, :, None] * self.sizes
         z, sizes = np.abs(placed.rows[kept])[:, None, :], np.abs(T)
         out.value_bounds[kept] = wide[:, :, 0] + LOST
         # |z| off_0 + moves |T_0| + off_l + units (|z| (|T_0| + off_0) + |T_l|)
@@ -195,15 +192,6 @@ class _EngineSums:
         total *= 2.1 * gamma
         total += LOST
         out.bounds[kept] = total
-
-    def _first(self, off: FloatArray | Factored) -> FloatArray:
-        """Bounds of T_0 alone, shape (m, k)."""
-        (k, wide) = self.sizes.shape
-        if isinstance(off, Factored):
-            every = slice(None, None, wide)
-            off = Factored(off.row, off.weight[every], off.constant[every])
-            return spelled_out(off)
-        return off.reshape(-1, k, wide)[:, :, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,63 +218,63 @@ class Placed:
                 moved = moved + 0.505 * gamma * (norms + spread)
         return cls(rows, moved, moves, laid_out)
 
-    def add(self, part: slice, out: Derived) -> None:
-        """Add values, derivatives and bounds of some rows."""
+    def add(self, part: slice, out: Derived, bounds: bool) -> None:
+        """Add values and derivatives of some rows, and their bounds where these are asked for."""
         Z = self.rows[part]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for amplitude, kernels in factors_of(self.laid_out.expansion):
                 each = [slope_of(one, Z, self.laid_out.about, self.moved[part]) for one in kernels]
                 for output in range(out.values.shape[1]):
-                    self._add_output(part, out, output, amplitude, each)
+                    A = amplitude * self.laid_out.expansion.coefficients[:, output]
+                    out.values[part, output] += _value(each) @ A
+                    for one, factors in _derived(each):
+                        out.gradients[part, output] += self._sum(part, one, _value(factors) * A)
+                    if bounds:
+                        self._bound(part, out, output, amplitude, each)
 
     def weighted(
-        self, part: slice, weights: FloatArray, off: FloatArray
+        self, part: slice, weights: FloatArray, off: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """sum_i W_i grad k(x_i, z) for weights of each row's own, (m, n), and its error: (m, d).
 
-        `off`, of shape (m, 1), is how far a row's weights may be off, by their norm.
+        `off`, of shape (m, 1), is how far a row's weights may be off, by their norm; None where no
+        error is asked for.
         """
         Z, C = self.rows[part], self.laid_out.about
-        units = UNIT * (len(C) + 10.0) + self.laid_out.expansion.known.gamma
         found, error = np.zeros_like(Z), np.zeros_like(Z)
         for amplitude, kernels in factors_of(self.laid_out.expansion):
-            each = [slope_of(k, Z, C, self.moved[part]) for k in kernels]
-            for place, one in enumerate(each):
-                slope, lost = _product([_as_value(one), *each[:place], *each[place + 1 :]])
-                size, mine = np.abs(slope) + lost, amplitude * weights
-                more, grown = self._sum(
-                    part, one, mine * slope, np.abs(mine) * (lost + units * size)
-                )
-                found += more
-                error += 1.05 * grown + amplitude * off * self._length(part, one, size) + LOST
+            mine = amplitude * weights
+            for one, factors in _derived([slope_of(k, Z, C, self.moved[part]) for k in kernels]):
+                slope = _value(factors)
+                found += self._sum(part, one, mine * slope)
+                if off is None:
+                    continue
+                lost = _error(factors)
+                size = np.abs(slope) + lost
+                bound = np.abs(mine) * (lost + self._units * size)
+                error += 1.05 * self._sum_error(part, one, mine * slope, bound)
+                error += amplitude * off * self._length(part, one, size) + LOST
         return found, error
 
-    def _length(self, part: slice, one: Slope, sizes: FloatArray) -> FloatArray:
-        """The root of sum_i (h_i (z - x_i)_l)^2, at most, where |h_i| are `sizes`: (m, d)."""
-        far, squares = self.laid_out.far, np.square(sizes)
-        if one.shape != "gap":
-            reach = far if one.shape == "dot" else np.ones_like(far)
-            return 1.01 * np.sqrt(squares.sum(axis=1, keepdims=True)) * reach
-        Z, C = np.abs(self.rows[part]) + self.moves[part], self.laid_out.about
-        both = np.square(Z) * squares.sum(axis=1, keepdims=True) + squares @ np.square(C)
-        return 1.01 * np.sqrt(2.0 * both) * one.inverse
+    @property
+    def _units(self) -> float:
+        """What a sum over centers rounds, and a rate that is not quite known."""
+        known = self.laid_out.expansion.known
+        return UNIT * (len(self.laid_out.about) + 10.0) + known.gamma
 
-    def _add_output(
+    def _bound(
         self, part: slice, out: Derived, output: int, amplitude: float, each: list[Slope]
     ) -> None:
-        A = amplitude * self.laid_out.expansion.coefficients[:, output]
+        A = np.abs(amplitude * self.laid_out.expansion.coefficients[:, output])
         lost = 1.01 * amplitude * float(self.laid_out.expansion.known.coefficients[output])
-        units = UNIT * (len(self.laid_out.about) + 10.0) + self.laid_out.expansion.known.gamma
-        value, error = _product(each)
-        out.values[part, output] += value @ A
-        sizes = (error + units * np.abs(value)) @ np.abs(A)
-        farthest = (np.abs(value) + error).max(axis=1, initial=0.0)
+        value, error = np.abs(_value(each)), _error(each)
+        sizes = (error + self._units * value) @ A
+        farthest = (value + error).max(axis=1, initial=0.0)
         out.value_bounds[part, output] += 1.05 * sizes + lost * farthest + LOST
-        for place, one in enumerate(each):
-            slope, off = _product([_as_value(one), *each[:place], *each[place + 1 :]])
-            size = np.abs(slope) + off
-            found, grown = self._sum(part, one, slope * A, (off + units * size) * np.abs(A))
-            out.gradients[part, output] += found
+        for one, factors in _derived(each):
+            slope, off = np.abs(_value(factors)), _error(factors)
+            size = slope + off
+            grown = self._sum_error(part, one, slope * A, (off + self._units * size) * A)
             out.bounds[part, output] += 1.05 * grown + LOST
             if lost:
                 most = lost * size.max(axis=1, initial=0.0)
@@ -301,39 +289,61 @@ class Placed:
             return np.ones((1, len(far)))
         return (np.abs(self.rows[part]) + far) * one.inverse
 
-    def _sum(
+    def _length(self, part: slice, one: Slope, sizes: FloatArray) -> FloatArray:
+        """The root of sum_i (h_i (z - x_i)_l)^2, at most, where |h_i| are `sizes`: (m, d)."""
+        squares = np.square(sizes)
+        if one.shape != "gap":
+            return 1.01 * np.sqrt(squares.sum(axis=1, keepdims=True)) * self._reach(part, one)
+        Z, C = np.abs(self.rows[part]) + self.moves[part], self.laid_out.about
+        both = np.square(Z) * squares.sum(axis=1, keepdims=True) + squares @ np.square(C)
+        return 1.01 * np.sqrt(2.0 * both) * one.inverse
+
+    def _sum(self, part: slice, one: Slope, weights: FloatArray) -> FloatArray:
+        """sum_i W_i times z - x_i, x_i or sign(z - x_i): shape (m, d)."""
+        Z, C = self.rows[part], self.laid_out.about
+        if one.shape == "dot":
+            return weights @ C
+        if one.shape == "gap":
+            return (Z * weights.sum(axis=1, keepdims=True) - weights @ C) * one.inverse
+        return np.stack([w @ np.sign(z - C) for z, w in zip(Z, weights)])
+
+    def _sum_error(
         self, part: slice, one: Slope, weights: FloatArray, bound: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """sum_i W_i times z - x_i, x_i or sign(z - x_i), and its error: each (m, d)."""
+    ) -> FloatArray:
+        """How far such a sum may be off, where each weight may be by `bound`: shape (m, d)."""
         Z, C, moves = self.rows[part], self.laid_out.about, self.moves[part]
         sizes = np.abs(weights).sum(axis=1, keepdims=True)
         if one.shape == "dot":
-            return weights @ C, bound @ np.abs(C) + sizes * moves
+            return bound @ np.abs(C) + sizes * moves
         if one.shape == "gap":
-            total = weights.sum(axis=1, keepdims=True)
-            found = (Z * total - weights @ C) * one.inverse
             grown = np.abs(Z) * bound.sum(axis=1, keepdims=True) + bound @ np.abs(C)
-            return found, (grown + sizes * moves) * one.inverse
-        found, grown = np.empty_like(Z), np.empty_like(Z)
+            return (grown + sizes * moves) * one.inverse
+        grown = np.repeat(bound.sum(axis=1, keepdims=True), Z.shape[1], axis=1)
         for row in range(len(Z)):
-            gaps = Z[row] - C
-            found[row] = weights[row] @ np.sign(gaps)
-            grown[row] = bound[row].sum()
-            kinks = (np.abs(gaps) <= moves[row]) & (weights[row] != 0.0)[:, None]
+            kinks = (np.abs(Z[row] - C) <= moves[row]) & (weights[row] != 0.0)[:, None]
             grown[row][kinks.any(axis=0)] = np.inf
-        return found, grown
+        return grown
 
 
-def _as_value(one: Slope) -> Slope:
-    """A factor whose derivative stands in its place."""
-    return Slope(one.shape, one.slope, one.slope, one.slope_error, one.slope_error, one.inverse)
+def _derived(each: list[Slope]) -> Iterator[tuple[Slope, list[Slope]]]:
+    """The product rule: each factor with the factors of the product that has its derivative."""
+    for place, one in enumerate(each):
+        yield one, [one.as_value(), *each[:place], *each[place + 1 :]]
 
 
-def _product(each: list[Slope]) -> tuple[FloatArray, FloatArray]:
-    """The product of values, and its error."""
+def _value(each: list[Slope]) -> FloatArray:
+    """The product of values."""
+    value = each[0].value
+    for one in each[1:]:
+        value = value * one.value
+    return value
+
+
+def _error(each: list[Slope]) -> FloatArray:
+    """How far the product of values may be off."""
     value, error = each[0].value, each[0].value_error
     for one in each[1:]:
         grown = error * (np.abs(one.value) + one.value_error) + np.abs(value) * one.value_error
         value = value * one.value
         error = grown + UNIT * np.abs(value)
-    return value, error
+    return error

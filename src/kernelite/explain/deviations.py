@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from kernelite.backends.cpu.factors import MARGIN, InverseFactor
-from kernelite.data.rows.inputs import FloatArray, row_blocks
+from kernelite.backends.cpu.threads import for_each_chunk
+from kernelite.data.rows.inputs import FloatArray
 from kernelite.explain.centers import Placed
 from kernelite.explain.maps import back, check_maps
 from kernelite.explain.terms import SeenBy, seen_by
@@ -31,7 +32,7 @@ from kernelite.support.errors import UnsupportedModelError
 
 __all__ = ["of_deviations"]
 
-PAIRS_AT_ONCE = 1 << 18  # rows times training rows of a block: 2 MB an array
+PAIRS_AT_ONCE = 1 << 16  # rows times training rows of a block: half a megabyte an array
 SHOWN = 64  # rows that variances are laid out by
 
 
@@ -52,17 +53,20 @@ def of_deviations(
     placed = [Placed.of(own.model._centers, own.rows, own.moves) for own in seen]
     variances, slopes = np.empty(m), np.empty((m, model.n_features_in_))
     off = np.full_like(slopes, np.inf)
-    for part in row_blocks(m, max(8, PAIRS_AT_ONCE // max(n, 1))):
+
+    def work(part: slice) -> None:
         rows = [own.rows[part] for own in seen]
         with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
             V = latent._solved(rows)
             variances[part] = np.maximum(latent._left(rows, V), 0.0)
             weights = -2.0 * _solved_again(posterior.factor, V).T * posterior.weights
-            found, _ = _summed(model, seen, placed, part, weights, np.zeros((len(weights), 1)))
+            found, _ = _summed(model, seen, placed, part, weights, None)
             slopes[part] = found / (2.0 * np.sqrt(variances[part]))[:, None]
             if inverse is not None:
                 other, error = _proven(model, inverse, seen, placed, part)
                 off[part] = (1.0 + 1e-9) * (error + np.abs(other - slopes[part]))
+
+    for_each_chunk(work, m, max(8, PAIRS_AT_ONCE // max(n, 1)), blas=True)
     off[np.isnan(off)] = np.inf
     slopes[variances == 0.0] = 0.0
     values, scales = np.sqrt(posterior.scaled(variances)), posterior.output_scales
@@ -120,15 +124,16 @@ def _summed(
     placed: Sequence[Placed],
     part: slice,
     weights: FloatArray,
-    off: FloatArray,
+    off: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """sum_i W_i grad k(x_i, z) by users' columns, of all kernels, and its error."""
+    """sum_i W_i grad k(x_i, z) by users' columns, of all kernels, and its error if asked for."""
     total = np.zeros((len(weights), model.n_features_in_))
     error = np.zeros_like(total)
     amplitudes = np.atleast_1d(model._latent.posterior.amplitude)
     for amplitude, own, one in zip(amplitudes, seen, placed):
-        found, grown = one.weighted(part, amplitude * weights, abs(amplitude) * off)
-        grown = grown + UNIT * (own.rows.shape[1] + 8.0) * np.abs(found)
+        lost = None if off is None else abs(amplitude) * off
+        found, grown = one.weighted(part, amplitude * weights, lost)
         total = total + back(model, own, found)
+        grown = grown + UNIT * (own.rows.shape[1] + 8.0) * np.abs(found)
         error = error + back(model, own, grown, sizes=True)
     return total, error + 4.0 * len(seen) * UNIT * np.abs(total)

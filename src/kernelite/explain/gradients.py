@@ -57,7 +57,7 @@ def gradient(
 def derivatives(model: ModelFields, X: Any, *, bounds: bool = True) -> Derived:
     """Scores and their derivatives by the columns of `X`, of all machines together.
 
-    Without `bounds` those of derivatives are not to be used.
+    Without `bounds` neither of them is to be used.
     """
     seen = seen_by(model, X)
     if len(seen) == 1:
@@ -68,7 +68,7 @@ def derivatives(model: ModelFields, X: Any, *, bounds: bool = True) -> Derived:
     for own in seen:
         found = _of_machine(model, own, bounds)
         each = (found.values, found.gradients, found.value_bounds, found.bounds)
-        for array, more in zip(total, each):
+        for array, more in zip(total, each[: 4 if bounds else 2]):
             array[:, own.outputs] += more
     total[2] += 4.0 * len(seen) * UNIT * np.abs(total[0])
     total[3] += 4.0 * len(seen) * UNIT * np.abs(total[1])
@@ -85,7 +85,8 @@ def _of_machine(model: ModelFields, own: SeenBy, bounds: bool) -> Derived:
     found = own.model._centers.derived(own.rows, own.moves, bounds=bounds)
     values, lost = own.expansion.intercept, own.expansion.known.intercept
     found.values[...] += values
-    found.value_bounds[...] += 8.0 * UNIT * np.abs(values) + lost
+    if bounds:
+        found.value_bounds[...] += 8.0 * UNIT * np.abs(values) + lost
     if not has_maps(model, own):
         return found
     slopes, off = back(model, own, found.gradients), found.bounds
@@ -93,8 +94,6 @@ def _of_machine(model: ModelFields, own: SeenBy, bounds: bool) -> Derived:
         # Maps round their scales, and sums of up to d products.
         off = off + UNIT * (own.rows.shape[1] + 8.0) * np.abs(found.gradients)
         off = back(model, own, off, sizes=True)
-    else:
-        off = np.empty_like(slopes)
     return Derived(found.values, slopes, found.value_bounds, off)
 
 

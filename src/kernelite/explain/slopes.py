@@ -15,8 +15,9 @@ and by 8 u; powers likewise. The sums over centers are counted by `gradients`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -51,7 +52,8 @@ class Slope:
     shape : {"gap", "dot", "sign"}
     value, slope : ndarray of shape (m, n)
         k and h.
-    value_error, slope_error : ndarray of shape (m, n)
+    errors : callable
+        Of nothing: both errors, of shape (m, n) each; computed when they are asked for.
     inverse : ndarray of shape (d,), or 1
         1 / length^2, of "gap".
     """
@@ -59,9 +61,28 @@ class Slope:
     shape: Literal["gap", "dot", "sign"]
     value: FloatArray
     slope: FloatArray
-    value_error: FloatArray
-    slope_error: FloatArray
+    errors: Callable[[], tuple[FloatArray, FloatArray]]
     inverse: FloatArray | float = 1.0
+
+    @cached_property
+    def _both(self) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            return self.errors()
+
+    @property
+    def value_error(self) -> FloatArray:
+        """Of k."""
+        return self._both[0]
+
+    @property
+    def slope_error(self) -> FloatArray:
+        """Of h."""
+        return self._both[1]
+
+    def as_value(self) -> Slope:
+        """A factor whose derivative stands in its place."""
+        errors = lambda: (self.slope_error, self.slope_error)  # noqa: E731
+        return Slope(self.shape, self.slope, self.slope, errors, self.inverse)
 
 
 def factors_of(expansion: KernelExpansion) -> Iterator[tuple[float, tuple[Kernel, ...]]]:
@@ -99,12 +120,16 @@ def gaussian(gamma: float, Z: FloatArray, C: FloatArray) -> FloatArray:
 def _gaussian(kernel: Gaussian, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
     gamma = kernel.gamma
     value = gaussian(gamma, Z, C)
-    z, c = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
-    reach = z[:, None] + c[None, :]
-    error = (1.05 * (Z.shape[1] + 10.0) * UNIT * gamma) * np.square(reach)
-    error += gamma * moved * (2.0 * reach + moved) + 16.0 * UNIT
-    off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST
-    return Slope("gap", value, -2.0 * gamma * value, off, 2.0 * gamma * off)
+
+    def errors() -> tuple[FloatArray, FloatArray]:
+        z, c = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
+        reach = z[:, None] + c[None, :]
+        error = (1.05 * (Z.shape[1] + 10.0) * UNIT * gamma) * np.square(reach)
+        error += gamma * moved * (2.0 * reach + moved) + 16.0 * UNIT
+        off = value * np.expm1(np.minimum(error, 700.0)) + SMALLEST
+        return off, 2.0 * gamma * off
+
+    return Slope("gap", value, -2.0 * gamma * value, errors)
 
 
 def _distances(
@@ -122,17 +147,25 @@ def _distances(
 
 
 def _of_radial(
-    value: FloatArray, slope: FloatArray, relative: FloatArray, inverse: FloatArray
+    value: FloatArray,
+    slope: FloatArray,
+    relative: Callable[[], FloatArray],
+    inverse: FloatArray,
 ) -> Slope:
-    grown = np.expm1(np.minimum(1.05 * relative, 700.0))
-    value_error, slope_error = (np.abs(one) * grown + SMALLEST for one in (value, slope))
-    return Slope("gap", value, slope, value_error, slope_error, inverse)
+    def errors() -> tuple[FloatArray, FloatArray]:
+        grown = np.expm1(np.minimum(1.05 * relative(), 700.0))
+        return np.abs(value) * grown + SMALLEST, np.abs(slope) * grown + SMALLEST
+
+    return Slope("gap", value, slope, errors, inverse)
 
 
 def _rbf(kernel: Rbf, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
     s, inverse, mu = _distances(kernel, Z, C, moved)
     value = np.exp(-0.5 * s)
-    relative = UNIT * ((Z.shape[1] + 8.0) * s + 24.0) + mu * (np.sqrt(s) + mu)
+
+    def relative() -> FloatArray:
+        return UNIT * ((Z.shape[1] + 8.0) * s + 24.0) + mu * (np.sqrt(s) + mu)
+
     return _of_radial(value, -value, relative, inverse)
 
 
@@ -141,13 +174,19 @@ def _matern(kernel: Matern, Z: FloatArray, C: FloatArray, moved: FloatArray) -> 
     root = math.sqrt(2.0 * kernel.nu)
     a, mu = root * np.sqrt(s), root * mu
     decay = np.exp(-a)
-    relative = UNIT * ((Z.shape[1] + 8.0) * a + 32.0) + mu
+
+    def relative() -> FloatArray:
+        return UNIT * ((Z.shape[1] + 8.0) * a + 32.0) + mu
+
     if kernel.nu == 0.5:  # a kink where the row is a center
         apart = a > 0.0
         slope = np.where(apart, -decay / np.where(apart, a, 1.0), 0.0)
-        made = _of_radial(decay, slope, relative + UNIT * Z.shape[1] + mu / a, inverse)
-        made.slope_error[~apart] = np.inf
-        return made
+        plain = _of_radial(decay, slope, lambda: relative() + UNIT * Z.shape[1] + mu / a, inverse)
+
+        def errors() -> tuple[FloatArray, FloatArray]:
+            return plain.value_error, np.where(apart, plain.slope_error, np.inf)
+
+        return replace(plain, errors=errors)
     if kernel.nu == 1.5:
         return _of_radial((1.0 + a) * decay, -3.0 * decay, relative, inverse)
     value, slope = (1.0 + a + a * a / 3.0) * decay, (-5.0 / 3.0) * (1.0 + a) * decay
@@ -160,8 +199,11 @@ def _rational(kernel: RationalQuadratic, Z: FloatArray, C: FloatArray, moved: Fl
     base = 1.0 + s / (2.0 * alpha)
     value = base**-alpha
     mu = mu / math.sqrt(2.0 * alpha)
-    relative = (alpha + 1.0) * (UNIT * (Z.shape[1] + 16.0) + 2.0 * mu) + 64.0 * UNIT
-    relative = relative + UNIT * (alpha + 1.0) * np.log(base)
+
+    def relative() -> FloatArray:
+        found = (alpha + 1.0) * (UNIT * (Z.shape[1] + 16.0) + 2.0 * mu) + 64.0 * UNIT
+        return np.asarray(found + UNIT * (alpha + 1.0) * np.log(base))
+
     return _of_radial(value, -value / base, relative, inverse)
 
 
@@ -170,39 +212,48 @@ def _laplacian(kernel: Laplacian, Z: FloatArray, C: FloatArray, moved: FloatArra
 
     exponents = kernel.gamma * cdist(Z, C, "cityblock")
     value, d = np.exp(-exponents), Z.shape[1]
-    relative = UNIT * ((d + 8.0) * exponents + 24.0) + kernel.gamma * math.sqrt(d) * moved
-    off = value * np.expm1(np.minimum(relative, 700.0)) + SMALLEST
-    return Slope("sign", value, -kernel.gamma * value, off, kernel.gamma * off)
+
+    def errors() -> tuple[FloatArray, FloatArray]:
+        relative = UNIT * ((d + 8.0) * exponents + 24.0) + kernel.gamma * math.sqrt(d) * moved
+        off = value * np.expm1(np.minimum(relative, 700.0)) + SMALLEST
+        return off, kernel.gamma * off
+
+    return Slope("sign", value, -kernel.gamma * value, errors)
 
 
-def _argument(
+def _argument_error(
     kernel: Any, Z: FloatArray, C: FloatArray, moved: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """gamma x.z + coef0, the size B of its terms, and its error."""
-    argument = kernel.gamma * (Z @ C.T) + kernel.coef0
+) -> tuple[FloatArray, FloatArray]:
+    """The size of the terms of gamma x.z + coef0, and its error."""
     norms = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (Z, C))
     z, c = next(norms)[:, None], next(norms)[None, :]
     size = kernel.gamma * z * c + abs(kernel.coef0)
-    return argument, size, 1.05 * UNIT * (Z.shape[1] + 8.0) * size + 1.05 * kernel.gamma * c * moved
+    return size, 1.05 * UNIT * (Z.shape[1] + 8.0) * size + 1.05 * kernel.gamma * c * moved
 
 
 def _polynomial(kernel: PolynomialKernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
-    argument, size, off = _argument(kernel, Z, C, moved)
+    argument = kernel.gamma * (Z @ C.T) + kernel.coef0
     p, gamma = kernel.degree, kernel.gamma
-    size = size + off
-    powers = [size ** max(p - i, 0) for i in range(3)]
-    value_error = p * powers[1] * off + 2.0 * p * UNIT * powers[0]
-    slope_error = p * gamma * ((p - 1) * powers[2] * off + 2.0 * (p + 4) * UNIT * powers[1])
-    slope = p * gamma * argument ** (p - 1)
-    return Slope("dot", argument**p, slope, value_error, slope_error)
+
+    def errors() -> tuple[FloatArray, FloatArray]:
+        size, off = _argument_error(kernel, Z, C, moved)
+        powers = [(size + off) ** max(p - i, 0) for i in range(3)]
+        return (
+            p * powers[1] * off + 2.0 * p * UNIT * powers[0],
+            p * gamma * ((p - 1) * powers[2] * off + 2.0 * (p + 4) * UNIT * powers[1]),
+        )
+
+    return Slope("dot", argument**p, p * gamma * argument ** (p - 1), errors)
 
 
 def _sigmoid(kernel: SigmoidKernel, Z: FloatArray, C: FloatArray, moved: FloatArray) -> Slope:
-    argument, _, off = _argument(kernel, Z, C, moved)
-    value = np.tanh(argument)
-    slope = kernel.gamma * (1.0 - value) * (1.0 + value)
-    slope_error = kernel.gamma * (0.8 * off + 64.0 * UNIT)
-    return Slope("dot", value, slope, off + 16.0 * UNIT, slope_error)
+    value = np.tanh(kernel.gamma * (Z @ C.T) + kernel.coef0)
+
+    def errors() -> tuple[FloatArray, FloatArray]:
+        _, off = _argument_error(kernel, Z, C, moved)
+        return off + 16.0 * UNIT, kernel.gamma * (0.8 * off + 64.0 * UNIT)
+
+    return Slope("dot", value, kernel.gamma * (1.0 - value) * (1.0 + value), errors)
 
 
 _SLOPES: dict[type, Any] = {
