@@ -245,6 +245,18 @@ def test_log_densities_have_gradients() -> None:
         fast.gradient(X[:1] + 1e6)
 
 
+def test_a_model_without_support_vectors_is_flat() -> None:
+    from sklearn.svm import SVR
+
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    fast = kl.compile(SVR(epsilon=10.0).fit(X, X[:, 0]), X, guarantee="exact")
+    values, found, bounds = fast.gradient(X[:3], return_value=True, return_bound=True)
+    assert np.allclose(values, fast.predict(X[:3]))
+    assert (found == 0.0).all()
+    assert (bounds < 1e-200).all()
+    assert (fast.shap_values(X[:3], X).values == 0.0).all()
+
+
 def test_kinks_have_infinite_bounds() -> None:
     for name in ("laplacian", "matern 1/2"):
         expansion = expansion_of(name, np.random.default_rng(0))

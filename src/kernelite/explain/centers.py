@@ -103,7 +103,8 @@ class Centers:
     @cached_property
     def _sums(self) -> _EngineSums | None:
         k, d = self.expansion.n_outputs, self.expansion.n_features
-        if not self.expansion.kernel.damps or not 0 < k * (d + 1) <= MOST_COLUMNS:
+        served = self.expansion.kernel.damps and self.expansion.n_centers > 0
+        if not served or not 0 < k * (d + 1) <= MOST_COLUMNS:
             return None
         return _EngineSums.of(self)
 
