@@ -3,7 +3,8 @@
 In: rows, and a function of (rows, count, tally) that does its work on the device and asks the host
 nothing. Out: what it finds. Rows are copied into a buffer of the next larger size in `SIZES`; those
 that pad are old, and the function is told how many count. A CUDA graph of the function is recorded
-when a size is first met; then a call is a copy, one launch, a copy of the answers, and one wait.
+when a size is first met, with the copy, which is told where the rows lie; then a call is one
+launch, a copy of the answers, and one wait.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Recorded:
 
     def __init__(self, work: Work[Any], like: Tensor, size: int, entries: int, pool: Any) -> None:
         device, self.work = like.device, work
-        self.views: tuple[int, Tensor, dict[str, Tensor]] = (-1, like, {})
+        self.views: tuple[int, dict[str, Tensor]] = (-1, {})
         self.rows = torch.zeros(size, like.shape[1], dtype=like.dtype, device=device)
         self.count = torch.zeros(1, dtype=torch.int32, device=device)
         self.tally = torch.zeros(entries, dtype=torch.int32, device=device)
-        here, there = torch.zeros(1, dtype=torch.int32), torch.zeros(entries, dtype=torch.int32)
+        here, there = torch.zeros(2, dtype=torch.int64), torch.zeros(entries, dtype=torch.int32)
         self.graph, self.found = None, None
         if pool is not None:
             here, there = here.pin_memory(), there.pin_memory()
@@ -56,7 +57,7 @@ class Recorded:
         from kernelite.backends.torch.kernels.lists import run_begin, run_end
 
         def all_of_it() -> Any:
-            run_begin(here, self.count, self.tally)
+            run_begin(here, self.rows, self.count, self.tally)
             found = self.work(self.rows, self.count, self.tally)
             run_end(self.tally, there)
             return found
@@ -84,10 +85,10 @@ class Recorded:
             return found._replace(**own), self.tally.tolist()
         if self.views[0] != m:  # slices take as long as copies
             outputs = {field: getattr(self.found, field)[:m] for field in self.found._fields}
-            self.views = (m, self.rows[:m], outputs)
-        _, place, outputs = self.views
-        self.here[0] = m
-        place.copy_(rows)
+            self.views = (m, outputs)
+        _, outputs = self.views
+        given = rows.contiguous()  # lives until the wait below
+        self.here[:] = m, given.data_ptr()
         self.graph.replay()
         own = {field: outputs[field].clone() for field in wanted}
         torch.cuda.current_stream(rows.device).synchronize()

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 ROWS = 256
+COPIED = 1024  # numbers of rows that a program copies
 
 
 class OpenRows(NamedTuple):
@@ -59,9 +60,23 @@ def list_open(
     return found
 
 
-def run_begin(here: torch.Tensor, count: torch.Tensor, tally: torch.Tensor) -> None:
-    """Bring a number from pinned memory of the host, and clear the tally."""
-    _begin[(1,)](here, count, tally, len(tally), BM=16, num_warps=1)
+def run_begin(
+    here: torch.Tensor, rows: torch.Tensor, count: torch.Tensor, tally: torch.Tensor
+) -> None:
+    """Copy rows into their buffer, note how many they are, and clear the tally.
+
+    Parameters
+    ----------
+    here : int64 tensor of shape (2,), in pinned memory of the host
+        How many rows there are, and the address of the first.
+    rows : tensor of shape (size, d)
+        The buffer.
+    count, tally : int32 tensors of shape (1,) and (entries,)
+    """
+    grid = (triton.cdiv(max(rows.numel(), 1), COPIED),)
+    _begin[grid](
+        here, rows, count, tally, rows.shape[1], len(tally), BM=COPIED, ENTRIES=16, num_warps=4
+    )
 
 
 def run_end(tally: torch.Tensor, there: torch.Tensor) -> None:
@@ -70,10 +85,16 @@ def run_end(tally: torch.Tensor, there: torch.Tensor) -> None:
 
 
 @triton.jit
-def _begin(here, count, tally, entries, BM: tl.constexpr):
-    place = tl.arange(0, BM)
-    tl.store(count, tl.load(here))
-    tl.store(tally + place, tl.zeros((BM,), tl.int32), mask=place < entries)
+def _begin(here, rows, count, tally, d, entries, BM: tl.constexpr, ENTRIES: tl.constexpr):
+    m = tl.load(here)
+    given = tl.load(here + 1).to(tl.pointer_type(rows.dtype.element_ty))
+    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    inside = at < m * d
+    tl.store(rows + at, tl.load(given + at, mask=inside), mask=inside)
+    if tl.program_id(0) == 0:
+        place = tl.arange(0, ENTRIES)
+        tl.store(count, m.to(tl.int32))
+        tl.store(tally + place, tl.zeros((ENTRIES,), tl.int32), mask=place < entries)
 
 
 @triton.jit
