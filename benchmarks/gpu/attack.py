@@ -87,7 +87,7 @@ def attack(models: int, seed: int, device: str, seconds: float = 1e9) -> dict[st
         for own in (expansion, other):
             truth = judge(own, rows)
             for name, found in _evaluations(rng, own, rows, device):
-                scores, bounds = (part.cpu().numpy() for part in found)
+                scores, bounds = found.scores.cpu().numpy(), found.bounds.cpu().numpy()
                 finite = np.isfinite(bounds)
                 error = np.abs(scores.astype(np.longdouble) - truth)[finite]
                 with np.errstate(divide="ignore", invalid="ignore"):

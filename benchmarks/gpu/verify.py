@@ -81,8 +81,8 @@ def _samples(one: Prepared, program: Any, device: str, count: int = 2) -> list[S
     found = []
     for stage, name in enumerate(("form", "fused", "doubles")):
         there = torch.from_numpy(rows).to(device)
-        scores, bounds = part(there, stage, kernels=program._kernels(there))
-        answers = (scores.cpu().numpy(), bounds.cpu().numpy())
+        given = part(there, stage, kernels=program._kernels(there))
+        answers = (given.scores.cpu().numpy(), given.bounds.cpu().numpy())
         found.append(Sample(f"{name}, real models: {one.name}", expansion, rows, *answers))
     return found
 

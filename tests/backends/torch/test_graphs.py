@@ -18,6 +18,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelite as kl
 from kernelite.backends.torch import interchange
+from kernelite.backends.torch.formulas import TorchOps, constants_used
 from kernelite.backends.torch.program import Program
 from kernelite.machine.heads.pairwise import couple_pairs
 from kernelite.support.errors import InputError
@@ -110,3 +111,32 @@ def test_the_kernel_couples_as_the_definition_does(classes: int) -> None:
     first[:5] = np.where(rng.random(first[:5].shape) < 0.5, 1e-7, 1.0 - 1e-7)
     found = run_couple(there(first), classes).cpu().numpy()
     np.testing.assert_allclose(found, couple_pairs(first, classes), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rows_are_copied_from_where_they_lie(kind: type) -> None:
+    from kernelite.backends.torch.kernels.lists import run_begin
+
+    given = there(np.arange(1500 * 3).reshape(1500, 3).astype(kind))
+    buffer = torch.full((4096, 3), -1.0, dtype=given.dtype, device=DEVICE)
+    count, tally = (torch.full((n,), 7, dtype=torch.int32, device=DEVICE) for n in (1, 11))
+    here = torch.tensor([1200, given.data_ptr()])
+    run_begin(here.pin_memory() if DEVICE == "cuda" else here, buffer, count, tally)
+    assert bool((buffer[:1200] == given[:1200]).all())
+    assert bool((buffer[1200:] == -1.0).all())
+    assert int(count) == 1200
+    assert not tally.any()
+
+
+def test_what_is_recorded_keeps_its_constants() -> None:
+    """A graph reads them where they were; so they must not be given back while it lives."""
+    table, large = np.arange(3.0), np.arange(20_000.0)
+    with constants_used() as used:
+        ops = TorchOps(torch.device(DEVICE))
+        mine = ops.tensor(table), ops.tensor(large)
+    assert [one.data_ptr() for one in used] == [one.data_ptr() for one in mine]
+    assert ops.tensor(large).data_ptr() == mine[1].data_ptr()
+    same = ops.tensor(large.copy())
+    assert same.data_ptr() != mine[1].data_ptr()
+    assert bool((same == mine[1]).all())
+    assert len(used) == 2

@@ -33,7 +33,8 @@ def test_winners_are_the_heads_and_what_is_proven_is(classes: int) -> None:
     np.testing.assert_array_equal(found.labels.cpu(), fast.predict(rows))
     assert found.stage[:-1].double().mean() < 1.2  # nearly all by the fused sums
     assert found.stage[-1] == 2  # the row at 1e200 is out of their range
-    scores, bounds = program.parts[0].fused(there(rows))
+    given = program.parts[0].fused(there(rows))
+    scores, bounds = given.scores, given.bounds
     settled = program.head.settled(scores, bounds)
     # Single precision proves nothing that the bounds spelled out in doubles do not.
     assert not ((found.stage == 1) & ~settled).any()

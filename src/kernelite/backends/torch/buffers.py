@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -11,16 +11,9 @@ import torch
 if TYPE_CHECKING:
     from kernelite.backends.torch.program import Program
 
-__all__ = ["FEWEST_ROWS", "Bounded", "Buffers", "Tensor", "block_rows", "in_blocks"]
+__all__ = ["FEWEST_ROWS", "Buffers", "Tensor", "block_rows", "in_blocks"]
 
 Tensor: TypeAlias = "torch.Tensor"
-
-
-class Bounded(NamedTuple):
-    """Scores (m, k) and bounds of their errors (m, k), infinite where nothing is known."""
-
-    scores: Tensor
-    bounds: Tensor
 
 
 class Buffers(torch.nn.Module):

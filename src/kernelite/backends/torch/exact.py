@@ -15,25 +15,14 @@ import torch
 
 from kernelite.backends.cpu.exact_dense import DenseExact
 from kernelite.backends.cpu.exact_packed import LinearExact, laid_out
-from kernelite.backends.cpu.exact_rounding import (
-    CENTERS,
-    LOST,
-    SURELY,
-    UNDERFLOWS,
-    ExactRounding,
-)
-from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.cpu.exact_rounding import CENTERS, ExactRounding
+from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.formulas import Formula, TorchOps, Value
 from kernelite.data.rows.inputs import FloatArray
 from kernelite.machine.expansion import KernelExpansion
 from kernelite.machine.kernels import CosineKernel
-from kernelite.series.rounding import (
-    SAFETY,
-    UNIT,
-    VALUES_OVERFLOW,
-    polynomial_error,
-    polynomial_units,
-)
+from kernelite.program.bounded import Bounded, Factored
+from kernelite.series.rounding import SAFETY, UNIT
 from kernelite.support.errors import KerneliteError, UnsupportedModelError
 
 __all__ = ["ExactBound", "ExactSums", "KernelSums"]
@@ -109,7 +98,8 @@ class ExactSums(Buffers):
         most = (self.most if len(rows) > FEW else FEW_TILE) if rows.is_cuda else CPU_TILE
         tile = max(16, most // max(len(self.table), 1))
         parts = [self._tile(part) for part in rows.split(tile)] or [self._tile(rows)]
-        return Bounded(*(torch.cat(part) for part in zip(*parts)))
+        scores, bounds = zip(*((part.scores, part.bounds) for part in parts))
+        return Bounded(torch.cat(scores), torch.cat(bounds))
 
     def _tile(self, rows: Tensor) -> Bounded:
         u = rows.double() - self.point
@@ -244,7 +234,7 @@ class KernelSums(ExactSums):
 
 
 class ExactBound(Buffers):
-    """`ExactRounding.bounds` in torch operations.
+    """`ExactRounding.bounds` on tensors.
 
     Parameters
     ----------
@@ -253,70 +243,31 @@ class ExactBound(Buffers):
 
     def __init__(self, rounding: ExactRounding) -> None:
         super().__init__()
-        self.polynomial, self.by_differences = rounding.polynomial, rounding.by_differences
-        self.gamma, self.largest = rounding.expansion.gamma, rounding.largest
-        self.lengths = rounding._lengths
-        if self.polynomial:
-            self.lengths += polynomial_units(rounding.expansion, mapped=rounding.mapped)
-        self.length = rounding.length
+        self.rounding = rounding
         self.unsound = not bool(np.isfinite(rounding.constant).all())
-        self.radius = math.inf
-        if not self.polynomial and rounding._sound:
-            self.radius = math.sqrt(rounding.largest / self.gamma)
-        moments = rounding._moments if self.polynomial else np.zeros((3, 1))
-        self.reach = self.gamma * float(rounding.norms.max(initial=0.0))
-        self.coef0 = abs(rounding.expansion.coef0)
-        weight = SAFETY * UNIT * rounding.weight
-        self.hold(weight=weight, constant=rounding.constant, moments=moments)
-        self.hold(error=polynomial_error(rounding.expansion))
-        self.hold(finish=self._constants())
-
-    def _constants(self) -> FloatArray:
-        """What `kernels.doubles.exact_bound` takes, of the first output: shape (10,)."""
-        listed = (
-            self.gamma,
-            1.0 - SURELY,
-            self.radius * (1.0 + SURELY),
-            math.sqrt(self.gamma),
-            self.lengths,
-            3.0 * self.length + 24.0,
-            self.largest,
-            UNDERFLOWS,
-            float(self.weight[0]) if len(self.weight) else 0.0,
-            float(self.constant[0]) if len(self.constant) else 0.0,
+        plain = rounding.polynomial or rounding.by_differences or not len(rounding.weight)
+        self.hold(
+            weight=SAFETY * UNIT * rounding.weight,
+            constant=rounding.constant,
+            finish=np.zeros(0) if plain else rounding.numbers(),
         )
-        return np.array(listed)
 
     def forward(self, squares: Tensor) -> Tensor:
         """Bounds of shape (m, k) from |u|^2 of shape (m,)."""
-        if self.polynomial:
-            return self._of_powers(squares)
-        bounds = self.relative(squares)[:, None] * self.weight + self.constant
+        formula: Formula = self.rounding.bounds
+        found = formula(Value(squares), self.rounding.length)
+        if not isinstance(found, Factored):
+            return found.tensor
+        row: Any = found.row
+        bounds = row.tensor[:, None] * self.weight + self.constant
         return torch.where(bounds.isnan(), math.inf, bounds) if self.unsound else bounds
 
     def far(self, squares: Tensor) -> Tensor:
         """Rows so far from all centers that f is b."""
-        return ~(self._nearest(squares) < UNDERFLOWS)
+        formula: Formula = self.rounding.far
+        return formula(Value(squares)).tensor
 
     def relative(self, squares: Tensor) -> Tensor:
         """What the weights are multiplied with, shape (m,); not for a polynomial kernel."""
-        if self.by_differences:
-            return torch.full_like(squares, self.lengths + self.length + 8)
-        nearest = self._nearest(squares)
-        spread = (3.0 * self.length + 24.0) * (self.largest + self.gamma * squares)
-        relative = torch.exp(-nearest) * (self.lengths + spread)
-        return torch.where(nearest < UNDERFLOWS, relative, 0.0)
-
-    def _nearest(self, squares: Tensor) -> Tensor:
-        gap = squares.sqrt() * (1.0 - SURELY) - self.radius * (1.0 + SURELY)
-        gap = gap.clamp(min=0.0) * math.sqrt(self.gamma)
-        return gap * gap * (1.0 - SURELY)
-
-    def _of_powers(self, squares: Tensor) -> Tensor:
-        lengths = squares.sqrt() + LOST
-        powers = torch.stack([torch.ones_like(lengths), lengths, lengths * lengths], dim=1)
-        grown = (self.lengths + 2 * self.length + 8) * (powers @ self.moments)
-        power = (self.coef0 + (self.reach + LOST * self.gamma) * lengths).square()
-        bounds = SAFETY * UNIT * grown + self.constant + SAFETY * power[:, None] * self.error
-        known = ~bounds.isnan() & (power < VALUES_OVERFLOW)[:, None]
-        return torch.where(known, bounds, math.inf)
+        formula: Formula = self.rounding.relative
+        return formula(Value(squares), self.rounding.length).tensor

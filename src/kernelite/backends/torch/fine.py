@@ -39,10 +39,11 @@ import torch
 from numpy.typing import NDArray
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactBound
 from kernelite.backends.torch.fused_layout import LOG2E, MOST_ERROR, TILE, in_tiles
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY, UNIT
 
 if TYPE_CHECKING:

@@ -7,9 +7,12 @@ arrays beside it become constants on its device, and every real number is a doub
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -18,7 +21,7 @@ from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.kernels import has_triton
 from kernelite.support.errors import UnsupportedModelError
 
-__all__ = ["Formula", "TorchOps", "Value"]
+__all__ = ["Formula", "TorchOps", "Value", "constants_used"]
 
 Formula = Callable[..., Any]  # of a head or a criterion: typed for arrays, written for values too
 
@@ -137,11 +140,42 @@ def _each(function: Any) -> Any:
 KINDS = {"b": torch.bool, "i": torch.int64, "u": torch.int64, "f": torch.float64}
 
 
+# Constants stay on a device, since a copy waits for all that is under way: small ones by their
+# content, since formulas make them anew, large ones as long as the model's own array lives.
+
+LARGE = 1 << 16  # bytes
+_large: dict[tuple[int, torch.device], tuple[ref[Any], Tensor]] = {}
+_used: ContextVar[list[Tensor] | None] = ContextVar("_used", default=None)
+
+
 @lru_cache(maxsize=256)
-def _constant(held: bytes, dtype: str, shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """An array on a device, where it stays: a copy waits for all that is under way."""
-    array = np.frombuffer(held, dtype).reshape(shape).copy()
-    return torch.from_numpy(array).to(device, KINDS[array.dtype.kind])
+def _small(held: bytes, dtype: str, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    return _copied(np.frombuffer(held, dtype).reshape(shape), device)
+
+
+def _copied(array: Any, device: torch.device) -> Tensor:
+    return torch.from_numpy(array.copy()).to(device, KINDS[array.dtype.kind])
+
+
+def _constant(array: Any, device: torch.device) -> Tensor:
+    """An array on a device."""
+    if array.nbytes < LARGE:
+        return _small(array.tobytes(), array.dtype.str, array.shape, device)
+    key = (id(array), device)
+    if key not in _large or _large[key][0]() is not array:
+        _large[key] = ref(array, lambda _: _large.pop(key, None)), _copied(array, device)
+    return _large[key][1]
+
+
+@contextmanager
+def constants_used() -> Iterator[list[Tensor]]:
+    """The constants of formulas that run meanwhile: what is recorded needs them to stay."""
+    found: list[Tensor] = []
+    before = _used.set(found)
+    try:
+        yield found
+    finally:
+        _used.reset(before)
 
 
 class TorchOps:
@@ -166,7 +200,10 @@ class TorchOps:
         if not array.ndim:  # filled there: a copy would wait for all that is under way
             kind = KINDS[array.dtype.kind]
             return torch.full((), array.item(), dtype=kind, device=self.device)
-        return _constant(array.tobytes(), array.dtype.str, array.shape, self.device)
+        found = _constant(array, self.device)
+        if (used := _used.get()) is not None:
+            used.append(found)
+        return found
 
     abs, sign, isnan, isinf = (_each(f) for f in (torch.abs, torch.sign, torch.isnan, torch.isinf))
     exp, log, expit = (_each(f) for f in (torch.exp, torch.log, torch.sigmoid))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactBound
 from kernelite.backends.torch.forms import padded
 from kernelite.backends.torch.fused_layout import (
@@ -35,6 +35,7 @@ from kernelite.backends.torch.fused_layout import (
     sliced,
 )
 from kernelite.data.rows.inputs import FloatArray
+from kernelite.program.bounded import Bounded
 from kernelite.series.rounding import SAFETY
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 
 from kernelite.backends.torch.buffers import Tensor
+from kernelite.backends.torch.formulas import constants_used
 
 __all__ = ["SIZES", "Graphs"]
 
@@ -48,6 +49,7 @@ class Recorded:
         self.tally = torch.zeros(entries, dtype=torch.int32, device=device)
         here, there = torch.zeros(2, dtype=torch.int64), torch.zeros(entries, dtype=torch.int32)
         self.graph, self.found = None, None
+        self.constants: list[Tensor] = []  # which the graph reads as long as it lives
         if pool is not None:
             here, there = here.pin_memory(), there.pin_memory()
             self._record(here, there, pool)
@@ -70,7 +72,7 @@ class Recorded:
         torch.cuda.current_stream(device).wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         kind = {"stream": stream, "capture_error_mode": "thread_local"}
-        with torch.cuda.graph(self.graph, pool=pool, **kind):
+        with constants_used() as self.constants, torch.cuda.graph(self.graph, pool=pool, **kind):
             self.found = all_of_it()
 
     def run(self, rows: Tensor, wanted: Sequence[str]) -> tuple[Any, list[int]]:

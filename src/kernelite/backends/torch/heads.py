@@ -22,8 +22,6 @@ from kernelite.machine.heads import (
     DensityHead,
     LatentHead,
     LinearHead,
-    RegressorHead,
-    TransformHead,
 )
 from kernelite.machine.heads.pairwise import pair_probabilities, pairs
 from kernelite.machine.heads.values import SMALLEST_SUM
@@ -184,26 +182,6 @@ class Votes(TorchHead):
         return (votes * self.n_classes + self.order).argmax(dim=1)
 
 
-class Values(TorchHead):
-    """Regression and transforms: every output within its tolerance."""
-
-    proves_labels = False
-
-    def __init__(self, head: Any, tolerance: FloatArray | None) -> None:
-        super().__init__(head, tolerance)
-        self.hold(tolerance=np.full(1, -1.0) if tolerance is None else np.asarray(tolerance))
-        self.value_shape = getattr(head, "value_shape", None)
-        self.flat = isinstance(head, RegressorHead)
-
-    def settled(self, scores: Tensor, bounds: Tensor) -> Tensor:
-        return (bounds <= self.tolerance).all(dim=1)
-
-    def labels(self, scores: Tensor) -> Tensor:
-        if self.value_shape is not None:
-            return scores.reshape(len(scores), *self.value_shape)
-        return scores[:, 0] if self.flat and scores.shape[1] == 1 else scores
-
-
 class Density(TorchHead):
     """Log-densities within a tolerance."""
 
@@ -259,8 +237,6 @@ class Formulas(TorchHead):
 LOWERINGS: dict[type, type[TorchHead]] = {
     DensityHead: Density,
     LatentHead: TwoClasses,
-    RegressorHead: Values,
-    TransformHead: Values,
 }
 """Head -> a lowering of its own; classifiers and linear heads by their number of classes, below."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelite.backends.cpu.exact_dense import DenseExact
-from kernelite.backends.torch.buffers import Bounded, Buffers, Tensor
+from kernelite.backends.torch.buffers import Buffers, Tensor
 from kernelite.backends.torch.exact import ExactSums, KernelSums
 from kernelite.backends.torch.fine import FineSums
 from kernelite.backends.torch.forms import FirstForm
@@ -15,6 +15,7 @@ from kernelite.backends.torch.fused import FusedSums
 from kernelite.machine.affine import AffineMap
 from kernelite.machine.heads.pairwise import pairs
 from kernelite.machine.preparation import Selection
+from kernelite.program.bounded import Bounded
 from kernelite.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:

@@ -293,22 +293,23 @@ class Program(Buffers):
         if not scores.shape[1]:  # votes, which know no scores
             exact = sums_of(self, rows[still], DOUBLE)
             found.labels[still] = self.head.labels(exact.scores)
-            found.undecidable[still] = lost(self, asked, *exact)
+            found.undecidable[still] = lost(self, asked, exact.scores, exact.bounds)
             stage[still] = DOUBLE
             return found
         everyone = still
         start, pays = starting_stage(self, rows, asked), fused_pays(self, rows, asked)
         if start == FORM and pays:
             new = sums_of(self, rows[still], FUSED)
-            taken = settler(self, asked.rule)(*new)
+            better: Any = new.bounds
+            taken = settler(self, asked.rule)(new.scores, better)
             if asked.keeps_better:
-                taken &= (new.bounds <= bounds[still]).all(dim=1)
+                taken &= (better <= bounds[still]).all(dim=1)
             mine = still[taken]
-            scores[mine], bounds[mine], stage[mine] = new.scores[taken], new.bounds[taken], FUSED
+            scores[mine], bounds[mine], stage[mine] = new.scores[taken], better[taken], FUSED
             still = still[~taken]
         exact = sums_of(self, rows[still], DOUBLE)
         scores[still], bounds[still], stage[still] = exact.scores, exact.bounds, DOUBLE
-        found.undecidable[still] = lost(self, asked, *exact)
+        found.undecidable[still] = lost(self, asked, exact.scores, exact.bounds)
         found.labels[everyone] = answers_of(self, asked, scores[everyone])
         return found
 

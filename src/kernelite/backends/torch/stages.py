@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from kernelite.backends.torch.buffers import Bounded, Tensor
+from kernelite.backends.torch.buffers import Tensor
 from kernelite.backends.torch.formulas import Formula, Value
 from kernelite.backends.torch.parts import DOUBLE, FINE, FORM, FUSED
-from kernelite.program.bounded import OPEN
+from kernelite.program.bounded import OPEN, Bounded
 from kernelite.program.criteria import Criterion, never
 from kernelite.series.rounding import sum_error
 
@@ -210,8 +210,9 @@ def _settles_half(program: Program, asked: Asked) -> bool:
     """Whether the fused sums settle half of some centers, which stand for rows; asked once."""
     if asked.name is None or asked.name not in program.probed:
         part = program.parts[0]
-        share = settler(program, asked.rule)(*part.fused(part.exact.some)).double().mean()
-        program.probed[asked.name or ""] = float(share) >= 0.5
+        found = part.fused(part.exact.some)
+        settled = settler(program, asked.rule)(found.scores, found.bounds)
+        program.probed[asked.name or ""] = float(settled.double().mean()) >= 0.5
     return program.probed[asked.name or ""]
 
 
@@ -225,10 +226,11 @@ def _listed(
     mapped = part.steps(rows).contiguous()
     first, *later = _stages_of(program, rows, asked, few=count is not None)
     if first == DOUBLE:
-        scores, bounds = part.exact(mapped, kernel=True, tally=tally)
+        begun = part.exact(mapped, kernel=True, tally=tally)
     else:
         engine = {FORM: part.forms, FUSED: part.fused, FINE: part.fine}[first]
-        scores, bounds = engine(mapped, kernel=True)
+        begun = engine(mapped, kernel=True)
+    scores, bounds = begun.scores, begun.bounds
     found = _room(program, asked, scores, bounds, first)
     judge, still = _Judge(program, asked, found, count), None
     for place, stage in enumerate(later):
@@ -366,7 +368,8 @@ def _first(
 ) -> Found:
     """The first stage, for all rows."""
     start = starting_stage(program, rows, asked)
-    scores, bounds = sums_of(program, rows, start)
+    begun = sums_of(program, rows, start)
+    scores, bounds = begun.scores, begun.bounds
     stage = torch.full((len(rows),), start, dtype=torch.int8, device=rows.device)
     if start == DOUBLE or asked.rule is None:
         strange = ~torch.isfinite(rows).all(dim=1)

@@ -97,10 +97,10 @@ def _launch(
 
 @triton.jit
 def _nearest(square, exact):
-    """gamma max(0, |u| - R)^2, not above the real value."""
-    gap = tl.maximum(tl.sqrt(square) * tl.load(exact + 1) - tl.load(exact + 2), 0.0)
-    gap *= tl.load(exact + 3)
-    return gap * gap * tl.load(exact + 1)
+    """gamma max(0, |u| - R)^2, not above the real value; constants as `ExactRounding.numbers`."""
+    gap = tl.maximum(tl.sqrt(square) * tl.load(exact) - tl.load(exact + 1), 0.0)
+    gap *= tl.load(exact + 2)
+    return gap * gap * tl.load(exact)
 
 
 @triton.jit
@@ -108,9 +108,9 @@ def relative_bound(square, exact):
     """`ExactBound.relative`: what the outputs' weights are multiplied with."""
     nearest = _nearest(square, exact)
     spread = tl.load(exact + 4) + tl.load(exact + 5) * (
-        tl.load(exact + 6) + tl.load(exact) * square
+        tl.load(exact + 6) + tl.load(exact + 7) * square
     )
-    return tl.where(nearest < tl.load(exact + 7), tl.exp(-nearest) * spread, 0.0)
+    return tl.where(nearest < tl.load(exact + 3), tl.exp(-nearest) * spread, 0.0)
 
 
 @triton.jit
@@ -155,7 +155,7 @@ def _sums(
             z = tl.load(at + k[None, :], mask=here, other=0.0).to(tl.float64)
             u = tl.where(here, z - p, 0.0)
             square += tl.sum(u * u, 1)
-        norm = (tl.load(exact) * square)[:, None]
+        norm = (tl.load(exact + 7) * square)[:, None]
         last = tl.minimum((share + 1) * each * BN, n)
         w = chunk * W + tl.arange(0, W)
         total = tl.zeros((BM, W), tl.float64)
@@ -210,7 +210,7 @@ def _ends(
             line = (share * (blocks * BM) + place).to(tl.int64) * (CHUNKS * W)
             total += tl.load(sums + line[:, None] + w[None, :], mask=held, other=0.0)
         # Rows so far from all centers that f is b; products may have overflowed there.
-        near = _nearest(square, exact) < tl.load(exact + 7)
+        near = _nearest(square, exact) < tl.load(exact + 3)
         score = tl.where(near[:, None], total, 0.0)
         score += tl.load(intercept + w, mask=w < K, other=0.0)[None, :]
         bound = relative_bound(square, exact)[:, None]
